@@ -20,12 +20,21 @@ constexpr LayoutChoice kLayouts[] = {
 };
 constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12;
 
-// Of the window at 100%; in narrower ones the palette leads to "What if". In Lab the bar has a mode and memory, too.
-constexpr float kRoomForAll = 760, kRoomForAllInLab = 1360;
+// Of the window at 100%; in narrower ones the palette, or a key, leads there. In Lab the bar has a mode and memory,
+// too.
+constexpr float kRoomForWhatIf = 760, kRoomForCompare = 1000, kRoomForWhatIfInLab = 1360, kRoomForCompareInLab = 1760;
+
+bool is_on(const LayoutChoice& choice, const ViewModel& view) {
+  const bool pages = view.shell.page != WindowPage::rounds;
+  return choice.pages ? pages : !pages && view.shell.layout == choice.layout;
+}
 
 bool is_shown(const LayoutChoice& choice, const ViewModel& view) {
-  if (choice.layout != WindowLayout::what_if || view.shell.layout == choice.layout) return true;
-  const float room = view.shell.layout == WindowLayout::lab ? kRoomForAllInLab : kRoomForAll;
+  const bool what_if = choice.layout == WindowLayout::what_if;
+  if ((!what_if && !choice.pages) || is_on(choice, view)) return true;
+  const bool lab = view.shell.page == WindowPage::rounds && view.shell.layout == WindowLayout::lab;
+  const float room =
+      what_if ? (lab ? kRoomForWhatIfInLab : kRoomForWhatIf) : (lab ? kRoomForCompareInLab : kRoomForCompare);
   return ImGui::GetMainViewport()->Size.x >= room * look().scale;
 }
 
@@ -50,8 +59,7 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
   float x = a.x + px(kSwitchPad);
   for (const LayoutChoice& choice : kLayouts) {
     if (!is_shown(choice, view)) continue;
-    const bool pages = view.shell.page != WindowPage::rounds;
-    const bool on = choice.pages ? pages : !pages && view.shell.layout == choice.layout;
+    const bool on = is_on(choice, view);
     const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
     ImGui::SetCursorScreenPos(from);
     if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav))

@@ -17,6 +17,8 @@ namespace canopy::test {
 namespace {
 
 constexpr double kArchitectureLogits = 2e-4;
+// With a cache of halves: LongRoPE multiplies queries and keys, and with them what rounding them changes.
+constexpr double kArchitectureLogitsOfHalves = 5e-2;
 
 std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   std::vector<uint32_t> ids;
@@ -70,10 +72,12 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const FullPass plain = run_for_all_logits(*model, text, true);
-    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]), tolerance(kArchitectureLogits)) << name;
+    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]),
+              tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
+        << name;
     EXPECT_LE(
         max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
-        tolerance(kArchitectureLogits))
+        tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
         << name;
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
@@ -86,9 +90,12 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     const FullPass nodes = run_for_all_logits(*model, tree);
-    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]), tolerance(kArchitectureLogits)) << name;
+    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]),
+              tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
+        << name;
 
-    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kArchitectureLogits)) continue;
+    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
+      continue;
     EXPECT_EQ(argmax_rows(plain.logits, config.vocab), sequence.at("argmax").get<std::vector<uint32_t>>()) << name;
     EXPECT_EQ(argmax_rows(nodes.logits, config.vocab), sequence.at("tree_argmax").get<std::vector<uint32_t>>()) << name;
   }
