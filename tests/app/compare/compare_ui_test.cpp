@@ -51,6 +51,7 @@ class CompareUi : public testing::Test {
 };
 
 TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
+  ui_.resize(1800, 1000);  // the bar has room for the page's name
   DrawnTexts texts;
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Top bar/Compare");
