@@ -9,6 +9,7 @@
 
 #include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
+#include "engine/cuda_backend/attention_plan.h"
 #include "engine/cuda_backend/objects.h"
 #include "engine/cuda_backend/peak.h"
 #include "engine/cuda_backend/record.h"
@@ -95,8 +96,9 @@ class CudaDevice : public Device {
   }
   uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
                            uint32_t max_positions) const override {
-    const uint64_t chunks = (uint64_t{max_positions} + kAttentionChunk - 1) / kAttentionChunk + 1;
-    return attention_scratch(shape, heads, std::min(max_width, attention_rows(shape, heads, chunks)), chunks);
+    // Where there is a window, rows have more chunks of their own.
+    const AttentionExtent extent{shape, heads, max_positions, max_positions, true};
+    return attention_scratch_bytes(extent, std::min(max_width, attention_rows_at_a_time(extent)));
   }
 
   void write(Buffer& to, uint64_t offset, std::span<const std::byte> from) override;

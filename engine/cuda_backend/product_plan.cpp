@@ -1,6 +1,10 @@
 #include "engine/cuda_backend/product_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/cuda_backend/weight_tiles.h"
 
 namespace canopy::cuda {
 namespace {
@@ -8,6 +12,10 @@ namespace {
 // Enough weights under way for the largest GPUs even where a multiprocessor has one block, and room for two elsewhere.
 constexpr uint32_t kLargeShared = 160 << 10, kLargeRings = 60 << 10, kRings = 40 << 10;
 constexpr uint32_t kMostStages = 3;
+
+/// Types of weights that a kernel takes in one launch, beside those that are the same.
+constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, WeightType::q6_k},
+                                                           {WeightType::q5_k, WeightType::q6_k}};
 
 uint32_t pieces(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
@@ -78,6 +86,18 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
   plan.pass_tiles = pieces(width, plan.columns);
   plan.row_tiles = {pieces(first.rows, plan.block_rows), second.rows > 0 ? pieces(second.rows, plan.block_rows) : 0};
   return plan;
+}
+
+bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second) {
+  const bool types = first_type == second_type ||
+                     std::ranges::find(kTwoTypes, std::pair(first_type, second_type)) != std::end(kTwoTypes);
+  return types && column_cut(first, tile_shape(first_type)) == column_cut(second, tile_shape(second_type));
+}
+
+std::string product_kernel(WeightType first, WeightType second, uint32_t columns) {
+  std::string name = std::string("product_") + kernel_suffix(first);
+  if (second != first) name += std::string("_") + kernel_suffix(second);
+  return name + "_" + std::to_string(columns);
 }
 
 }  // namespace canopy::cuda

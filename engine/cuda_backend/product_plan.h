@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
+#include "engine/compute/types.h"
 #include "engine/cuda_backend/kernels/params.h"
 
 namespace canopy::cuda {
@@ -49,5 +51,10 @@ struct ProductPlan {
 /// `width` rows. Shapes are of their types' tiles.
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
                          const TileShape& second_shape, uint32_t width, const GpuLimits& gpu);
+
+/// Whether a launch may take both weights: there are kernels for their types, and their columns are cut alike.
+bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second);
+/// The kernel's name. Of one weight: twice the same type.
+std::string product_kernel(WeightType first, WeightType second, uint32_t columns);
 
 }  // namespace canopy::cuda

@@ -8,6 +8,7 @@
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
 #include "engine/compute/op_list.h"
+#include "engine/cuda_backend/attention_plan.h"
 
 namespace canopy::cuda {
 namespace {
@@ -41,15 +42,6 @@ Address Scratch::at_least(uint64_t bytes, const char* name) {
     blocks_.push_back(std::make_unique<Memory>(context_, bytes, false, name));
   }
   return blocks_.back()->address();
-}
-
-uint64_t attention_scratch(const KvShape& shape, uint32_t heads, uint32_t rows, uint64_t chunks) {
-  return uint64_t{rows} * heads * chunks * (shape.head_dim + 2) * 4;
-}
-
-uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks) {
-  const uint64_t one = attention_scratch(shape, heads, 1, chunks);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(kMostAttentionScratch / one, 1, 65535));
 }
 
 Address CallRecorder::at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional) {
@@ -102,9 +94,8 @@ void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaW
     p.partials = partials_.at_least(plan.partial_bytes(), "the partial sums of products");
     p.counters = counters_.at_least(floats(1, plan.tiles()), "the counters of products");
   }
-  std::string name = std::string("product_") + kernel_suffix(first.type());
-  if (second != nullptr && second->type() != first.type()) name += std::string("_") + kernel_suffix(second->type());
-  name += "_" + std::to_string(plan.columns);
+  const std::string name =
+      product_kernel(first.type(), second != nullptr ? second->type() : first.type(), plan.columns);
   const uint32_t rows = plan.row_tiles[0] + plan.row_tiles[1];
   if (plan.columns == kNarrow) {
     calls.push_back(call_of(name, p, plan.threads, rows, 1, 1, plan.shared_bytes));
@@ -154,20 +145,6 @@ void CallRecorder::add(const LinearSwigluArgs& args) {
   product(p, weight, nullptr, args.in, args.width, args.norm_eps);
 }
 
-namespace {
-
-/// Types of weights that a kernel takes in one launch, beside those that are the same.
-constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, WeightType::q6_k},
-                                                           {WeightType::q5_k, WeightType::q6_k}};
-
-bool go_together(const CudaWeight& a, const CudaWeight& b) {
-  const bool types =
-      a.type() == b.type() || std::ranges::find(kTwoTypes, std::pair(a.type(), b.type())) != std::end(kTwoTypes);
-  return types && column_cut(a.params(), a.tiles.shape) == column_cut(b.params(), b.tiles.shape);
-}
-
-}  // namespace
-
 RopeStoreParams CallRecorder::heads_of(const RopeStoreArgs& args) {
   if (args.shape.head_dim > kMostHeadDim || args.shape.head_dim % 2 != 0) {
     throw bad_input("Heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even, up to " +
@@ -212,7 +189,9 @@ void CallRecorder::add(const ProjectHeadsArgs& args) {
     const auto& first = own<CudaWeight>(args.weights[i], "The weight of a product");
     const auto* second =
         i + 1 < args.weights.size() ? &own<CudaWeight>(args.weights[i + 1], "The weight of a product") : nullptr;
-    if (second != nullptr && !go_together(first, *second)) second = nullptr;
+    if (second != nullptr && !go_together(first.type(), first.params(), second->type(), second->params())) {
+      second = nullptr;
+    }
     product(p, first, second, args.in, args.heads.width, args.in_norm_eps);
     p.out_offset += first.rows() + (second != nullptr ? second->rows() : 0);
     i += second != nullptr ? 2 : 1;
@@ -223,6 +202,9 @@ void CallRecorder::add(const AttentionArgs& args) {
   if (args.heads == 0 || args.heads % args.shape.kv_heads != 0) {
     throw bad_input("Attention with " + std::to_string(args.heads) + " query heads for " +
                     std::to_string(args.shape.kv_heads) + " K/V heads; allowed: a multiple.");
+  }
+  if (args.shape.head_dim % 2 != 0) {
+    throw bad_input("Attention with heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even.");
   }
   AttentionParams p;
   const uint32_t cols = args.heads * args.shape.head_dim;
@@ -236,18 +218,16 @@ void CallRecorder::add(const AttentionArgs& args) {
   p.scale = args.scale;
   p.block_mask = args.mask == AttentionMask::block ? 1 : 0;
   p.window = args.window;
-  // One more than its keys fill: a window may begin anywhere in a chunk.
-  p.chunks = static_cast<uint32_t>((args.keys() + kAttentionChunk - 1) / kAttentionChunk + (args.window > 0 ? 1 : 0));
-  const uint32_t group = std::min(args.width, attention_rows(args.shape, args.heads, p.chunks));
-  const uint64_t outputs = floats(uint64_t{group} * args.heads * p.chunks, args.shape.head_dim);
-  p.part_out = attention_.at_least(attention_scratch(args.shape, args.heads, group, p.chunks),
-                                   "the partial results of attention");
-  p.part_sums = p.part_out + outputs;
-  const uint32_t shared = (args.shape.head_dim + 2 * kAttentionChunk) * 4;
+  const AttentionExtent extent{args.shape, args.heads, args.max_positions, args.keys(), args.window > 0};
+  const uint32_t group = std::min(args.width, attention_rows_at_a_time(extent));
+  p.part_out = attention_.at_least(attention_scratch_bytes(extent, group), "the results of attention's chunks");
   for (p.first_row = 0; p.first_row < args.width; p.first_row += group) {
-    const uint32_t rows = std::min(group, args.width - p.first_row);
-    calls.push_back(call_of("attention_part", p, 64, p.chunks, args.heads, rows, shared));
-    calls.push_back(call_of("attention_merge", p, 64, args.heads, rows));
+    p.row_count = std::min(group, args.width - p.first_row);
+    const AttentionLaunch launch = plan_attention(p, extent, limits());
+    p.part_sums = p.part_out + floats(uint64_t{p.row_count} * args.heads * p.entries(), args.shape.head_dim);
+    p.counters = counters_.at_least(floats(uint64_t{args.shape.kv_heads} * p.tiles, p.slices), "counters of blocks");
+    calls.push_back(
+        call_of(launch.kernel(args.shape.type), p, launch.threads, launch.blocks, 1, 1, launch.shared_bytes));
   }
 }
 

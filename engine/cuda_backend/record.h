@@ -24,12 +24,6 @@ class Scratch {
   std::vector<std::unique_ptr<Memory>> blocks_;  // ascending
 };
 
-/// Bytes that attention may use between its two steps.
-inline constexpr uint64_t kMostAttentionScratch = uint64_t{64} << 20;
-uint64_t attention_scratch(const KvShape& shape, uint32_t heads, uint32_t rows, uint64_t chunks);
-/// Rows whose partial results fit into kMostAttentionScratch; at least 1.
-uint32_t attention_rows(const KvShape& shape, uint32_t heads, uint64_t chunks);
-
 /// Appends the calls of ops to a list.
 class CallRecorder {
  public:

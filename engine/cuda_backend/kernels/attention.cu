@@ -1,112 +1,260 @@
-// Attention in two steps. attention_part: a chunk of 64 positions of one row and head gives its maximum m, the sum l of
-// exp(score - m) and o = sum of exp(score - m) * V, positions in ascending order. attention_merge: chunks in ascending
-// order. A row's positions are those of its virtual sequence (rows.h), wherever their slots are, so nothing depends on
-// the rows beside it.
+// Attention: softmax(scale q . K) V of each row's virtual sequence, in one launch. A chunk of 64 positions gives its
+// largest score, the sum of the exponentials and the output (attention_warp.h); those of the chunks of a span of 256
+// positions are merged in ascending order, then spans in ascending order, by the block that comes last for a tile of
+// rows.
+//
+// Blocks: of each K/V head, tile and slice of a head one for each span, and those for the rows' own chunks.
+// attention_few: a tile is one item, the warps of a block have a chunk of the span each. attention_many: a tile has an
+// item for each warp, and the block reads a chunk once for all of them.
 
-#include "engine/cuda_backend/kernels/cache.h"
+#include "engine/cuda_backend/kernels/attention_blocks.h"
 
 namespace canopy::cuda {
 namespace {
 
-constexpr uint32_t kChunk = 64;
-/// Less than any score, and no infinity: differences of it stay numbers.
-constexpr float kLowest = -3.0e38f;
+// ---- a chunk of the span for each warp ------------------------------------------------------------------------------
 
-struct Seen {
-  uint32_t first = 0, end = 0;  // positions
+/// What the warps leave of their chunks, in the place of the rings: [warps][queries][elements]; the table has [warps]
+/// [queries] sums, and which of them have something.
+struct ChunkResults {
+  gpu::Shared<float> out{kAttentionHead, kSpanChunks* kItemQueries* kSliceDims};
+  gpu::Shared<Part> parts{kAttentionTable, kSpanChunks* kItemQueries};
+  gpu::Shared<uint32_t> there{kAttentionTable + kSpanChunks * kItemQueries * 8, kSpanChunks* kItemQueries};
+};
+static_assert(kAttentionTable + kSpanChunks * kItemQueries * 12 <= kAttentionHead);
+
+/// The results of a span's chunks become one.
+CANOPY_DEVICE void merge_chunks(const AttentionParams& p, const AttentionPlace& place, const Item& item) {
+  const ChunkResults results;
+  const uint32_t elements = slice_elements(p, place.slice);
+  for (uint32_t i = gpu::thread(); i < kItemQueries * kSliceDims; i += gpu::threads()) {
+    const uint32_t n = i / kSliceDims, element = i % kSliceDims;
+    if (!item.has(p, n) || element >= elements) continue;
+    Part span;
+    float out = 0;
+    bool any = false;
+    CANOPY_UNROLL
+    for (uint32_t c = 0; c < kSpanChunks; ++c) {
+      const uint32_t at = c * kItemQueries + n;
+      if (results.there[at] == 0) continue;
+      const PartFactors factors = merge_into(span, results.parts[at]);
+      out = merged(out, results.out[at * kSliceDims + element], factors);
+      any = true;
+    }
+    if (!any) continue;
+    const RowChunks chunks = chunks_of(p, row_of(p, item.row(p, n)));
+    const uint64_t at = entry_at(p, item.row(p, n), item.head(p, n), place.work - chunks.base_span());
+    Span<float>{p.part_out}[at * p.cache.head_dim + place.slice * kSliceDims + element] = out;
+    if (element == 0) part_at(p, at, place.slice) = span;
+  }
+}
+
+template <uint32_t TYPE>
+CANOPY_DEVICE void attend_span(const AttentionParams& p, const AttentionPlace& place, const Item& item,
+                               const Queries& queries) {
+  const uint32_t number = place.work * kSpanChunks + gpu::warp(), g = gpu::lane() / 4;
+  const uint32_t page = number < p.page_count ? Span<const uint32_t>{p.pages}[number] : 0;
+  // A lane below 8 looks whether its query has the chunk.
+  const bool mine = gpu::lane() < kItemQueries && item.has(p, gpu::lane()) &&
+                    chunks_of(p, row_of(p, item.row(p, gpu::lane()))).shares(number);
+  const uint32_t has = gpu::ballot(mine);
+  ChunkOfQueries<TYPE> chunk;
+  if (has != 0) {
+    const auto slot_of = [&](uint32_t position) { return page * kPagePositions + position; };
+    attend_chunk<TYPE>(p, item.kv_head, place.slice, queries, slot_of, 0, kChunk, chunk);
+  }
+  gpu::sync();
+  const ChunkResults results;
+  CANOPY_UNROLL
+  for (uint32_t j = 0; j < 2; ++j) {
+    const uint32_t n = gpu::lane() % 4 * 2 + j, at = gpu::warp() * kItemQueries + n;
+    if (g == 0) {
+      results.there[at] = has >> n & 1u;
+      results.parts[at] = chunk.parts[j];
+    }
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 16; ++i) results.out[at * kSliceDims + i * 8 + g] = chunk.out[i / 2][i % 2 * 2 + j];
+  }
+  gpu::sync();
+  merge_chunks(p, place, item);
+}
+
+template <uint32_t TYPE>
+CANOPY_DEVICE void attention_few(const AttentionParams& p) {
+  const AttentionPlace place(p);
+  const Item item = place.item(p, 0);
+  const Queries queries(p, 0);
+  queries.bring(p, item, gpu::thread(), gpu::threads());
+  gpu::sync();
+  if (place.work < p.span_blocks) {
+    attend_span<TYPE>(p, place, item, queries);
+  } else {
+    const uint32_t unit = (place.work - p.span_blocks) * p.own_warps + gpu::warp(), row = unit / p.own_chunks;
+    if (row < item.rows) attend_own<TYPE>(p, place, item, item.first_row + row, unit % p.own_chunks, queries);
+  }
+  finish_attention(p);
+}
+
+// ---- an item for each warp ------------------------------------------------------------------------------------------
+
+struct ChunkRange {
+  uint32_t begin, end;
 };
 
-CANOPY_DEVICE Seen seen_by(const AttentionParams& p, const Row& row) {
-  if (row.ancestor_count == 0) return {};
-  Seen seen;
-  seen.end = p.block_mask != 0 ? row.prefix + row.ancestor_count : row.position + 1;
-  if (p.window > 0 && row.position + 1 > p.window) seen.first = row.position + 1 - p.window;
-  return seen;
+/// Chunks of the block's span that some row of the tile shares. For all threads.
+CANOPY_DEVICE ChunkRange shared_chunks(const AttentionParams& p, const AttentionPlace& place) {
+  const gpu::Shared<uint32_t> bounds(kAttentionTable, 2);
+  if (gpu::warp() == 0) {
+    uint32_t low = 0xFFFFFFFFu, high = 0;
+    for (uint32_t row = gpu::lane(); row < place.rows(p); row += 32) {
+      const RowChunks chunks = chunks_of(p, row_of(p, place.first_row(p) + row));
+      if (chunks.shared >= chunks.tail) continue;
+      low = chunks.shared < low ? chunks.shared : low;
+      high = chunks.tail > high ? chunks.tail : high;
+    }
+    bounds[0] = 0xFFFFFFFFu - gpu::largest(0xFFFFFFFFu - low);
+    bounds[1] = gpu::largest(high);
+  }
+  gpu::sync();
+  const uint32_t first = place.work * kSpanChunks, last = first + kSpanChunks;
+  return {bounds[0] > first ? bounds[0] : first, bounds[1] < last ? bounds[1] : last};
 }
 
-CANOPY_DEVICE uint32_t slot_at(const AttentionParams& p, const Row& row, uint32_t position) {
-  if (position >= row.prefix) return Span<const uint32_t>{p.ancestors}[row.first_ancestor + position - row.prefix];
-  return Span<const uint32_t>{p.pages}[position / kPagePositions] * kPagePositions + position % kPagePositions;
+/// Which chunks of the block's span the rows of a lane's two queries share.
+struct LaneChunks {
+  uint32_t bits = 0;  // four of each query
+
+  CANOPY_DEVICE LaneChunks(const AttentionParams& p, const AttentionPlace& place, const Item& item) {
+    CANOPY_UNROLL
+    for (uint32_t j = 0; j < 2; ++j) {
+      const uint32_t n = gpu::lane() % 4 * 2 + j;
+      RowChunks chunks;
+      if (item.has(p, n)) chunks = chunks_of(p, row_of(p, item.row(p, n)));
+      CANOPY_UNROLL
+      for (uint32_t c = 0; c < kSpanChunks; ++c) {
+        if (chunks.shares(place.work * kSpanChunks + c)) bits |= 1u << (j * kSpanChunks + c);
+      }
+    }
+  }
+  CANOPY_DEVICE bool has(uint32_t j, uint32_t chunk) const {
+    return (bits >> (j * kSpanChunks + chunk % kSpanChunks) & 1u) != 0;
+  }
+  CANOPY_DEVICE bool has_any(uint32_t j) const { return (bits >> (j * kSpanChunks) & ((1u << kSpanChunks) - 1)) != 0; }
+};
+
+/// The results of a lane's queries of the chunks so far, in shared memory: there are not enough registers for both.
+struct SumsSoFar {
+  gpu::Shared<float> out;   // [32][lanes]
+  gpu::Shared<Part> parts;  // [2][lanes]
+
+  CANOPY_DEVICE explicit SumsSoFar(uint32_t first) : out(first, kWarpOutputs / 4), parts(first + kWarpOutputs, 64) {
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 32; ++i) out[i * 32 + gpu::lane()] = 0;
+    CANOPY_UNROLL
+    for (uint32_t j = 0; j < 2; ++j) parts[j * 32 + gpu::lane()] = Part();
+  }
+  CANOPY_DEVICE void add(uint32_t j, const TileOf16 (&more)[8], const Part& part) const {
+    Part both = parts[j * 32 + gpu::lane()];
+    const PartFactors factors = merge_into(both, part);
+    parts[j * 32 + gpu::lane()] = both;
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 16; ++i) {
+      float& sum = out[(i * 2 + j) * 32 + gpu::lane()];
+      sum = merged(sum, more[i / 2][i % 2 * 2 + j], factors);
+    }
+  }
+  CANOPY_DEVICE void load(TileOf16 (&all)[8], Part (&of)[2]) const {
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 32; ++i) all[i / 4][i / 2 % 2 * 2 + i % 2] = out[i * 32 + gpu::lane()];
+    CANOPY_UNROLL
+    for (uint32_t j = 0; j < 2; ++j) of[j] = parts[j * 32 + gpu::lane()];
+  }
+};
+
+/// The chunks of a span, one after the other, for all warps' items.
+template <uint32_t TYPE>
+CANOPY_DEVICE void attend_tile(const AttentionParams& p, const AttentionPlace& place, const Queries& queries) {
+  constexpr uint32_t each = kStagePositions<TYPE>, parts = kChunkStages<TYPE>, batch = 1;
+  const Item item = place.item(p, gpu::warp());
+  queries.bring(p, item, gpu::lane(), 32);
+  const ChunkRange range = shared_chunks(p, place);
+  const uint32_t key_stages = parts * p.slices, of_chunk = key_stages + parts;
+  const uint32_t stages = range.begin < range.end ? (range.end - range.begin) * of_chunk : 0;
+  const auto ring = [&](uint32_t i) { return kAttentionHead + i % p.stages * kAttentionStageBytes; };
+  const auto bring = [&](uint32_t i) {
+    if (i < stages) {
+      const uint32_t page = Span<const uint32_t>{p.pages}[range.begin + i / of_chunk], part = i % of_chunk;
+      const bool keys = part < key_stages;
+      bring_stage<TYPE, batch>(
+          p.cache, keys ? p.cache.keys : p.cache.values, ring(i), place.kv_head, keys ? part / parts : place.slice,
+          gpu::thread(), gpu::threads(),
+          [&](uint32_t position) { return page * kPagePositions + part % parts * each + position; });
+    }
+    gpu::end_copy_group();
+  };
+  const LaneChunks mine(p, place, item);
+  const SumsSoFar sums(kAttentionHead + p.stages * kAttentionStageBytes + gpu::warp() * kWarpResults);
+  ChunkOfQueries<TYPE> chunk;
+  CANOPY_NO_UNROLL
+  for (uint32_t i = 0; i + 1 < p.stages; ++i) bring(i);
+  CANOPY_NO_UNROLL
+  for (uint32_t i = 0; i < stages; ++i) {
+    wait_for_stage(p.stages - 1);
+    gpu::sync();  // the stage is there, the one before has been read
+    bring(i + p.stages - 1);
+    const uint32_t part = i % of_chunk, number = range.begin + i / of_chunk;
+    if (part == key_stages) chunk.weigh(p.scale, 0, kChunk);
+    chunk.add_stage(p, part >= key_stages, part % parts, ring(i), part < key_stages ? part / parts : place.slice,
+                    queries);
+    if (part + 1 < of_chunk) continue;
+    CANOPY_UNROLL
+    for (uint32_t j = 0; j < 2; ++j) {
+      if (mine.has(j, number)) sums.add(j, chunk.out, chunk.parts[j]);
+    }
+    chunk = {};
+  }
+  sums.load(chunk.out, chunk.parts);
+  leave(p, item, place.slice, chunk.out, chunk.parts, [&](uint32_t n) {
+    return mine.has_any(n % 2) ? place.work - chunks_of(p, row_of(p, item.row(p, n))).base_span() : kNoSlot;
+  });
 }
 
-/// Where chunk `chunk` of a row, counted from its first, has its results.
-CANOPY_DEVICE uint64_t entry_of(const AttentionParams& p, uint32_t row, uint32_t head, uint32_t chunk) {
-  return (uint64_t{row} * p.heads + head) * p.chunks + chunk;
-}
-
-CANOPY_DEVICE float score_of(const AttentionParams& p, uint32_t slot, uint32_t kv_head,
-                             const gpu::Shared<float>& query) {
-  float sum = 0;
-  for (uint32_t d = 0; d < p.cache.head_dim; ++d)
-    sum = fmaf(query[d], cached(p.cache, p.cache.keys, slot, kv_head, d), sum);
-  return sum * p.scale;
+template <uint32_t TYPE>
+CANOPY_DEVICE void attention_many(const AttentionParams& p) {
+  const AttentionPlace place(p);
+  const Queries queries(p, gpu::warp());
+  if (place.work < p.span_blocks) {
+    attend_tile<TYPE>(p, place, queries);
+  } else if (gpu::warp() < p.own_warps) {
+    // Own chunks of a row, then its pieces, then rows.
+    const uint32_t unit = (place.work - p.span_blocks) * p.own_warps + gpu::warp(), rest = unit / p.own_chunks;
+    const uint32_t row = rest / p.tile_pieces;
+    const Item item = place.item(p, row / p.item_rows * p.tile_pieces + rest % p.tile_pieces);
+    if (row < place.rows(p) && item.rows > 0) {
+      queries.bring(p, item, gpu::lane(), 32);
+      gpu::sync_warp();
+      attend_own<TYPE>(p, place, item, place.first_row(p) + row, unit % p.own_chunks, queries);
+    }
+  }
+  finish_attention(p);
 }
 
 }  // namespace
 
-// Grid: chunks, heads, rows.
-CANOPY_KERNEL(attention_part, AttentionParams, 64) {
-  const uint32_t w = p.first_row + gpu::block_z(), head = gpu::block_y(), head_dim = p.cache.head_dim;
-  const uint32_t kv_head = head / (p.heads / p.cache.kv_heads);
-  const Row row = Span<const Row>{p.rows}[w];
-  const Seen seen = seen_by(p, row);
-  const uint32_t chunk = seen.first / kChunk + gpu::block_x();
-  if (chunk * kChunk >= seen.end) return;
-  const gpu::Shared<float> query(0, head_dim);
-  const gpu::Shared<float> weights(head_dim * 4, kChunk);
-  const gpu::Shared<uint32_t> slots((head_dim + kChunk) * 4, kChunk);
-  for (uint32_t d = gpu::thread(); d < head_dim; d += kChunk) {
-    query[d] = Span<const float>{p.q}[(uint64_t{w} * p.heads + head) * head_dim + d];
+#define CANOPY_ATTENTION(NAME, TYPE)                                        \
+  CANOPY_STREAMING_KERNEL(attention_few_##NAME, AttentionParams, 128, 4) {  \
+    gpu::let_next_start();                                                  \
+    gpu::wait_for_earlier();                                                \
+    attention_few<TYPE>(p);                                                 \
+  }                                                                         \
+  CANOPY_STREAMING_KERNEL(attention_many_##NAME, AttentionParams, 256, 2) { \
+    gpu::let_next_start();                                                  \
+    gpu::wait_for_earlier();                                                \
+    attention_many<TYPE>(p);                                                \
   }
-  gpu::sync();
-  const uint32_t position = chunk * kChunk + gpu::thread();
-  const bool visible = position >= seen.first && position < seen.end;
-  const uint32_t slot = visible ? slot_at(p, row, position) : kNoSlot;
-  slots[gpu::thread()] = slot;
-  weights[gpu::thread()] = visible ? score_of(p, slot, kv_head, query) : kLowest;
-  gpu::sync();
-  float best = kLowest;
-  for (uint32_t j = 0; j < kChunk; ++j) best = fmaxf(best, weights[j]);
-  const float mine = visible ? expf(weights[gpu::thread()] - best) : 0.0f;
-  gpu::sync();
-  weights[gpu::thread()] = mine;
-  gpu::sync();
-  const uint64_t entry = entry_of(p, gpu::block_z(), head, gpu::block_x());
-  if (gpu::thread() == 0) {
-    float sum = 0;
-    for (uint32_t j = 0; j < kChunk; ++j) sum = sum + weights[j];
-    Span<float>{p.part_sums}[entry * 2] = best;
-    Span<float>{p.part_sums}[entry * 2 + 1] = sum;
-  }
-  for (uint32_t d = gpu::thread(); d < head_dim; d += kChunk) {
-    float sum = 0;
-    for (uint32_t j = 0; j < kChunk; ++j) {
-      if (slots[j] != kNoSlot) sum = fmaf(weights[j], cached(p.cache, p.cache.values, slots[j], kv_head, d), sum);
-    }
-    Span<float>{p.part_out}[entry * head_dim + d] = sum;
-  }
-}
 
-// Grid: heads, rows.
-CANOPY_KERNEL(attention_merge, AttentionParams, 64) {
-  const uint32_t w = p.first_row + gpu::block_y(), head = gpu::block_x(), head_dim = p.cache.head_dim;
-  const Seen seen = seen_by(p, Span<const Row>{p.rows}[w]);
-  const uint32_t first = seen.first / kChunk,
-                 chunks = seen.end > seen.first ? (seen.end + kChunk - 1) / kChunk - first : 0;
-  const uint64_t to = uint64_t{w} * p.out.stride + head * head_dim;
-  for (uint32_t d = gpu::thread(); d < head_dim; d += gpu::threads()) {
-    float best = kLowest, sum = 0, out = 0;
-    for (uint32_t c = 0; c < chunks; ++c) {
-      const uint64_t entry = entry_of(p, gpu::block_y(), head, c);
-      const float other = Span<const float>{p.part_sums}[entry * 2],
-                  more = Span<const float>{p.part_sums}[entry * 2 + 1];
-      const float top = fmaxf(best, other), keep = expf(best - top), add = expf(other - top);
-      sum = sum * keep + more * add;
-      out = out * keep + Span<const float>{p.part_out}[entry * head_dim + d] * add;
-      best = top;
-    }
-    Span<float>{p.out.values}[to + d] = chunks > 0 ? out / sum : 0.0f;
-  }
-}
+CANOPY_ATTENTION(f32, kCacheF32)
+CANOPY_ATTENTION(f16, kCacheF16)
+CANOPY_ATTENTION(q8_0, kCacheQ80)
 
 }  // namespace canopy::cuda

@@ -37,6 +37,20 @@ CANOPY_DEVICE bool comes_last(uint64_t counters, uint32_t counter, uint32_t coun
   return last;
 }
 
+/// Waits for the first of `stages` groups of copies, for a warp.
+CANOPY_DEVICE void wait_for_stage(uint32_t stages) {
+  if (stages >= 4) {
+    gpu::wait_for_copies<3>();
+  } else if (stages == 3) {
+    gpu::wait_for_copies<2>();
+  } else if (stages == 2) {
+    gpu::wait_for_copies<1>();
+  } else {
+    gpu::wait_for_copies<0>();
+  }
+  gpu::sync_warp();
+}
+
 /// The largest of the numbers of all threads. `room`: one number for each warp, free again afterwards.
 CANOPY_DEVICE uint64_t largest_of_block(uint64_t own, const gpu::Shared<uint64_t>& room) {
   CANOPY_UNROLL

@@ -165,21 +165,58 @@ struct ProductParams {
   uint64_t head_counters = 0;         // uint32 [tiles of the pass, heads + 2 kv_heads], 0 between products
 };
 
+/// Elements of a head whose keys or values are in shared memory together: a stage has so many of 32 positions in f16,
+/// of 16 in the other types, in two halves each.
+inline constexpr uint32_t kSliceDims = 128, kAttentionStageBytes = 32 * kSliceDims * 2;
+/// Queries of a K/V head that a warp works on at a time. Chunks whose results are merged before those of others are,
+/// and warps that have a chunk each.
+inline constexpr uint32_t kItemQueries = 8, kSpanChunks = 4;
+/// Chunks at the end of what a row sees that it may have for itself.
+inline constexpr uint32_t kTailChunks = 2;
+/// Shared memory at the beginning that has other things than the rings; results of a warp's queries of a slice, and of
+/// each lane two queries' sums.
+inline constexpr uint32_t kAttentionHead = 576, kWarpOutputs = kItemQueries * kSliceDims * 4,
+                          kWarpResults = kWarpOutputs + 32 * 2 * 8;
+/// Bytes of a warp's queries: as halves and what those leave, with 8 elements more than a head has, for the banks.
+CANOPY_SHARED constexpr uint32_t query_dims(uint32_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+CANOPY_SHARED constexpr uint32_t query_bytes(uint32_t head_dim) {
+  return kItemQueries * (query_dims(head_dim) + 8) * 4;
+}
+
+/// Attention of some rows (kernels/attention.cu). An item is what a warp works on: `item_rows` rows, `item_heads` of
+/// each row's query heads that share a K/V head. A tile has tile_rows rows and tile_pieces pieces of their heads.
 struct AttentionParams {
   uint64_t q = 0;
   uint64_t rows = 0;
   uint64_t ancestors = 0;
   uint64_t pages = 0;
   CacheParams cache;
-  uint64_t part_out = 0;   // [W, heads, chunks, head_dim]
-  uint64_t part_sums = 0;  // [W, heads, chunks, 2]: maximum, sum
+  uint64_t part_out = 0;   // [rows, heads, entries, head_dim]
+  uint64_t part_sums = 0;  // [rows, heads, entries, slices, 2]: maximum, sum
+  uint64_t counters = 0;   // uint32 [kv_heads * tiles * slices], 0 between kernels
   ActivationsParams out;
   uint32_t heads = 0;
-  uint32_t chunks = 0;  // of a row, at most
-  uint32_t first_row = 0;
+  uint32_t first_row = 0, row_count = 0;
+  uint32_t page_count = 0;  // of the table
   float scale = 0;
   uint32_t block_mask = 0;
   uint32_t window = 0;
+  uint32_t item_rows = 0, item_heads = 0, pieces = 0;  // pieces: of a K/V head's query heads
+  uint32_t tile_rows = 0, tile_pieces = 0, tiles = 0;
+  uint32_t slices = 0;       // of kSliceDims elements of a head
+  uint32_t spans = 0;        // entries of a row's head for chunks that rows share
+  uint32_t span_blocks = 0;  // spans that positions may lie in, each a block's
+  uint32_t own_chunks = 0;   // entries for those of its own, behind
+  uint32_t own_blocks = 0;   // of a tile
+  uint32_t own_warps = 0;    // of such a block that have something to do
+  uint32_t stages = 0;       // of the ring that a block has for all its warps
+  uint32_t warp_stages = 0;  // of a ring that a warp has for itself
+  uint32_t queries_at = 0;   // bytes of shared memory before them
+
+  CANOPY_SHARED constexpr uint32_t group() const { return heads / cache.kv_heads; }
+  CANOPY_SHARED constexpr uint32_t entries() const { return spans + own_chunks; }
 };
 
 struct SelectParams {

@@ -48,8 +48,8 @@ struct Staged {
 };
 
 /// The norm's factors of rows first ... of the pass, `count` of them; rows beyond its end have that of the last.
-CANOPY_CALLED void make_factors(const ProductParams& p, uint32_t first, uint32_t count,
-                                const gpu::Shared<float>& factors) {
+/// `factors` by value: an object that a called function refers to lies in local memory, with all that is in it.
+CANOPY_CALLED void make_factors(const ProductParams& p, uint32_t first, uint32_t count, gpu::Shared<float> factors) {
   for (uint32_t n = gpu::warp(); n < count; n += gpu::threads() / 32) {
     const uint32_t row = first + n < p.width ? first + n : p.width - 1;
     const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
@@ -108,20 +108,6 @@ CANOPY_DEVICE void copy_steps(uint32_t to, uint64_t tile, uint32_t step, uint64_
     copy_units<step_units>(to + lane, tile + step * F::kStepBytes + lane, policy);
     copy_units<super_units>(to + step_units * 16 + lane, tile + 2 * F::kStepBytes + lane, policy);
   }
-}
-
-/// Waits for the first of `stages` groups of copies.
-CANOPY_DEVICE void wait_for_stage(uint32_t stages) {
-  if (stages >= 4) {
-    gpu::wait_for_copies<3>();
-  } else if (stages == 3) {
-    gpu::wait_for_copies<2>();
-  } else if (stages == 2) {
-    gpu::wait_for_copies<1>();
-  } else {
-    gpu::wait_for_copies<0>();
-  }
-  gpu::sync_warp();
 }
 
 /// The steps of one chunk of a weight's columns.

@@ -204,11 +204,14 @@ struct FourBitFactors {
     }
     return result;
   }
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
-    return lower_twice(s.words[octet < 2 ? 0 : 1]);
-  }
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
-    return upper_twice(s.words[octet < 2 ? 0 : 1]);
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) { return lower_twice(word(s, octet)); }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) { return upper_twice(word(s, octet)); }
+
+ private:
+  /// A choice of two registers: a number to count with would bring them to local memory.
+  CANOPY_DEVICE static uint32_t word(const HalfScale& s, uint32_t octet) {
+    const uint32_t first = s.words[0], second = s.words[1];
+    return octet < 2 ? first : second;
   }
 };
 
@@ -432,7 +435,8 @@ struct Format {
   template <class M>
   CANOPY_DEVICE static float element(const TileBlock<M>& t, uint32_t i, const BlockScale& s) {
     const float code = Codes::template value<Format>(t, i);
-    return kScaled ? fmaf(s.scale[i / 16], code, s.minimum[i / 16]) : code;
+    const float scale = i < 16 ? s.scale[0] : s.scale[1], minimum = i < 16 ? s.minimum[0] : s.minimum[1];
+    return kScaled ? fmaf(scale, code, minimum) : code;
   }
 };
 

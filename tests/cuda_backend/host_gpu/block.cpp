@@ -95,7 +95,7 @@ class Block {
   }
 
   void copy_async(uint32_t to, uint64_t from) {
-    accessed(from, kCopyBytes, kCopyBytes, false);
+    if (from != 0) accessed(from, kCopyBytes, kCopyBytes, false);
     if (to % kCopyBytes != 0) fail("a copy to byte " + std::to_string(to) + " of shared memory, no multiple of 16");
     std::memset(shared_bytes(to, kCopyBytes), 0xFF, kCopyBytes);
     copies_[current_].add({to, from});
@@ -103,7 +103,12 @@ class Block {
   void end_copy_group() { copies_[current_].end_group(); }
   void wait_for_copies(uint32_t pending) {
     copies_[current_].finish(pending, [&](const Copies::Copy& copy) {
-      std::memcpy(shared_bytes(copy.to, kCopyBytes), checked_address(copy.from, kCopyBytes), kCopyBytes);
+      std::byte* const to = shared_bytes(copy.to, kCopyBytes);
+      if (copy.from == 0) {
+        std::memset(to, 0, kCopyBytes);
+      } else {
+        std::memcpy(to, checked_address(copy.from, kCopyBytes), kCopyBytes);
+      }
     });
   }
 

@@ -46,8 +46,9 @@ void wait_for_earlier_kernels();
 /// Waits until all threads of the block are here.
 void wait_for_block();
 
-/// Begins to copy 16 bytes of device memory to shared memory. What was there is gone at once, what comes is there when
-/// this thread has waited for the group that the copy belongs to; the copies since the last end_copy_group() are one.
+/// Begins to copy 16 bytes of device memory to shared memory; zeros where `from` is 0. What was there is gone at once,
+/// what comes is there when this thread has waited for the group that the copy belongs to; the copies since the last
+/// end_copy_group() are one.
 void copy_async(uint32_t to, uint64_t from);
 void end_copy_group();
 /// Waits until at most so many of this thread's groups, the last ones, are under way.

@@ -210,6 +210,17 @@ CANOPY_DEVICE void copy_async(uint32_t to, uint64_t from, [[maybe_unused]] uint6
   Shared<uint4>(to + OFFSET, 1)[0] = unit;
 #endif
 }
+/// The same, or zeros where not `is_there`; `from` is an address either way.
+CANOPY_DEVICE void copy_async_or_zero(uint32_t to, uint64_t from, bool is_there) {
+#if __CUDA_ARCH__ >= 800
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&Shared<uint4>(to, 1)[0]));
+  const uint32_t bytes = is_there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+#else
+  const uint4 zero = {0, 0, 0, 0};
+  Shared<uint4>(to, 1)[0] = is_there ? *reinterpret_cast<const uint4*>(from) : zero;
+#endif
+}
 /// This thread's copies since the last call are a group.
 CANOPY_DEVICE void end_copy_group() {
 #if __CUDA_ARCH__ >= 800
@@ -271,6 +282,31 @@ CANOPY_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[2]), "r"(a[3]), "r"(b[1]));
 #endif
+}
+
+/// Four matrices [8, 8] of halves from shared memory: lane 8i + r has the byte where row r of matrix i begins. Of
+/// matrix i a lane gets words[i]: row g, columns 2q and 2q + 1, or where TRANSPOSED rows 2q and 2q + 1 of column g.
+template <bool TRANSPOSED>
+CANOPY_DEVICE void load_matrices(uint32_t at, uint32_t (&words)[4]) {
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&Shared<uint4>(at, 1)[0]));
+  if constexpr (TRANSPOSED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared)
+                 : "memory");
+  }
+}
+
+/// Of a matrix [8, 8] of halves, whose row g, columns 2q and 2q + 1 a lane has: rows 2q and 2q + 1 of column g.
+CANOPY_DEVICE uint32_t transpose(uint32_t word) {
+  uint32_t result;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
+  return result;
 }
 
 }  // namespace canopy::gpu

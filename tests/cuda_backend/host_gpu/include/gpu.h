@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "engine/base/half.h"
@@ -175,6 +176,9 @@ template <uint32_t OFFSET>
 void copy_async(uint32_t to, uint64_t from, uint64_t) {
   host_gpu::copy_async(to + OFFSET, from + OFFSET);
 }
+inline void copy_async_or_zero(uint32_t to, uint64_t from, bool is_there) {
+  host_gpu::copy_async(to, is_there ? from : 0);
+}
 inline void end_copy_group() {
   host_gpu::end_copy_group();
 }
@@ -215,5 +219,27 @@ inline uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
 
 /// By definition: exact products, added in double precision.
 void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+template <bool TRANSPOSED>
+void load_matrices(uint32_t at, uint32_t (&words)[4]) {
+  const auto rows = host_gpu::exchange({{at}});
+  const uint32_t g = lane() / 4, q = lane() % 4;
+  const auto element = [&](uint32_t matrix, uint32_t row, uint32_t column) {
+    const uint32_t begin = rows[8 * matrix + row].words[0];
+    if (begin % 16 != 0) host_gpu::fail("a row of a matrix at byte " + std::to_string(begin) + ", no multiple of 16");
+    return uint32_t{Shared<uint16_t>(begin + column * 2, 1)[0]};
+  };
+  for (uint32_t i = 0; i < 4; ++i) {
+    words[i] = TRANSPOSED ? element(i, 2 * q, g) | element(i, 2 * q + 1, g) << 16
+                          : element(i, g, 2 * q) | element(i, g, 2 * q + 1) << 16;
+  }
+}
+
+inline uint32_t transpose(uint32_t word) {
+  const auto all = host_gpu::exchange({{word}});
+  const uint32_t g = lane() / 4, q = lane() % 4, shift = g % 2 * 16;
+  const auto element = [&](uint32_t row) { return all[row * 4 + g / 2].words[0] >> shift & 0xFFFFu; };
+  return element(2 * q) | element(2 * q + 1) << 16;
+}
 
 }  // namespace canopy::gpu
