@@ -58,22 +58,44 @@ DevicePrediction predict_device(predict::RecordedModel& model, const predict::De
   return result;
 }
 
-ordered_json to_json(const DevicePrediction& prediction, const std::string& shape, uint32_t context) {
+ordered_json ops_to_json(const DevicePrediction& prediction) {
+  ordered_json passes = ordered_json::array();
+  for (const predict::PassPrediction& pass : prediction.passes) {
+    ordered_json ops = ordered_json::array();
+    for (const predict::OpPrediction& op : pass.ops) {
+      ops.push_back({{"op", op.name},
+                     {"shapes", op.shapes},
+                     {"times", op.count},
+                     {"kernel", op.kernel},
+                     {"registers", op.registers},
+                     {"shared_bytes", op.shared_bytes},
+                     {"workgroups", op.workgroups},
+                     {"us", op.each.total},
+                     {"limit", predict::to_string(op.each.limit)}});
+    }
+    passes.push_back({{"width", pass.width}, {"ms", pass.ms}, {"host_ms", pass.host_ms}, {"ops", ops}});
+  }
+  return passes;
+}
+
+ordered_json to_json(const DevicePrediction& prediction, const std::string& shape, const PredictOptions& options) {
   ordered_json widths = ordered_json::array(), ms = ordered_json::array();
   for (const predict::PassPrediction& pass : prediction.passes) {
     widths.push_back(pass.width);
     ms.push_back(pass.ms);
   }
-  return {{"name", prediction.device->name},
-          {"gpu", prediction.device->gpu},
-          {"shape", shape},
-          {"context", context},
-          {"kernels", predict::to_string(prediction.kernels)},
-          {"source", "predicted"},
-          {"widths", widths},
-          {"ms", ms},
-          {"bandwidth_share", prediction.share},
-          {"peak_gb_s", prediction.device->memory_gb_s}};
+  ordered_json all = {{"name", prediction.device->name},
+                      {"gpu", prediction.device->gpu},
+                      {"shape", shape},
+                      {"context", options.context},
+                      {"kernels", predict::to_string(prediction.kernels)},
+                      {"source", "predicted"},
+                      {"widths", widths},
+                      {"ms", ms},
+                      {"bandwidth_share", prediction.share},
+                      {"peak_gb_s", prediction.device->memory_gb_s}};
+  if (options.with_ops) all["passes"] = ops_to_json(prediction);
+  return all;
 }
 
 ordered_json to_json(const MeasuredPasses& passes) {
@@ -111,14 +133,14 @@ void print_passes(const DevicePrediction& prediction) {
 
 void print_ops(const DevicePrediction& prediction) {
   for (const predict::PassPrediction& pass : prediction.passes) {
-    TextTable table{{"op", "shapes", "times", "workgroups", "memory", "cache", "arithmetic", "dispatches", "one, µs",
-                     "all, ms", "limited by"},
+    TextTable table{{"op", "shapes", "kernel", "times", "workgroups", "memory", "cache", "arithmetic", "dispatches",
+                     "one, µs", "all, ms", "limited by"},
                     {}};
     for (const predict::OpPrediction& op : pass.ops) {
-      table.rows.push_back({op.name, op.shapes, std::to_string(op.count), fixed(op.workgroups, 0),
-                            fixed(op.each.memory, 1), fixed(op.each.cache, 1), fixed(op.each.arithmetic, 1),
-                            fixed(op.each.steps, 1), fixed(op.each.total, 1), fixed(op.count * op.each.total / 1e3, 3),
-                            predict::to_string(op.each.limit)});
+      table.rows.push_back({op.name, op.shapes, op.kernel.empty() ? "-" : op.kernel, std::to_string(op.count),
+                            fixed(op.workgroups, 0), fixed(op.each.memory, 1), fixed(op.each.cache, 1),
+                            fixed(op.each.arithmetic, 1), fixed(op.each.steps, 1), fixed(op.each.total, 1),
+                            fixed(op.count * op.each.total / 1e3, 3), predict::to_string(op.each.limit)});
     }
     std::cout << "\nA pass of " << pass.width << " rows, predicted: " << fixed(pass.ms, 3) << " ms, of which the host "
               << fixed(pass.host_ms, 3) << "\n"
@@ -154,7 +176,7 @@ int run_predict(PredictOptions options) {
   for (const predict::DeviceProfile& device : devices) {
     const DevicePrediction prediction = predict_device(*opened.model, device, options);
     if (options.as_json) {
-      list.push_back(to_json(prediction, opened.name, options.context));
+      list.push_back(to_json(prediction, opened.name, options));
     } else {
       if (&device != devices.data()) std::cout << "\n";
       print(prediction, opened.name, options);
@@ -195,12 +217,13 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option(
       "--kernels", options->kernels,
       "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "
-      "bits; llama.cpp: at width 1, for comparison (default: matrix where the device has matrix cores, else fma)");
+      "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: matrix where "
+      "the device has matrix cores, else fma)");
   command->add_option("--assume", options->assumptions, "Rules of the kernels to replace: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
   command->add_flag("--sampled", options->sampled, "A token is drawn at random instead of taking the likeliest");
-  CLI::Option* ops = command->add_flag("--ops", options->with_ops, "Print the time of each op, too");
-  command->add_flag("--json", options->as_json, "Print a JSON object")->excludes(ops);
+  command->add_flag("--ops", options->with_ops, "Print the time of each op, too");
+  command->add_flag("--json", options->as_json, "Print a JSON object");
   command->callback([&action, options] { action = [options] { return run_predict(*options); }; });
 }
 

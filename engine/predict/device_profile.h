@@ -32,6 +32,9 @@ struct DeviceProfile {
   uint32_t integer_depth = 16;   // columns of a weight in one such matrix
   bool matrix_overlaps = false;  // matrix cores work beside the lanes; else each takes the other's time
 
+  int cuda_capability = 0;    // compute capability of NVIDIA's GPUs: 89 is 8.9; 0: another maker's
+  double cuda_shared_kb = 0;  // shared memory of a block, as CUDA allows it
+
   double step_us = 0;        // a dispatch with a barrier before it, without the latency of its first loads
   double submission_us = 0;  // of work, until the device begins
   double round_trip_us = 0;  // end of the work until the host goes on

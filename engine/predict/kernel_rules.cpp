@@ -14,11 +14,9 @@ struct NamedKernels {
   const char* name;
   Kernels kernels;
 };
-constexpr NamedKernels kNames[] = {{"today", Kernels::today},
-                                   {"fma", Kernels::fma},
-                                   {"matrix", Kernels::matrix},
-                                   {"matrix_i8", Kernels::matrix_i8},
-                                   {"llama.cpp", Kernels::llama_cpp}};
+constexpr NamedKernels kNames[] = {{"today", Kernels::today},   {"fma", Kernels::fma},
+                                   {"matrix", Kernels::matrix}, {"matrix_i8", Kernels::matrix_i8},
+                                   {"cuda", Kernels::cuda},     {"llama.cpp", Kernels::llama_cpp}};
 
 // Machine code: what RADV 25.0.7 makes of the shaders for navi31, as vector instructions of the main loop that are no
 // matrix instructions and move nothing, for each weight that an invocation decodes. The main loops of
@@ -171,7 +169,7 @@ Kernels kernels_named(std::string_view name) {
   const auto found = std::ranges::find_if(kNames, [&](const NamedKernels& each) { return each.name == name; });
   if (found != std::end(kNames)) return found->kernels;
   throw bad_input("There are no kernels named '" + printable(name) +
-                  "'; allowed: today, fma, matrix, matrix_i8, llama.cpp.");
+                  "'; allowed: today, fma, matrix, matrix_i8, cuda, llama.cpp.");
 }
 
 Kernels default_kernels(const DeviceProfile& device) {
@@ -185,6 +183,7 @@ KernelRules rules_of(Kernels kernels) {
     case Kernels::fma: rules = fma_rules(); break;
     case Kernels::matrix: rules = matrix_rules(); break;
     case Kernels::matrix_i8: rules = integer_rules(); break;
+    case Kernels::cuda: rules.width_buckets = {1, 8, 16, 32, 64}; break;
     case Kernels::llama_cpp: rules = llama_cpp_rules(); break;
   }
   rules.kernels = kernels;
@@ -237,6 +236,7 @@ double decode_ops(Kernels kernels, WeightType type) {
     case Kernels::fma: return ops.fma;
     case Kernels::matrix: return ops.matrix;
     case Kernels::matrix_i8: return ops.integers;
+    case Kernels::cuda: return 0;  // cuda_work.h has them
     case Kernels::llama_cpp: return kDotOps;
   }
   return 0;

@@ -17,6 +17,7 @@ enum class Kernels {
   fma,        // K cut over workgroups (compute/product_split.h), tiles of 8 rows of the pass in one dispatch
   matrix,     // the same cut, up to 64 rows of the pass at a time on matrix cores, weights decoded to f16
   matrix_i8,  // the same in integers of 8 bits, scaled in f32 for each block; others bits, so never by itself
+  cuda,       // those of the CUDA backend, by their machine code (cuda_work.h): NVIDIA only
   llama_cpp,  // a workgroup for two weight rows, ops fused as its Vulkan backend does: width 1 only, for comparison
 };
 
@@ -64,7 +65,7 @@ struct KernelRules {
   bool downloads_logits = false;  // of a row that is sampled, and samples it itself
 };
 
-/// The name on the command line: "today", "fma", "matrix", "matrix_i8", "llama.cpp".
+/// The name on the command line: "today", "fma", "matrix", "matrix_i8", "cuda", "llama.cpp".
 const char* to_string(Kernels kernels);
 /// Nothing else: throws bad_input that lists them.
 Kernels kernels_named(std::string_view name);

@@ -5,6 +5,7 @@
 
 #include "engine/compute/product_split.h"
 #include "engine/predict/attention_work.h"
+#include "engine/predict/cuda_work.h"
 #include "engine/predict/product_cut.h"
 
 namespace canopy::predict {
@@ -102,16 +103,18 @@ Work together(Work a, const Work& b) {
   return a;
 }
 
-/// By its price.
-template <class Args>
-Work work_of_args(const Args& args, const KernelRules&, const DeviceProfile& device) {
-  const OpPrice price = args.price();
+Work work_of_price(const OpPrice& price, const DeviceProfile& device) {
   const auto bytes = static_cast<double>(price.bytes);
   Work work;
   (bytes > device.cache_mb * 1e6 / 2 ? work.memory_bytes : work.cache_bytes) = bytes;
   work.lane_ops = static_cast<double>(price.flops);
   work.workgroups = std::max(1.0, bytes / 4096);
   return work;
+}
+
+template <class Args>
+Work work_of_args(const Args& args, const KernelRules&, const DeviceProfile& device) {
+  return work_of_price(args.price(), device);
 }
 
 Work work_of_args(const LinearArgs& args, const KernelRules& rules, const DeviceProfile& device) {
@@ -193,7 +196,12 @@ uint64_t bytes_of_weight(const ProjectHeadsArgs& args) {
 
 }  // namespace
 
+Work work_by_price(const Op& op, const DeviceProfile& device) {
+  return work_of_price(std::visit([](const auto& args) { return args.price(); }, op), device);
+}
+
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device) {
+  if (rules.kernels == Kernels::cuda) return cuda_work_of(op, device);
   return std::visit([&](const auto& args) { return work_of_args(args, rules, device); }, op);
 }
 

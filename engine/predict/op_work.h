@@ -12,6 +12,9 @@ namespace canopy::predict {
 /// that can hold it.
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device);
 
+/// Of any op, by its price alone.
+Work work_by_price(const Op& op, const DeviceProfile& device);
+
 /// Bytes of weights that a product reads, once; 0 for other ops.
 uint64_t weight_bytes_of(const Op& op);
 

@@ -39,7 +39,7 @@ void add_op(PassPrediction& pass, const Op& op, const Work& work, const WorkTime
   if (same != pass.ops.end()) {
     ++same->count;
   } else {
-    pass.ops.push_back({name_of(op), shapes, 1, work.workgroups, time});
+    pass.ops.push_back({name_of(op), shapes, 1, work.kernel, work.registers, work.shared_bytes, work.workgroups, time});
   }
 }
 

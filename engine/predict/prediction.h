@@ -18,6 +18,9 @@ struct OpPrediction {
   std::string name;    // "linear_add"
   std::string shapes;  // "4 x Q4_K [4096, 4096]"
   uint32_t count = 0;
+  std::string kernel;       // its name, where kernels have names of their own
+  double registers = 0;     // of a thread
+  double shared_bytes = 0;  // of a workgroup
   double workgroups = 0;
   WorkTime each;
 };

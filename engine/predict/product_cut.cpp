@@ -64,6 +64,7 @@ ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, con
       return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.step, 1.0 * config.invocations(),
               1.0 * config.shared_bytes()};
     }
+    case Kernels::cuda: break;  // cuda_work.h
     case Kernels::llama_cpp: return {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .invocations = 64};
   }
   return {};

@@ -3,6 +3,7 @@
 // rate of the units that have some, and the cost of its dispatches.
 
 #include <cstdint>
+#include <string>
 
 #include "engine/predict/device_profile.h"
 
@@ -10,6 +11,7 @@ namespace canopy::predict {
 
 /// What an op does on a device, all its workgroups together. They are alike, except where longest_memory_bytes is set.
 struct Work {
+  std::string kernel;       // its name, where there is one to tell
   double memory_bytes = 0;  // read from memory
   double cache_bytes = 0;   // moved between the units and the shared cache, beside those
   double lane_ops = 0;      // instructions × lanes, multiply-adds of f32 among them

@@ -54,6 +54,21 @@ class Predictions(unittest.TestCase):
                       "bytes in flight"):
             self.assertIn(words, text)
 
+    def test_cuda_kernels_have_names_registers_and_shared_memory(self):
+        (device,) = json.loads(self.predicted("-m", "qwen3-8b-q4_k_m", "-d", "h100", "--widths", "1,64", "--context",
+                                              "4096", "--kernels", "cuda", "--ops", "--json"))["devices"]
+        narrow, wide = device["passes"]
+        kernels = {op["kernel"] for op in narrow["ops"]}
+        self.assertTrue({"product_q4_k_8", "product_q4_k_8, product_q6_k_8", "attention_few_f16", "argmax"} <= kernels, kernels)
+        kernels = {op["kernel"] for op in wide["ops"]}
+        self.assertTrue({"product_q4_k_64", "attention_many_f16"} <= kernels, kernels)
+        for op in narrow["ops"] + wide["ops"]:
+            self.assertGreater(op["us"], 0, op)
+            if op["kernel"].startswith(("product", "attention")):
+                self.assertTrue(32 <= op["registers"] <= 128, op)
+                self.assertGreater(op["shared_bytes"], 4096, op)
+        self.assertAlmostEqual(sum(op["us"] * op["times"] for op in wide["ops"]) / 1e3 + wide["host_ms"], wide["ms"])
+
     def test_a_file_is_taken_by_its_own_types(self):
         for name in ("tiny-qwen3-f16.gguf", "tiny-qwen3"):
             (device,) = json.loads(self.predicted("-m", os.path.join(GOLDEN, name), "-d", "b580", "--json"))["devices"]
@@ -107,13 +122,13 @@ class Predictions(unittest.TestCase):
             (1, "qwen3-8b", ("-m", "gpt-2-q4_0")),
             (1, "mixture of experts", ("-m", "qwen3-30b-a3b-q4_k")),
             (1, "/no/such/model.gguf", ("-m", "/no/such/model.gguf")),
-            (1, "today, fma, matrix", ("-m", "qwen3-8b-q4_k", "--kernels", "cuda")),
+            (1, "today, fma, matrix", ("-m", "qwen3-8b-q4_k", "--kernels", "opencl")),
+            (1, "GPUs of NVIDIA", ("-m", "qwen3-8b-q4_k", "-d", "rx7900xtx", "--kernels", "cuda")),
             (1, "tile_rows", ("-m", "qwen3-8b-q4_k", "--assume", "rows=1")),
             (1, "0 to 131072", ("-m", "qwen3-8b-q4_k", "--context", "200000")),
             (2, "--widths", ("-m", "qwen3-8b-q4_k", "--widths", "0")),
             (2, "--widths", ("-m", "qwen3-8b-q4_k", "--widths", "5000")),
             (2, "--context", ("-m", "qwen3-8b-q4_k", "--context", "-1")),
-            (2, "--ops", ("-m", "qwen3-8b-q4_k", "--ops", "--json")),
             (2, "--model", ()),
         ):
             with self.subTest(arguments=arguments):

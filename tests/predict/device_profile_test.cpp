@@ -63,7 +63,7 @@ TEST(Kernels, AreChosenByNameAndByDevice) {
     EXPECT_EQ(kernels_named(to_string(kernels)), kernels);
     EXPECT_EQ(rules_of(kernels).kernels, kernels);
   }
-  EXPECT_NE(message_of([] { kernels_named("cuda"); }).find("today, fma, matrix, matrix_i8, llama.cpp"),
+  EXPECT_NE(message_of([] { kernels_named("opencl"); }).find("today, fma, matrix, matrix_i8, cuda, llama.cpp"),
             std::string::npos);
   DeviceProfile device = device_profile("h100");
   EXPECT_EQ(default_kernels(device), Kernels::matrix);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -139,6 +140,43 @@ TEST(Prediction, ALongerContextTakesLonger) {
         EXPECT_GE(ms, before) << device.name << " " << to_string(kernels) << " " << context;
         before = ms;
       }
+    }
+  }
+}
+
+TEST(Prediction, CudaKernelsReadTheWeightsOnce) {
+  RecordedModel model(model_shape("qwen3-8b-q4_k"));
+  const KernelRules rules = rules_of(Kernels::cuda);
+  for (const DeviceProfile& device : device_profiles()) {
+    if (device.cuda_capability == 0) {
+      EXPECT_NE(message_of([&] { predict_pass(model, device, rules, 1, {}); }).find("NVIDIA"), std::string::npos);
+      continue;
+    }
+    const PassPrediction one = predict_pass(model, device, rules, 1, {});
+    EXPECT_GT(bandwidth_share(one, device), 0.3) << device.name;
+    EXPECT_LT(bandwidth_share(one, device), device.memory_share) << device.name;
+    double before = one.ms;
+    for (const uint32_t width : {8u, 16u, 32u, 64u}) {
+      const double ms = predict_pass(model, device, rules, width, {}).ms;
+      EXPECT_GE(ms, before * 0.9) << device.name << ", width " << width;  // wider tiles may fill it better
+      before = ms;
+    }
+    EXPECT_LT(before, 4 * one.ms) << device.name;
+  }
+}
+
+TEST(Prediction, CudaAttentionGrowsWithItsContext) {
+  RecordedModel model(model_shape("qwen3-8b-q4_k"));
+  for (const uint32_t width : {1u, 64u}) {
+    double before = 0;
+    for (const uint32_t context : {0u, 512u, 4096u, 32768u}) {
+      const PassPrediction pass =
+          predict_pass(model, device_profile("h100"), rules_of(Kernels::cuda), width, {context, false});
+      const auto op = std::ranges::find(pass.ops, "attention", &OpPrediction::name);
+      ASSERT_NE(op, pass.ops.end());
+      EXPECT_EQ(op->kernel, width == 1 ? "attention_few_f16" : "attention_many_f16");
+      EXPECT_GT(op->each.total, before) << width << " " << context;
+      before = op->each.total;
     }
   }
 }

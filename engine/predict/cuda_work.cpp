@@ -1,0 +1,220 @@
+#include "engine/predict/cuda_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/cuda_backend/attention_plan.h"
+#include "engine/cuda_backend/product_plan.h"
+#include "engine/cuda_backend/weight_tiles.h"
+#include "engine/predict/cuda_code.h"
+#include "engine/predict/op_work.h"
+
+namespace canopy::predict {
+namespace {
+
+// A kernel of a graph begins without a barrier of the host's making; half of a Vulkan dispatch with its barrier is
+// assumed. From compute capability 9.0 on it also begins beside the end of the one before.
+constexpr double kGraphStep = 0.5;
+// Of a ring, what is under way while one of its stages is read, besides the other stages.
+constexpr double kPartOfStage = 0.5, kNotAside = 0.6;
+// Instructions for each value of a row of the pass that a warp turns to halves, in narrow products.
+constexpr double kNarrowStageOps = 2.75;
+constexpr double kRowsOfTile = 16;
+
+// Attention: instructions of a lane beside one of the tensor cores, for a score's exponential and its two halves, and
+// for each number of a cache with more than halves.
+constexpr double kBesideTensor = 1, kScoreInstructions = 24, kSplitInstructions = 4;
+constexpr double kPairFlops = 2.0 * 16 * 8 * 16;  // of a tensor-core instruction
+constexpr double kMergedAtATime = 8;              // results that a warp of the merge asks for together
+
+cuda::GpuLimits gpu_limits_of(const DeviceProfile& device) {
+  return {device.cuda_capability, static_cast<uint32_t>(device.cuda_shared_kb * 1024)};
+}
+
+cuda::WeightParams weight_params_of(const Weight* weight) {
+  if (weight == nullptr) return {};
+  return {0, weight->rows(), weight->cols()};
+}
+
+cuda::TileShape tile_shape_of(const Weight* weight) {
+  return weight == nullptr ? cuda::TileShape{} : cuda::tile_shape(weight->type());
+}
+
+double tile_bytes(const Weight* weight) {
+  if (weight == nullptr) return 0;
+  const cuda::WeightParams params = weight_params_of(weight);
+  return 1.0 * params.groups() * params.supers() * tile_shape_of(weight).bytes();
+}
+
+/// Instructions × lanes for all weights and rows of the pass.
+double product_ops(const cuda::ProductPlan& plan, const Weight* weight, uint32_t width, const CudaCode& code) {
+  if (weight == nullptr) return 0;
+  const double weights = 1.0 * weight->rows() * weight->cols();
+  if (plan.columns > cuda::kNarrow) return plan.pass_tiles * weights * code.of_weight;
+  // The main loop was counted with rows of the pass that are not there.
+  return weights * (code.of_weight - (cuda::kNarrow - width) * kNarrowStageOps / kRowsOfTile);
+}
+
+Work launch_of_product(const Weight* first, const Weight* second, uint32_t width, const DeviceProfile& device) {
+  const cuda::GpuLimits limits = gpu_limits_of(device);
+  const cuda::ProductPlan plan = cuda::plan_product(weight_params_of(first), tile_shape_of(first),
+                                                    weight_params_of(second), tile_shape_of(second), width, limits);
+  const double rows = first->rows() + (second != nullptr ? second->rows() : 0);
+  const double row_tiles = plan.row_tiles[0] + plan.row_tiles[1];
+  const bool narrow = plan.columns == cuda::kNarrow;
+
+  Work work;
+  work.kernel = cuda::product_kernel(first->type(), second != nullptr ? second->type() : first->type(), plan.columns);
+  const CudaCode code = cuda_code(work.kernel, device.cuda_capability);
+  work.registers = code.registers;
+  work.shared_bytes = plan.shared_bytes;
+  work.invocations = plan.threads;
+  work.workgroups = row_tiles * (narrow ? 1 : plan.pass_tiles * plan.parts);
+  work.workgroups_reading_memory = row_tiles * plan.parts;
+  const double ring = 1.0 * plan.threads / 32 * (narrow ? 1 : 2) * plan.stage_bytes;
+  work.bytes_in_flight = ring * (limits.copies_aside() ? plan.stages - kPartOfStage : kNotAside);
+  work.memory_bytes = tile_bytes(first) + tile_bytes(second);
+  const double sums = plan.parts > 1 ? 2.0 * plan.parts : 0;
+  work.cache_bytes = work.memory_bytes * (plan.pass_tiles - 1) + row_tiles * width * first->cols() * sizeof(float) +
+                     (1 + sums) * width * rows * sizeof(float);
+  work.lane_ops = product_ops(plan, first, width, code) + product_ops(plan, second, width, code);
+  work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
+  work.tail_latencies = plan.parts > 1 ? 2 : 0;
+  work.steps = kGraphStep;
+  return work;
+}
+
+Work in_turn(const Work& a, const Work& b) {
+  Work all = a;
+  all.workgroups += b.workgroups;
+  all.workgroups_reading_memory += b.workgroups_reading_memory;
+  all.memory_bytes += b.memory_bytes;
+  all.cache_bytes += b.cache_bytes;
+  all.lane_ops += b.lane_ops;
+  all.matrix_flops += b.matrix_flops;
+  all.tail_latencies += b.tail_latencies;
+  all.steps += b.steps;
+  if (a.kernel != b.kernel) all.kernel += ", " + b.kernel;
+  all.registers = std::max(a.registers, b.registers);
+  all.shared_bytes = std::max(a.shared_bytes, b.shared_bytes);
+  return all;
+}
+
+Work launches_of_heads(const ProjectHeadsArgs& args, const DeviceProfile& device) {
+  Work work;
+  for (size_t i = 0; i < args.weights.size();) {
+    const Weight *first = args.weights[i], *second = i + 1 < args.weights.size() ? args.weights[i + 1] : nullptr;
+    if (second != nullptr &&
+        !cuda::go_together(first->type(), weight_params_of(first), second->type(), weight_params_of(second))) {
+      second = nullptr;
+    }
+    const Work one = launch_of_product(first, second, args.heads.width, device);
+    work = i == 0 ? one : in_turn(work, one);
+    i += second != nullptr ? 2 : 1;
+  }
+  work.cache_bytes += static_cast<double>(args.heads.price().bytes);
+  return work;
+}
+
+/// What a warp does with a chunk and its eight queries.
+struct ChunkWork {
+  double tensor = 0;  // instructions of the tensor cores
+  double lanes = 0;   // other instructions × lanes
+
+  explicit ChunkWork(const KvShape& shape) {
+    const bool more_than_halves = shape.type != CacheType::f16;
+    const double slices = std::ceil(1.0 * shape.head_dim / cuda::kSliceDims);
+    const double of_scores = 4 * std::ceil(shape.head_dim / 16.0), of_values = of_scores / slices;
+    tensor = (of_scores + of_values) * (more_than_halves ? 3 : 2);
+    lanes = 32 * tensor * kBesideTensor + kAttentionChunk * cuda::kItemQueries * kScoreInstructions;
+    if (more_than_halves) lanes += kAttentionChunk * (1 + 1 / slices) * shape.head_dim * kSplitInstructions;
+  }
+};
+
+Work launch_of_attention(const AttentionArgs& args, const DeviceProfile& device) {
+  const cuda::AttentionExtent extent{args.shape, args.heads, args.max_positions, args.keys(), args.window > 0};
+  const double launches = std::ceil(1.0 * args.width / cuda::attention_rows_at_a_time(extent));
+  cuda::AttentionParams p;
+  p.cache.type = static_cast<uint32_t>(args.shape.type);
+  p.row_count = static_cast<uint32_t>(std::ceil(args.width / launches));
+  const cuda::AttentionLaunch launch = cuda::plan_attention(p, extent, gpu_limits_of(device));
+  const double head_bytes = args.shape.head_dim * mean_element_bytes(args.shape),
+               keys = static_cast<double>(args.keys());
+  const double kv_heads = args.shape.kv_heads, warps = launch.threads / 32.0, tiles = p.tiles * launches;
+  const double items = tiles * (launch.many ? warps : 1), own_items = 1.0 * args.width * p.pieces;
+  const double own_chunks = std::min(2.0, std::ceil(keys / kAttentionChunk)), chunks = keys / kAttentionChunk;
+  const double entries = 1.0 * args.width * args.heads * (p.spans + own_chunks);
+
+  Work work;
+  work.kernel = launch.kernel(args.shape.type);
+  work.registers = cuda_code(work.kernel, device.cuda_capability).registers;
+  work.shared_bytes = launch.shared_bytes;
+  work.invocations = launch.threads;
+  work.workgroups = launches * launch.blocks;
+  work.workgroups_reading_memory = kv_heads * p.span_blocks * p.slices;
+  const double stages = launch.many ? p.stages - kPartOfStage : warps * (p.warp_stages - kPartOfStage);
+  work.bytes_in_flight = stages * cuda::kAttentionStageBytes * mean_element_bytes(args.shape) /
+                         (args.shape.type == CacheType::f16 ? 2 : 4);
+  work.longest_memory_bytes = 2 * head_bytes * std::min(keys, 1.0 * cuda::kSpanChunks * kAttentionChunk);
+  work.memory_bytes = 2 * keys * kv_heads * head_bytes;
+  work.cache_bytes = work.memory_bytes * (tiles - 1) +
+                     2 * own_items * own_chunks * kAttentionChunk * kv_heads * head_bytes +
+                     2 * entries * (args.shape.head_dim + 2) * sizeof(float) +
+                     2.0 * args.width * args.heads * args.shape.head_dim * sizeof(float);
+  const ChunkWork chunk(args.shape);
+  const double all = kv_heads * p.slices * (items * chunks + own_items * own_chunks);
+  work.lane_ops = all * chunk.lanes;
+  work.matrix_flops = all * chunk.tensor * kPairFlops;
+  // The last block of a tile merges: its warps have some heads, one after the other.
+  const double heads = std::ceil(1.0 * p.tile_rows * p.tile_pieces * p.item_heads / warps);
+  work.tail_latencies = 2 + heads * std::ceil((p.spans + own_chunks) / kMergedAtATime);
+  work.steps = kGraphStep * launches;
+  return work;
+}
+
+/// The kernel of an op without products.
+struct KernelName {
+  std::string operator()(const EmbedArgs& args) const {
+    return std::string("embed_") + cuda::kernel_suffix(args.table->type());
+  }
+  std::string operator()(const RopeStoreArgs&) const { return "rope_store"; }
+  std::string operator()(const SelectArgs&) const { return "select_rows"; }
+  std::string operator()(const SampleArgs&) const { return "sample_best_filtered"; }
+  std::string operator()(const PickArgs&) const { return "pick_logits"; }
+  std::string operator()(const KvMoveArgs&) const { return "kv_gather"; }
+  template <class Args>
+  std::string operator()(const Args&) const {
+    return Args::name;
+  }
+};
+
+}  // namespace
+
+Work cuda_work_of(const Op& op, const DeviceProfile& device) {
+  if (device.cuda_capability == 0) {
+    throw bad_input("The " + std::string(device.name) + " does not run CUDA kernels; allowed: GPUs of NVIDIA.");
+  }
+  if (const auto* heads = std::get_if<ProjectHeadsArgs>(&op)) return launches_of_heads(*heads, device);
+  if (const auto* attention = std::get_if<AttentionArgs>(&op)) return launch_of_attention(*attention, device);
+  if (const auto* linear = std::get_if<LinearArgs>(&op)) {
+    return launch_of_product(linear->weight, nullptr, linear->width, device);
+  }
+  if (const auto* swiglu = std::get_if<LinearSwigluArgs>(&op)) {
+    return launch_of_product(swiglu->weight, nullptr, swiglu->width, device);
+  }
+  if (const auto* add = std::get_if<LinearAddArgs>(&op)) {
+    Work work = launch_of_product(add->weight, nullptr, add->width, device);
+    work.cache_bytes += 2.0 * sizeof(float) * add->width * add->weight->rows();  // x
+    return work;
+  }
+  Work work = work_by_price(op, device);
+  work.kernel = std::visit(KernelName(), op);
+  const uint32_t registers = cuda_code(work.kernel, device.cuda_capability).registers;
+  if (registers > 0) work.registers = registers;
+  work.steps = kGraphStep;
+  return work;
+}
+
+}  // namespace canopy::predict
