@@ -243,6 +243,34 @@ TEST_P(AttentionTest, GivesZerosToRowsThatStandForNothing) {
   }
 }
 
+// Rows in turn have queries that halves have room for and such that they have not. The last are so large that one key
+// takes all of the weight. No tiny keys of an f32 cache: what is cut into halves keeps too little of them.
+TEST_P(AttentionTest, TakesQueriesBeyondTheRangeOfHalves) {
+  constexpr uint32_t heads = 6, width = 33;
+  for (const CacheType type : kCacheTypes) {
+    const KvShape shape{slots, 2, 64, type};
+    for (const auto& [query, key] : {std::pair(0x1p17f, 0x1p-16f), std::pair(1e32f, 1.0f)}) {
+      if (type == CacheType::f32 && key < 1) continue;
+      SCOPED_TRACE(std::string(to_string(type)) + ", queries up to " + std::to_string(query));
+      CacheContents contents = random_cache(shape, heads);
+      for (float& each : contents.keys) each *= key;
+      const RowBatch all = text(70, width);
+      poison_unseen(shape, all, {}, contents);
+      std::vector<float> q = Random(7).values(size_t{width} * heads * shape.head_dim);
+      const size_t size = size_t{heads} * shape.head_dim;
+      for (size_t i = 0; i < q.size(); ++i) q[i] *= i / size % 3 == 1 ? 1.0f : query;
+      compare([&](Device& device) { return run_attention(device, shape, heads, all, q, contents, 70 + width); });
+      const std::vector<uint32_t> words = run_attention(device(), shape, heads, all, q, contents, 70 + width)[0].words;
+      for (const uint32_t row : {0u, 1u, 32u}) {
+        const std::vector<float> own(q.begin() + row * size, q.begin() + (row + 1) * size);
+        const Results alone = run_attention(device(), shape, heads, text(70 + row, 1), own, contents, 70 + width);
+        EXPECT_TRUE(std::equal(alone[0].words.begin(), alone[0].words.begin() + size, words.begin() + row * size))
+            << "row " << row;
+      }
+    }
+  }
+}
+
 CANOPY_OP_TESTS(AttentionTest);
 
 }  // namespace

@@ -84,7 +84,7 @@ CANOPY_DEVICE void attention_few(const AttentionParams& p) {
   const AttentionPlace place(p);
   const Item item = place.item(p, 0);
   const Queries queries(p, 0);
-  queries.bring(p, item, gpu::thread(), gpu::threads());
+  queries.bring(p, item, gpu::warp(), gpu::threads() / 32);
   gpu::sync();
   if (place.work < p.span_blocks) {
     attend_span<TYPE>(p, place, item, queries);
@@ -176,7 +176,7 @@ template <uint32_t TYPE>
 CANOPY_DEVICE void attend_tile(const AttentionParams& p, const AttentionPlace& place, const Queries& queries) {
   constexpr uint32_t each = kStagePositions<TYPE>, parts = kChunkStages<TYPE>, batch = 1;
   const Item item = place.item(p, gpu::warp());
-  queries.bring(p, item, gpu::lane(), 32);
+  queries.bring(p, item, 0, 1);
   const ChunkRange range = shared_chunks(p, place);
   const uint32_t key_stages = parts * p.slices, of_chunk = key_stages + parts;
   const uint32_t stages = range.begin < range.end ? (range.end - range.begin) * of_chunk : 0;
@@ -203,7 +203,7 @@ CANOPY_DEVICE void attend_tile(const AttentionParams& p, const AttentionPlace& p
     gpu::sync();  // the stage is there, the one before has been read
     bring(i + p.stages - 1);
     const uint32_t part = i % of_chunk, number = range.begin + i / of_chunk;
-    if (part == key_stages) chunk.weigh(p.scale, 0, kChunk);
+    if (part == key_stages) chunk.weigh(p, queries, 0, kChunk);
     chunk.add_stage(p, part >= key_stages, part % parts, ring(i), part < key_stages ? part / parts : place.slice,
                     queries);
     if (part + 1 < of_chunk) continue;
@@ -231,7 +231,7 @@ CANOPY_DEVICE void attention_many(const AttentionParams& p) {
     const uint32_t row = rest / p.tile_pieces;
     const Item item = place.item(p, row / p.item_rows * p.tile_pieces + rest % p.tile_pieces);
     if (row < place.rows(p) && item.rows > 0) {
-      queries.bring(p, item, gpu::lane(), 32);
+      queries.bring(p, item, 0, 1);
       gpu::sync_warp();
       attend_own<TYPE>(p, place, item, place.first_row(p) + row, unit % p.own_chunks, queries);
     }

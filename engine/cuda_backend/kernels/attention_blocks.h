@@ -91,7 +91,7 @@ CANOPY_DEVICE void attend_chunk(const AttentionParams& p, uint32_t kv_head, uint
   for (uint32_t i = 0; i < key_stages + parts; ++i) {
     wait_for_stage(p.warp_stages);
     const uint32_t stage = ring + i % p.warp_stages * kAttentionStageBytes;
-    if (i == key_stages) chunk.weigh(p.scale, low, high);
+    if (i == key_stages) chunk.weigh(p, queries, low, high);
     chunk.add_stage(p, i >= key_stages, first + i % parts, stage, i < key_stages ? i / parts : slice, queries);
     gpu::sync_warp();
     bring(i + p.warp_stages);

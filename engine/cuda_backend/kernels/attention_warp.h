@@ -26,6 +26,10 @@ CANOPY_DEVICE uint32_t unit_at(uint32_t position, uint32_t unit) {
   return position * (kSliceDims * 2) + (unit ^ (position & 7u)) * 16;
 }
 
+struct alignas(8) FloatPair {
+  float first, second;
+};
+
 /// Two numbers as halves, and what those leave of them.
 struct SplitPair {
   uint32_t halves, rest;
@@ -38,7 +42,8 @@ CANOPY_DEVICE SplitPair split(float a, float b) {
 
 // ---- bringing stages ------------------------------------------------------------------------------------------------
 
-/// Eight neighbouring elements of a head as they lie in the cache; zeros where there are none.
+/// Eight neighbouring elements of a head as they lie in the cache; zeros where there are none. Heads of halves are here
+/// whole units, those of blocks always are, and those of floats have an even number of elements.
 template <uint32_t TYPE>
 struct Eight {
   Unit halves = {};
@@ -48,13 +53,15 @@ struct Eight {
 };
 template <>
 struct Eight<kCacheF32> {
-  Unit units[2] = {};
+  FloatPair pairs[4] = {};
   CANOPY_DEVICE void load(const CacheParams& c, uint64_t address, uint32_t slot, uint32_t head, uint32_t d) {
-    const uint64_t first = (uint64_t{slot} * c.slot_words + head * c.head_dim + d) / 4;
-    units[0] = Span<const Unit>{address}[first];
-    units[1] = Span<const Unit>{address}[first + 1];
+    const uint64_t first = (uint64_t{slot} * c.slot_words + head * c.head_dim + d) / 2;
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (d + i * 2 < c.head_dim) pairs[i] = Span<const FloatPair>{address}[first + i];
+    }
   }
-  CANOPY_DEVICE float value(uint32_t e) const { return gpu::from_bits(units[e / 4].words[e % 4]); }
+  CANOPY_DEVICE FloatPair pair(uint32_t i) const { return pairs[i]; }
 };
 template <>
 struct Eight<kCacheQ80> {
@@ -68,6 +75,7 @@ struct Eight<kCacheQ80> {
     const uint32_t code = (e < 4 ? codes.first : codes.second) >> (e % 4 * 8) & 255u;
     return static_cast<float>(static_cast<int>(code) - 128) * gpu::half_value(scale);
   }
+  CANOPY_DEVICE FloatPair pair(uint32_t i) const { return {value(i * 2), value(i * 2 + 1)}; }
 };
 
 template <uint32_t TYPE>
@@ -75,10 +83,11 @@ CANOPY_DEVICE void store_eight(const Eight<TYPE>& eight, uint32_t to) {
   if constexpr (kHasRest<TYPE>) {
     Unit halves, rest;
     CANOPY_UNROLL
-    for (uint32_t e = 0; e < 8; e += 2) {
-      const SplitPair pair = split(eight.value(e), eight.value(e + 1));
-      halves.words[e / 2] = pair.halves;
-      rest.words[e / 2] = pair.rest;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const FloatPair values = eight.pair(i);
+      const SplitPair both = split(values.first, values.second);
+      halves.words[i] = both.halves;
+      rest.words[i] = both.rest;
     }
     gpu::Shared<Unit>(to, 1)[0] = halves;
     gpu::Shared<Unit>(to + kRestAt, 1)[0] = rest;
@@ -87,21 +96,15 @@ CANOPY_DEVICE void store_eight(const Eight<TYPE>& eight, uint32_t to) {
   }
 }
 
-/// The same of heads that are no whole number of units, one element after the other.
-template <uint32_t TYPE>
-CANOPY_DEVICE void bring_elements(const CacheParams& c, uint64_t address, uint32_t slot, uint32_t head, uint32_t d,
-                                  uint32_t to) {
-  Unit halves, rest;
-  CANOPY_UNROLL
-  for (uint32_t e = 0; e < 8; e += 2) {
-    const bool is_there = slot != kNoSlot && d + e < c.head_dim;  // head_dim is even
-    const SplitPair pair = split(is_there ? cached(c, address, slot, head, d + e) : 0.0f,
-                                 is_there ? cached(c, address, slot, head, d + e + 1) : 0.0f);
-    halves.words[e / 2] = pair.halves;
-    rest.words[e / 2] = pair.rest;
+/// Eight halves of a head that is no whole number of units, two after the other: kept small, as few heads are so.
+CANOPY_DEVICE void bring_pairs(const CacheParams& c, uint64_t address, uint32_t slot, uint32_t head, uint32_t d,
+                               uint32_t to) {
+  const uint64_t first = uint64_t{slot} * c.slot_words + (head * c.head_dim + d) / 2;  // head_dim is even
+  CANOPY_NO_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) {
+    const bool is_there = slot != kNoSlot && d + i * 2 < c.head_dim;
+    gpu::Shared<uint32_t>(to + i * 4, 1)[0] = is_there ? Span<const uint32_t>{address}[first + i] : 0;
   }
-  gpu::Shared<Unit>(to, 1)[0] = halves;
-  if constexpr (kHasRest<TYPE>) gpu::Shared<Unit>(to + kRestAt, 1)[0] = rest;
 }
 
 /// Begins to bring a stage; `member` of `members` threads, whole warps, does its part. slot_of(i) gives the slot of
@@ -111,8 +114,17 @@ template <uint32_t TYPE, uint32_t BATCH, class SlotOf>
 CANOPY_DEVICE void bring_stage(const CacheParams& c, uint64_t address, uint32_t to, uint32_t head, uint32_t slice,
                                uint32_t member, uint32_t members, const SlotOf& slot_of) {
   constexpr uint32_t all = kStagePositions<TYPE> * kUnits;
-  const bool whole = c.head_dim % 8 == 0;
-  if (TYPE == kCacheF16 && gpu::kCopiesAside && whole) {
+  if constexpr (TYPE == kCacheF16) {
+    if (c.head_dim % 8 != 0) {
+      CANOPY_NO_UNROLL
+      for (uint32_t i = member; i < all; i += members) {
+        const uint32_t position = i / kUnits, unit = i % kUnits;
+        bring_pairs(c, address, slot_of(position), head, slice * kSliceDims + unit * 8, to + unit_at(position, unit));
+      }
+      return;
+    }
+  }
+  if constexpr (TYPE == kCacheF16 && gpu::kCopiesAside) {
     CANOPY_NO_UNROLL
     for (uint32_t i = member; i < all; i += members) {
       const uint32_t position = i / kUnits, unit = i % kUnits, d = slice * kSliceDims + unit * 8;
@@ -121,26 +133,21 @@ CANOPY_DEVICE void bring_stage(const CacheParams& c, uint64_t address, uint32_t 
       const uint64_t offset = (uint64_t{slot} * c.slot_words * 2 + head * c.head_dim + d) * 2;
       gpu::copy_async_or_zero(to + unit_at(position, unit), address + (is_there ? offset : 0), is_there);
     }
-    return;
-  }
-  CANOPY_NO_UNROLL
-  for (uint32_t first = member; first < all; first += members * BATCH) {
-    Eight<TYPE> eights[BATCH];
-    CANOPY_UNROLL
-    for (uint32_t b = 0; b < BATCH; ++b) {  // asked for together
-      const uint32_t i = first + b * members, d = slice * kSliceDims + i % kUnits * 8;
-      if (!whole || i >= all) break;
-      const uint32_t slot = slot_of(i / kUnits);
-      if (slot != kNoSlot && d < c.head_dim) eights[b].load(c, address, slot, head, d);
-    }
-    CANOPY_UNROLL
-    for (uint32_t b = 0; b < BATCH; ++b) {
-      const uint32_t i = first + b * members, unit = i % kUnits, at = to + unit_at(i / kUnits, unit);
-      if (i >= all) break;
-      if (whole) {
-        store_eight<TYPE>(eights[b], at);
-      } else {
-        bring_elements<TYPE>(c, address, slot_of(i / kUnits), head, slice * kSliceDims + unit * 8, at);
+  } else {
+    CANOPY_NO_UNROLL
+    for (uint32_t first = member; first < all; first += members * BATCH) {
+      Eight<TYPE> eights[BATCH];
+      CANOPY_UNROLL
+      for (uint32_t b = 0; b < BATCH; ++b) {  // asked for together
+        const uint32_t i = first + b * members, d = slice * kSliceDims + i % kUnits * 8;
+        if (i >= all) break;
+        const uint32_t slot = slot_of(i / kUnits);
+        if (slot != kNoSlot && d < c.head_dim) eights[b].load(c, address, slot, head, d);
+      }
+      CANOPY_UNROLL
+      for (uint32_t b = 0; b < BATCH; ++b) {
+        const uint32_t i = first + b * members;
+        if (i < all) store_eight<TYPE>(eights[b], to + unit_at(i / kUnits, i % kUnits));
       }
     }
   }
@@ -148,11 +155,19 @@ CANOPY_DEVICE void bring_stage(const CacheParams& c, uint64_t address, uint32_t 
 
 // ---- queries --------------------------------------------------------------------------------------------------------
 
-struct alignas(8) FloatPair {
-  float first, second;
-};
+/// A query beyond the range of halves is scaled by a power of two, which its scores are multiplied by again.
+constexpr float kMostHalf = 65504.0f;
+/// More than any score; scores beyond it become it, as differences of infinities are no numbers.
+constexpr float kHighest = 3.0e38f;
 
-/// The eight queries of an item in shared memory, as halves and what those leave.
+/// The power of two by which a query is divided whose largest element is `largest`: 1 where that is no number.
+CANOPY_DEVICE float query_factor(float largest) {
+  constexpr uint32_t infinite = 255, kept = 14;  // exponents
+  const uint32_t exponent = gpu::bits(largest) >> 23;
+  return exponent >= infinite ? 1.0f : gpu::from_bits((exponent - kept) << 23);
+}
+
+/// The eight queries of an item in shared memory, as halves and what those leave, and a factor behind each.
 struct Queries {
   uint32_t begin, dims;  // dims: head_dim up to whole 16
 
@@ -160,22 +175,34 @@ struct Queries {
       : begin(p.queries_at + number * query_bytes(p.cache.head_dim)), dims(query_dims(p.cache.head_dim)) {}
   CANOPY_DEVICE uint32_t at(uint32_t n, uint32_t d) const { return begin + (n * (dims + 8) + d) * 2; }
   CANOPY_DEVICE uint32_t rest() const { return kItemQueries * (dims + 8) * 2; }
+  CANOPY_DEVICE float& factor(uint32_t n) const { return gpu::Shared<float>(at(n, dims), 1)[0]; }
 
-  /// For `members` threads, who wait for each other behind it.
-  CANOPY_DEVICE void bring(const AttentionParams& p, const Item& item, uint32_t member, uint32_t members) const {
-    const uint32_t pairs = dims / 2;
-    for (uint32_t i = member; i < kItemQueries * pairs; i += members) {
-      const uint32_t n = i / pairs, d = i % pairs * 2;
-      SplitPair pair{0, 0};
-      if (item.has(p, n) && d < p.cache.head_dim) {
-        const uint64_t from =
-            (uint64_t{p.first_row + item.row(p, n)} * p.heads + item.head(p, n)) * p.cache.head_dim + d;
-        const FloatPair values = Span<const FloatPair>{p.q}[from / 2];
-        pair = split(values.first, values.second);
+  /// Every `warps`-th query from `warp` on, by this warp. Warps wait for each other behind it.
+  CANOPY_DEVICE void bring(const AttentionParams& p, const Item& item, uint32_t warp, uint32_t warps) const {
+    for (uint32_t n = warp; n < kItemQueries; n += warps) {
+      const float largest = bring_query(p, item, n, 1.0f);
+      float power = 1;
+      if (gpu::ballot(largest > kMostHalf) != 0) {
+        power = query_factor(gpu::from_bits(gpu::largest(gpu::bits(largest))));
+        bring_query(p, item, n, 1.0f / power);
       }
+      if (gpu::lane() == 0) factor(n) = power;
+    }
+  }
+  /// Query n, multiplied by a power of two. The largest of the elements that this lane has brought, as they were.
+  CANOPY_DEVICE float bring_query(const AttentionParams& p, const Item& item, uint32_t n, float by) const {
+    const bool is_there = item.has(p, n);
+    const uint64_t from = (uint64_t{p.first_row + item.row(p, n)} * p.heads + item.head(p, n)) * p.cache.head_dim;
+    float largest = 0;
+    for (uint32_t d = gpu::lane() * 2; d < dims; d += 64) {
+      FloatPair values{0, 0};
+      if (is_there && d < p.cache.head_dim) values = Span<const FloatPair>{p.q}[(from + d) / 2];
+      largest = fmaxf(largest, fmaxf(fabsf(values.first), fabsf(values.second)));
+      const SplitPair pair = split(values.first * by, values.second * by);
       gpu::Shared<uint32_t>(at(n, d), 1)[0] = pair.halves;
       gpu::Shared<uint32_t>(at(n, d) + rest(), 1)[0] = pair.rest;
     }
+    return largest;
   }
   /// What an instruction takes of elements d ... d + 15.
   CANOPY_DEVICE void load(uint32_t d, uint32_t (&halves)[2], uint32_t (&left)[2]) const {
@@ -189,6 +216,12 @@ struct Queries {
 };
 
 // ---- computing ------------------------------------------------------------------------------------------------------
+
+/// A score that is no infinity; what is no number stays so.
+CANOPY_DEVICE float within_range(float score) {
+  const float high = score > kHighest ? kHighest : score;
+  return high < kLowest ? kLowest : high;
+}
 
 /// Elements of slice `slice` of a head.
 CANOPY_DEVICE uint32_t slice_elements(const AttentionParams& p, uint32_t slice) {
@@ -242,19 +275,20 @@ struct ChunkOfQueries {
   }
 
   /// Scores become weights; positions low ... high - 1 of the chunk count.
-  CANOPY_DEVICE void weigh(float scale, uint32_t low, uint32_t high) {
+  CANOPY_DEVICE void weigh(const AttentionParams& p, const Queries& queries, uint32_t low, uint32_t high) {
     const auto counts = [&](uint32_t t, uint32_t i) {
       const uint32_t position = t * 16 + gpu::lane() / 4 + i / 2 * 8;
       return position >= low && position < high;
     };
     CANOPY_UNROLL
     for (uint32_t j = 0; j < 2; ++j) {
+      const float factor = queries.factor(gpu::lane() % 4 * 2 + j);
       float best = kLowest;
       CANOPY_UNROLL
       for (uint32_t t = 0; t < 4; ++t) {
         CANOPY_UNROLL
         for (uint32_t i = j; i < 4; i += 2) {
-          scores[t][i] = counts(t, i) ? scores[t][i] * scale : kLowest;
+          scores[t][i] = counts(t, i) ? within_range(scores[t][i] * p.scale * factor) : kLowest;
           best = fmaxf(best, scores[t][i]);
         }
       }

@@ -18,17 +18,6 @@ CANOPY_DEVICE uint64_t scale_half(const CacheParams& c, uint32_t slot, uint32_t 
   return uint64_t{slot} * c.slot_words * 2 + c.kv_heads * c.head_dim / 2 + head * head_scale_halves(c.head_dim) + block;
 }
 
-/// Element d of a head's keys or values in a slot.
-CANOPY_DEVICE float cached(const CacheParams& c, uint64_t address, uint32_t slot, uint32_t head, uint32_t d) {
-  const uint64_t first = uint64_t{slot} * c.slot_words;
-  const uint32_t element = head * c.head_dim + d;
-  if (c.type == kCacheF32) return Span<const float>{address}[first + element];
-  if (c.type == kCacheF16) return gpu::half_value(Span<const uint16_t>{address}[first * 2 + element]);
-  const float scale = gpu::half_value(Span<const uint16_t>{address}[scale_half(c, slot, head, d / kKvBlockSize)]);
-  const int code = static_cast<int>(Span<const uint8_t>{address}[first * 4 + element]) - 128;
-  return static_cast<float>(code) * scale;
-}
-
 /// The scale of a block as bits of a half, from its largest magnitude as bits of a float.
 CANOPY_DEVICE uint32_t block_scale_half(uint32_t largest) {
   const uint32_t half =
