@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Says what the machine code of the CUDA kernels takes and uses, for each architecture; no GPU and no toolkit is needed.
 
-    cuda_code.py [FILE]     a line for each kernel of build/release/canopy_kernels.fatbin, or of another such file:
-                            registers by architecture, the most bytes of a thread's stack, tensor-core instructions
+    cuda_code.py                          a line for each kernel of build/release/canopy_kernels.fatbin, or of another such
+                                          file (--fatbin): registers by architecture, the most bytes of a thread's stack,
+                                          tensor-core instructions
+    cuda_code.py --beside MODEL DEVICE    for each op of MODEL's passes on DEVICE (canopy-cli predict): kernel, registers,
+                                          shared memory and predicted time of the CUDA and of the Vulkan backend
+    cuda_code.py --write-table            writes engine/predict/cuda_code.cpp, which `canopy-cli predict` goes by
 
 The file is a row of fat binaries (tools/join_kernels.py), each with machine code as ELF, compressed with zstd. Attributes
 of kernels and the opcodes below are those of NVIDIA's instruction sets since compute capability 7.5, where instructions
@@ -12,9 +16,15 @@ have 16 bytes and the opcode is in the lowest 12 bits.
 import argparse
 import collections
 import ctypes
+import json
 import os
+import re
 import struct
+import subprocess
 import sys
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+TABLE = os.path.join(ROOT, "engine/predict/cuda_code.cpp")
 
 FATBIN_MAGIC = 0xBA55ED50
 MACHINE_CODE = 2
@@ -27,6 +37,7 @@ ASYNC_COPY = {0xFAE, 0xDAE}    # LDGSTS, with an address in a vector or a unifor
 LOCAL = {0x983, 0x387}         # LDL, STL: a thread's stack
 BRANCH = 0x947                 # BRA
 UNIFORM_BRANCHES = 90          # from this architecture on, the lowest bits of a branch's way are elsewhere
+LOOPS_OF_TABLE = 90            # the architecture whose main loops the table has
 
 
 class CodeError(Exception):
@@ -38,9 +49,10 @@ class CannotRead(Exception):
 
 
 # What the code of a kernel is for one architecture. `local_in_loops`: instructions that touch the stack in a loop that has
-# tensor-core instructions in it.
+# tensor-core instructions in it. `loops`: those loops, the shortest first, but for those that are around several others.
 Kernel = collections.namedtuple(
-    "Kernel", "registers stack_bytes shared_bytes code_bytes tensor async_copies local local_in_loops")
+    "Kernel", "registers stack_bytes shared_bytes code_bytes tensor async_copies local local_in_loops loops")
+Loop = collections.namedtuple("Loop", "instructions tensor")
 
 
 def decompressed(data, flags, size):
@@ -157,6 +169,17 @@ def local_in_tensor_loops(code, architecture):
     return len(found)
 
 
+def tensor_loops(code, architecture):
+    codes = opcodes(code)
+    found = {(first, last) for first, last in loops(code, architecture)
+             if any(codes[i] in TENSOR for i in range(first, last + 1))}
+    innermost = []
+    for first, last in found:
+        if len({inner for inner, end in found if first < inner and end <= last}) <= 1:
+            innermost.append(Loop(last + 1 - first, sum(codes[i] in TENSOR for i in range(first, last + 1))))
+    return sorted(innermost)
+
+
 def kernels_of(elf, architecture):
     found, known = {}, attributes(elf)
     for section in elf.sections:
@@ -170,7 +193,7 @@ def kernels_of(elf, architecture):
         found[name] = Kernel(
             of_kernel[REGISTERS], of_kernel.get(STACK_BYTES, 0), elf.size(".nv.shared." + name), len(code),
             sum(codes[c] for c in TENSOR), sum(codes[c] for c in ASYNC_COPY), sum(codes[c] for c in LOCAL),
-            local_in_tensor_loops(code, architecture))
+            local_in_tensor_loops(code, architecture), tensor_loops(code, architecture))
     return found
 
 
@@ -185,20 +208,152 @@ def read_kernels(path):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    built = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "release", "canopy_kernels.fatbin")
-    parser.add_argument("file", nargs="?", default=built)
-    try:
-        kernels = read_kernels(parser.parse_args().file)
-    except (OSError, CodeError, CannotRead) as error:
-        sys.exit(f"cuda_code.py: {error}")
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def weight_instructions(name, kernel):
+    """Instructions x lanes of a product's main loop for each weight, those of tensor cores left out: with 8 rows of the
+    pass staged or, in wide kernels, all. A tensor-core instruction has 16 x 16 weights and 8 rows of the pass."""
+    if not name.startswith("product_") or not kernel.loops:
+        return 0
+    columns = int(name.rsplit("_", 1)[1])
+    if columns == 8:
+        most = max(kernel.loops, key=lambda loop: (loop.tensor, loop.instructions))
+        instructions, tensor = most.instructions - most.tensor, most.tensor
+    else:
+        # A step is four times the inner loop, and what the outer one has around it.
+        inner, tensor = kernel.loops[0]
+        outer = next((loop.instructions for loop in kernel.loops[1:] if loop.tensor == tensor), inner)
+        instructions = inner - tensor + (outer - inner) / 4
+    return instructions * 32 / (tensor / (columns / 8) * 256)
+
+
+def table_of(kernels):
+    """The text of engine/predict/cuda_code.cpp."""
+    architectures = sorted(next(iter(kernels.values())))
+    rows = []
+    for name, each in sorted(kernels.items()):
+        registers = ", ".join(str(each[architecture].registers) for architecture in architectures)
+        rows.append(f'    {{"{name}", {{{registers}}}, {weight_instructions(name, each[LOOPS_OF_TABLE]):.2g}}},')
+    return f"""// Generated by tools/cuda_code.py --write-table from the machine code that nvcc makes of the kernels.
+#include "engine/predict/cuda_code.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace canopy::predict {{
+namespace {{
+
+constexpr int kCapabilities[] = {{{", ".join(map(str, architectures))}}};
+
+struct KernelCode {{
+  std::string_view name;
+  uint8_t registers[std::size(kCapabilities)];
+  double of_weight;
+}};
+// clang-format off
+constexpr KernelCode kTable[] = {{
+{chr(10).join(rows)}
+}};
+// clang-format on
+
+}}  // namespace
+
+CudaCode cuda_code(std::string_view kernel, int capability) {{
+  const auto found = std::ranges::find(kTable, kernel, &KernelCode::name);
+  if (found == std::end(kTable)) return {{}};
+  // The code of the last architecture that the GPU can run.
+  const auto above = std::ranges::upper_bound(kCapabilities, capability);
+  const auto at = above == std::begin(kCapabilities) ? 0 : above - std::begin(kCapabilities) - 1;
+  return {{found->registers[at], found->of_weight}};
+}}
+
+}}  // namespace canopy::predict
+"""
+
+
+def registers_of_table():
+    """{kernel: {architecture: registers}} of engine/predict/cuda_code.cpp."""
+    with open(TABLE, encoding="utf-8") as file:
+        text = file.read()
+    architectures = [int(number) for number in re.search(r"kCapabilities\[\] = {(.*)}", text).group(1).split(",")]
+    return {name: dict(zip(architectures, map(int, numbers.split(","))))
+            for name, numbers in re.findall(r'{"(\w+)", {([\d, ]+)}', text)}
+
+
+# ---- printing --------------------------------------------------------------------------------------------------------
+
+
+def list_kernels(kernels):
     for name, each in sorted(kernels.items()):
         registers = " ".join(f"{architecture}:{kernel.registers:3}" for architecture, kernel in sorted(each.items()))
         of_any = list(each.values())
         print(f"{name:24} registers {registers}, stack {max(k.stack_bytes for k in of_any):3}, "
               f"tensor {max(k.tensor for k in of_any):2}, in their loops from the stack "
               f"{max(k.local_in_loops for k in of_any)}")
+
+
+def print_table(header, rows):
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        cells = [cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))]
+        print("  ".join(cells).rstrip())
+
+
+def predicted(cli, model, device, kernels, width, context):
+    command = [cli, "predict", "--model", model, "--device", device, "--kernels", kernels, "--widths", str(width),
+               "--context", str(context), "--json", "--ops"]
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(made)["devices"][0]["passes"][0]["ops"]
+
+
+def list_beside(cli, model, device, widths, context):
+    """Ops of passes with both backends' kernels: those that are alike stand in one line, in the order of the pass."""
+    print(f"{model} on {device} at context {context}: predicted. Registers: CUDA, machine code for that GPU; Vulkan, "
+          "of products what RADV makes of the shaders.")
+
+    def of(op):
+        shared = op["shared_bytes"]
+        return [f"{op['registers']:.0f}", f"{shared / 1024:.1f}" if shared else "-", f"{op['us']:.1f}"]
+
+    for width in widths:
+        cuda = predicted(cli, model, device, "cuda", width, context)
+        vulkan = predicted(cli, model, device, "matrix", width, context)
+        rows = []
+        for mine, other in zip(cuda, vulkan):
+            if mine["shapes"] != other["shapes"]:
+                raise SystemExit(f"{mine['op']} of {mine['shapes']} is {other['shapes']} with Vulkan's kernels")
+            rows.append([mine["op"], mine["shapes"], mine["kernel"], *of(mine), *of(other), str(mine["times"])])
+        print(f"\nA pass of {width}")
+        print_table(["op", "shapes", "CUDA kernel", "registers", "shared, KiB", "one, µs", "Vulkan: registers",
+                     "shared, KiB", "one, µs", "times"], rows)
+
+
+def main():
+    def numbers(text):
+        return [int(each) for each in text.split(",")]
+
+    built = os.path.join(ROOT, "build", "release")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fatbin", default=os.path.join(built, "canopy_kernels.fatbin"))
+    parser.add_argument("--write-table", action="store_true")
+    parser.add_argument("--beside", nargs=2, metavar=("MODEL", "DEVICE"))
+    parser.add_argument("--widths", type=numbers, default=[1, 8, 32, 64], help="of --beside's passes")
+    parser.add_argument("--context", type=int, default=4096, help="positions before --beside's passes")
+    parser.add_argument("--cli", default=os.path.join(built, "bin", "canopy-cli"))
+    options = parser.parse_args()
+    if options.beside:
+        list_beside(options.cli, *options.beside, options.widths, options.context)
+        return
+    try:
+        kernels = read_kernels(options.fatbin)
+    except (OSError, CodeError, CannotRead) as error:
+        sys.exit(f"cuda_code.py: {error}")
+    if options.write_table:
+        with open(TABLE, "w", encoding="utf-8") as file:
+            file.write(table_of(kernels))
+    else:
+        list_kernels(kernels)
 
 
 if __name__ == "__main__":

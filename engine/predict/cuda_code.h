@@ -1,5 +1,5 @@
 #pragma once
-// What the CUDA kernels are in machine code, as tools/cuda_kernels read it.
+// What the CUDA kernels are in machine code, as tools/cuda_code.py reads it.
 
 #include <cstdint>
 #include <string_view>
