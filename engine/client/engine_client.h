@@ -115,9 +115,19 @@ struct DensifyTrace {
 /// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
 struct ReleaseModel {};
 
+/// Checks a recording, made here or elsewhere: writes its replies again with the model in use, plainly, and compares
+/// the tokens. VerifyProgress follows, then RecordingVerified; or a Failure where it cannot be checked, as with another
+/// model.
+struct VerifyRecording {
+  std::string path;
+};
+
+/// Cancels a running or waiting check, which ends in a Failure of kind cancelled.
+struct CancelVerification {};
+
 using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice,
                              CancelReport, RecordTrace, StopRecording, DensifyTrace, CountTokens, ReleaseModel, Compare,
-                             CancelComparison, PauseComparison>;
+                             CancelComparison, PauseComparison, VerifyRecording, CancelVerification>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -325,10 +335,26 @@ struct TokensCounted {
   uint32_t tokens = 0;      // 0: they could not be counted
 };
 
+struct VerifyProgress {
+  uint64_t reply = 0, replies = 0;  // from 0
+  uint64_t done = 0, total = 0;     // tokens of that reply
+};
+
+/// What a check of a recording found.
+struct RecordingVerified {
+  std::string path;
+  std::string recorded_on;  // device; foreign text
+  uint64_t replies = 0;     // that were compared, the one that differs included
+  uint64_t tokens = 0;      // recorded ones of them
+  uint64_t skipped = 0;     // replies without a prompt or a first token
+  std::string difference;   // the first, as a sentence; empty: the text is the same
+};
+
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
                            ReplyFinished, CalibrationProgress, Calibrated, ReportProgress, DeviceReported, MemoryUse,
                            Recording, DensifyProgress, TraceDensified, Failure, TokensCounted, ModelReleased,
-                           ComparisonBegun, ComparisonProgress, ComparisonRunBegun, ComparisonRun, ComparisonFinished>;
+                           ComparisonBegun, ComparisonProgress, ComparisonRunBegun, ComparisonRun, ComparisonFinished,
+                           VerifyProgress, RecordingVerified>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

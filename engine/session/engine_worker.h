@@ -87,6 +87,8 @@ class EngineThread::Worker {
   /// The same without a model in use: opens the device for as long as it takes.
   MeasuredReport report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks);
 
+  void verify(const VerifyRecording& command, const std::stop_token& stop);
+
   class Comparison;
   void compare(const Compare& command, const std::stop_token& stop);
   bool is_paused();
