@@ -75,6 +75,11 @@ std::optional<Work> work_under_way(const ViewModel& view) {
     const ComparisonProgress& p = view.comparison.progress;
     return Work{{p.stage, p.done, p.total, false, p.seconds_left}, ComparisonCommand(StopMeasuring{})};
   }
+  if (view.verify.running) {
+    const VerifyProgress& p = view.verify.progress;
+    const std::string which = p.replies > 1 ? " " + grouped(p.reply + 1) + " of " + grouped(p.replies) : "";
+    return Work{{"Checking reply" + which, p.done, p.total, false, -1}, VerifyCommand(StopVerifying{})};
+  }
   if (!view.calibration.busy()) return std::nullopt;
   const CalibrationProgress& p = view.calibration.progress;
   return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};

@@ -108,6 +108,15 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
       sink.post(std::move(command));
       ImGui::CloseCurrentPopup();
     };
+    if (menu_row("Share", "Share\u2026", "Ctrl+Shift+S", false, view.rounds.log->rounds() > 0, width))
+      close_with(ShareCommand(ShowShare{}));
+    tooltip("A picture of this round, or a web page of all of them, for others");
+    const std::string obstacle = verify_obstacle(view);
+    if (menu_row("Check the recording", "Check the recording here", "", false, obstacle.empty(), width))
+      close_with(VerifyCommand(VerifyShown{}));
+    tooltip(obstacle.empty()
+                ? "Writes its replies again, plainly, with this model on this device, and compares the tokens"
+                : obstacle.c_str());
     if (menu_row("Commands", "Commands", "Ctrl+K", false, true, width)) close_with(ShellCommand(ShowPalette{}));
     if (menu_row("What am I looking at", "What am I looking at", "F1", false, true, width))
       close_with(ShellCommand(ShowRegions{}));

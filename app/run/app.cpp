@@ -14,6 +14,7 @@
 #include "app/look/style.h"
 #include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
+#include "app/run/share_files.h"
 #include "app/settings/options.h"
 #include "app/state/chat_update.h"
 #include "app/state/open_trace.h"
@@ -134,8 +135,9 @@ bool App::pump() {
   ask_for_counts();
   const bool read = take_sweeps();
   const bool posted = post_due_commands();
+  const bool shared = take_share_news();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || answered || read || posted || aged;
+  return !events.empty() || searched || answered || read || posted || shared || aged;
 }
 
 /// Nothing is computed for a view that is not on show.
@@ -347,6 +349,7 @@ void App::run(const UiCommand& command) {
   if (effects.browse && browse_) browse_();
   if (effects.browse_text && browse_text_) browse_text_();
   if (effects.report) save_report(*effects.report);
+  share(effects.share);
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
   if (effects.sweep) sweeps_.start(*std::move(effects.sweep));
@@ -365,6 +368,30 @@ void App::save_report(const ReportFile& file) {
   } catch (const Error& e) {
     end_save(view_.report, file.path, e.what());
   }
+}
+
+void App::share(const ShareWish& wish) {
+  if (wish.stop) share_.stop();
+  if (!wish.start) return;
+  try {
+    share_.start(wish.start->path, make_of(view_, wish.start->kind));
+  } catch (const Error& e) {
+    end_share(view_.share, "", e.what());
+  }
+}
+
+bool App::take_share_news() {
+  const auto news = share_.take();
+  if (!news) return false;
+  if (!news->ended) {
+    share_progress(view_.share, news->done, news->total);
+    return true;
+  }
+  end_share(view_.share, news->path, news->problem);
+  if (view_.share.box_shown) return true;
+  if (!news->path.empty()) view_.chat.note = "Saved " + std::filesystem::path(news->path).filename().string();
+  if (!news->problem.empty()) warn(view_, "The file to share was not made", news->problem);
+  return true;
 }
 
 void App::set_browse(std::function<void()> browse, std::function<void()> browse_text) {

@@ -12,6 +12,7 @@
 #include "app/look/fonts.h"
 #include "app/run/what_if_answers.h"
 #include "app/settings/saved_settings.h"
+#include "app/share/share_job.h"
 #include "app/shell/shell.h"
 #include "app/state/chat_desk.h"
 #include "app/state/view_model.h"
@@ -86,7 +87,7 @@ class App {
   /// Whether the engine is working, so that less of the processor is left for drawing.
   bool engine_busy() const {
     return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy() ||
-           view_.report.busy() || view_.comparison.busy() || view_.checks.check.running();
+           view_.report.busy() || view_.comparison.busy() || view_.checks.check.running() || view_.verify.running;
   }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
@@ -103,6 +104,7 @@ class App {
     what_if_.set_wake(wake);
     search_.set_wake(wake);
     sweeps_.set_wake(wake);
+    share_.set_wake(wake);
   }
 
  private:
@@ -113,6 +115,9 @@ class App {
   void keep_settings(bool now);
   std::string suggested_recording() const;
   void save_report(const ReportFile& file);
+  void share(const ShareWish& wish);
+  /// Takes how far a file to share is. True where there was something new.
+  bool take_share_news();
   void read_kept_prompts(const std::string& settings_file);
   void keep_prompts();
   void ask_for_counts();
@@ -145,6 +150,7 @@ class App {
   std::vector<std::filesystem::path> as_if_files_;  // that were written to be shown; removed at the end
   SweepReader sweeps_;
   std::string sweep_folder_;
+  ShareJob share_;
 };
 
 }  // namespace canopy::app

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/bars/report_box.h"
+#include "app/bars/share_box.h"
 #include "app/chat/chat_files_dialog.h"
 #include "app/panels/panel.h"
 #include "app/panels/path_browser.h"
@@ -57,6 +58,7 @@ class Shell {
   ChatFilesDialog chat_files_;
   RecordBox record_box_;
   ReportBox report_box_;
+  ShareBox share_box_;
   PathBrowser browser_;
   std::vector<ScreenRegion> regions_;   // of this frame
   std::set<std::string> closed_;        // as last saved

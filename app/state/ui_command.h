@@ -17,7 +17,9 @@
 #include "app/state/comparison_state.h"
 #include "app/state/recording_state.h"
 #include "app/state/report_state.h"
+#include "app/state/share_state.h"
 #include "app/state/shell_state.h"
+#include "app/state/verify_state.h"
 #include "app/state/what_if_state.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/trace/round_record.h"
@@ -68,11 +70,11 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
   bool shown = true;
 };
 
-using UiCommand =
-    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
-                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, ShowHelp,
-                 CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand, ShellCommand, ModelsCommand,
-                 RecordingCommand, ReportCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
+using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
+                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
+                               SetDrafting, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
+                               RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand,
+                               ShareCommand, VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

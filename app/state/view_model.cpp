@@ -241,6 +241,28 @@ Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command)
   return effects;
 }
 
+/// What a check of a recording found: a note where it is as it should be, else a card that stays.
+void tell_verified(ViewModel& view) {
+  const RecordingVerified& result = *view.verify.result;
+  if (result.difference.empty() && result.replies > 0)
+    view.chat.note = verified_words(result);
+  else
+    warn(view, result.replies > 0 ? "The recording has another text" : "The recording cannot be checked",
+         verified_words(result));
+}
+
+Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
+  Effects effects;
+  if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_share_command(ViewModel& view, const ShareCommand& command) {
+  Effects effects;
+  effects.share = update(view.share, command, view.rounds.log->rounds() > 0);
+  return effects;
+}
+
 Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
   update(view.rounds, command);
   Effects effects;
@@ -279,6 +301,7 @@ void update(ViewModel& view, const Event& event) {
   update(view.calibration, event);
   update(view.report, event);
   update(view.checks, event);
+  if (update(view.verify, event)) tell_verified(view);
   note_ar(view, event);
   if (const std::string problem = update(view.recording, event); !problem.empty())
     warn(view, "The recording has stopped", problem);
@@ -395,6 +418,8 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const ModelsCommand& c) { return on_models_command(view, c); },
                      [&](const RecordingCommand& c) { return on_recording_command(view, c); },
                      [&](const ReportCommand& c) { return on_report_command(view, c); },
+                     [&](const ShareCommand& c) { return on_share_command(view, c); },
+                     [&](const VerifyCommand& c) { return on_verify_command(view, c); },
                      [&](const WhatIfCommand& c) { return on_what_if_command(view, c); },
                      [&](const ComparisonCommand& c) { return on_comparison_command(view, c); },
                      [&](const CheckCommand& c) {

@@ -18,7 +18,9 @@
 #include "app/state/recording_state.h"
 #include "app/state/released_model.h"
 #include "app/state/report_state.h"
+#include "app/state/share_state.h"
 #include "app/state/ui_command.h"
+#include "app/state/verify_state.h"
 #include "app/state/what_if_state.h"
 #include "engine/client/engine_client.h"
 
@@ -97,6 +99,8 @@ struct ViewModel {
   ReportState report;
   ComparisonState comparison;
   std::string sweep_file;  // that the next measurement is written to; empty: it is kept nowhere
+  ShareState share;
+  VerifyState verify;
   ShellState shell;
   WhatIfState what_if;
   ModelsState models;
@@ -129,6 +133,7 @@ struct Effects {
   std::optional<ReportFile> report = {};              // to be written
   std::optional<size_t> as_if = {};                   // device of the answer whose trees are to be shown
   std::optional<SweepFileRequest> sweep = {};         // file of a sweep to read
+  ShareWish share = {};                               // a file to be made on a thread of its own
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.
