@@ -14,25 +14,33 @@
 f16vec2 half_pair(uint bits) { return unpackFloat2x16(bits); }
 
 #if DECODES_PAIRS
-// Codes 2p and 2p + 1 of the block in the low bits of the two halves of a word.
+// Codes 2p and 2p + 1 of the block in the low bits of the two halves of a word; four bits higher where high_nibbles(p),
+// which saves the shift of every other one.
+#if WEIGHT == 4 || MAIN == 4
+bool high_nibbles(const uint p) { return p % 2u == 1u; }
+#else
+bool high_nibbles(const uint p) { return false; }
+#endif
+
 uint code_pair(RawBlock raw, const uint p) {
 #if WEIGHT == 4
-  return (raw.units[0][p / 4u] >> (4u * (p % 4u))) & 0x000F000Fu;
+  return (raw.units[0][p / 4u] >> (8u * (p % 4u / 2u))) & (high_nibbles(p) ? 0x00F000F0u : 0x000F000Fu);
 #else
 #if MAIN == 4
-  uint codes = (raw.bits.main_[p / 4u] >> (4u * (p % 4u))) & 0x000F000Fu;
+  const uint place = high_nibbles(p) ? 8u : 4u;  // of the upper bits
+  uint codes = (raw.bits.main_[p / 4u] >> (8u * (p % 4u / 2u))) & (high_nibbles(p) ? 0x00F000F0u : 0x000F000Fu);
 #else
   uint codes = (raw.bits.main_[p / 8u] >> (2u * (p % 8u))) & 0x00030003u;
 #endif
 #if HIGH == 1 && MAIN == 4
-  codes |= ((raw.bits.high[0] >> p) & 0x00010001u) << 4;
+  codes |= ((raw.bits.high[0] >> p) & 0x00010001u) << place;
 #elif HIGH == 1
   uint bits = raw.bits.high[0] >> (16u * (p / 8u) + p % 8u);
   codes |= (bits & 1u) << 2 | (bits & 0x100u) << 10;
 #elif HIGH == 2
   uint bits = p < 8u ? (raw.bits.high[0] & 0xFFFFu) | raw.bits.high[1] << 16
                      : raw.bits.high[0] >> 16 | (raw.bits.high[1] & 0xFFFF0000u);
-  codes |= ((bits >> (2u * (p % 8u))) & 0x00030003u) << 4;
+  codes |= ((bits >> (2u * (p % 8u))) & 0x00030003u) << place;
 #endif
   return codes;
 #endif
@@ -90,7 +98,11 @@ void decode_halves(RawBlock raw, uint b, out uint pairs[16]) {
   const float16_t zero = float16_t(1024.0);
 #endif
   [[unroll]] for (uint p = 0u; p < 16u; ++p) {
-    precise f16vec2 code = half_pair(code_pair(raw, p) | 0x64006400u) - zero;
+    // Exact in either form.
+    f16vec2 bits = half_pair(code_pair(raw, p) | 0x64006400u);
+    precise f16vec2 low = bits - zero;
+    precise f16vec2 high = fma(bits, f16vec2(0.0625), f16vec2(float16_t(960.0) - zero));
+    f16vec2 code = high_nibbles(p) ? high : low;
     precise f16vec2 w = fma(code, scale[p / 8u], minimum[p / 8u]);
     pairs[p] = packFloat2x16(w);
   }

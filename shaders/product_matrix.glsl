@@ -19,6 +19,7 @@ layout(constant_id = 4) const uint TN = 16;
 layout(constant_id = 5) const uint TK = 16;
 layout(constant_id = 6) const uint ROW_TILES = 1;  // of a subgroup
 layout(constant_id = 7) const uint STEP = 32;      // columns of the weight staged at once: 32, 64 or 128
+layout(constant_id = 8) const uint AHEAD = 1;      // steps whose weights are under way: 1 or 2
 layout(local_size_x_id = 1) in;
 
 const uint TILE_ROWS = SUBGROUPS * ROW_TILES * TM;
@@ -48,10 +49,18 @@ const uint OWN_BLOCKS = (BLOCKS + INVOCATIONS - 1u) / INVOCATIONS;
 const uint UNITS = TILE_COLUMNS * (STEP / 8u);
 const uint OWN_UNITS = (UNITS + INVOCATIONS - 1u) / INVOCATIONS;
 
-RawBlock raw[OWN_BLOCKS];
+// Dense weights are enough bytes under way in one step, and too many for registers in two.
+#if WEIGHT <= 2
+const uint SLOTS = 1u;
+#else
+const uint SLOTS = AHEAD;
+#endif
+
+RawBlock raw[SLOTS][OWN_BLOCKS];
 uvec2 begins[OWN_BLOCKS];  // of the blocks' rows
 vec4 activations[OWN_UNITS][2];
 uint columns_begin[OWN_UNITS];  // of the units' columns
+uint asked_units;               // of columns of the tile that somebody asked for
 
 // The first of the blocks that the subgroup stages together, of those numbered i; one past the last where there is none.
 uint first_block(uint i) { return min(gl_SubgroupID * SUBGROUP + i * INVOCATIONS, BLOCKS); }
@@ -62,34 +71,48 @@ void find_begins(uint first_column, uint first_row) {
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
     begins[i] = blocks_begin(min(first_row + first_block(i) % TILE_ROWS + gl_SubgroupInvocationID, last), cols);
   }
+  asked_units = min(TILE_COLUMNS, width - first_column) * (STEP / 8u);
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
-    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
-    columns_begin[i] = input_of(first_column, at / (STEP / 8u));
+    columns_begin[i] = (first_column + (gl_LocalInvocationIndex + i * INVOCATIONS) / (STEP / 8u)) * in_stride;
   }
 }
 
-// Starts the loads of the step at column k; the norm is applied as they are staged, so that nothing waits for them here.
-// Blocks beyond the weight's are those of its end; their activations are 0.
-void fetch_step(uint k) {
+// Starts the loads of the activations of the step at column k; the norm is applied as they are staged, so that nothing
+// waits for them here.
+void fetch_activations(uint k) {
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
-    uint at = min(gl_LocalInvocationIndex + i * INVOCATIONS, UNITS - 1u);
-    uint c = at / (STEP / 8u), unit = at % (STEP / 8u);
-    uvec2 quads = k + unit / 4u * 32u + quads_of_unit(unit % 4u);
-    activations[i][0] = in_quads[columns_begin[i] + quads.x / 4u];
-    activations[i][1] = in_quads[columns_begin[i] + quads.y / 4u];
+    uint at = gl_LocalInvocationIndex + i * INVOCATIONS, unit = at % (STEP / 8u);
+    if (at < asked_units) {
+      uvec2 quads = k + unit / 4u * 32u + quads_of_unit(unit % 4u);
+      activations[i][0] = in_quads[columns_begin[i] + quads.x / 4u];
+      activations[i][1] = in_quads[columns_begin[i] + quads.y / 4u];
+    }
   }
+}
+
+// Starts the loads of the weights of the step at column k. Blocks beyond the chunk's, which ends at column `end`, are its
+// last one again: it is in a cache, and what comes of it is not used, or meets activations that are 0.
+void fetch_weights(uint k, uint end, const uint slot) {
+  uint last = (end - 1u) / 32u;
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
-    raw[i] = fetch_block(begins[i], min(k / 32u + first_block(i) / TILE_ROWS, blocks_of(cols) - 1u));
+    raw[slot][i] = fetch_block(begins[i], min(k / 32u + first_block(i) / TILE_ROWS, last));
   }
 }
 
-// Puts what fetch_step() loaded into shared memory.
-void stage(uint k) {
+// The columns that nobody asked for, which stay zeros.
+void clear_columns() {
+  for (uint at = asked_units + gl_LocalInvocationIndex; at < UNITS; at += INVOCATIONS) {
+    pool[(TILE_ROWS + at / (STEP / 8u)) * STRIDE + at % (STEP / 8u)] = uvec4(0u);
+  }
+}
+
+// Puts what was loaded for the step at column k into shared memory.
+void stage(uint k, const uint slot) {
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
     uint at = first_block(i);
     if (at < BLOCKS) {
       uint pairs[16];
-      decode_halves(raw[i], k / 32u + at / TILE_ROWS, pairs);
+      decode_halves(raw[slot][i], k / 32u + at / TILE_ROWS, pairs);
       uint to = (at % TILE_ROWS + gl_SubgroupInvocationID) * STRIDE + at / TILE_ROWS * 4u;
       [[unroll]] for (uint u = 0u; u < 4u; ++u) {
         pool[to + u] = uvec4(pairs[4u * u], pairs[4u * u + 1u], pairs[4u * u + 2u], pairs[4u * u + 3u]);
@@ -98,10 +121,10 @@ void stage(uint k) {
   }
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
     uint at = gl_LocalInvocationIndex + i * INVOCATIONS;
-    if (at < UNITS) {
-      uint to = (TILE_ROWS + at / (STEP / 8u)) * STRIDE + at % (STEP / 8u);
+    if (at < asked_units) {
       uint c = at / (STEP / 8u);
-      pool[to] = unit_of_quads(normed(activations[i][0], c), normed(activations[i][1], c));
+      pool[(TILE_ROWS + c) * STRIDE + at % (STEP / 8u)] =
+          unit_of_quads(normed(activations[i][0], c), normed(activations[i][1], c));
     }
   }
 }
@@ -141,26 +164,42 @@ void store_sums(uint first_column, uint first_row, uint row) {
   }
 }
 
+// sums += the step at column k, whose weights are in `slot`. What comes next is loaded in any case: a branch there would
+// have compilers wait for more than they need. Loads come back in order, so what is needed first is asked for first.
+void multiply_step(uint k, uint end, uint row, const uint slot) {
+  barrier();
+  stage(k, slot);
+  barrier();
+  fetch_activations(k + STEP < end ? k + STEP : k);
+  fetch_weights(k + SLOTS * STEP, end, slot);
+  add_products(row);
+}
+
 void main() {
   uint first_column = gl_WorkGroupID.x * TILE_COLUMNS, first_row = gl_WorkGroupID.y * TILE_ROWS;
   uint row = gl_SubgroupID * ROW_TILES * TM;  // of the tile: the subgroup's first
   uint begin = gl_WorkGroupID.z * chunk_columns;
   uint end = min(begin + chunk_columns, cols);
   find_begins(first_column, first_row);
-  fetch_step(begin);
+  [[unroll]] for (uint slot = 0u; slot < SLOTS; ++slot) fetch_weights(begin + slot * STEP, end, slot);
+  fetch_activations(begin);
   begin_tile(first_column);
   load_factors(first_column);
+  clear_columns();
   [[unroll]] for (uint m = 0u; m < ROW_TILES; ++m) {
     [[unroll]] for (uint n = 0u; n < COLUMN_TILES; ++n) {
       sums[m][n] = coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>(0.0);
     }
   }
-  for (uint k = begin; k < end; k += STEP) {
-    barrier();
-    stage(k);
-    barrier();
-    if (k + STEP < end) fetch_step(k + STEP);
-    add_products(row);
+  for (uint k = begin;;) {
+    multiply_step(k, end, row, 0u);
+    k += STEP;
+    if (k >= end) break;
+    if (SLOTS > 1u) {
+      multiply_step(k, end, row, 1u);
+      k += STEP;
+      if (k >= end) break;
+    }
   }
   store_sums(first_column, first_row, row);
   finish(first_column, first_row);

@@ -125,20 +125,13 @@ bool MatrixConfig::fits(const DeviceLimits& limits) const {
 
 ProductVariant MatrixConfig::variant() const {
   const std::string text = counted(columns, "column") + ", " + counted(subgroups, "subgroup") + ", " +
-                           counted(row_tiles, "row tile") + ", step " + std::to_string(step);
-  return {integers() ? KernelFamily::matrix_i8 : KernelFamily::matrix,
-          columns,
-          tile_rows(),
-          {{{0, columns},
-            {1, invocations()},
-            {2, subgroups},
-            {3, shape.m},
-            {4, shape.n},
-            {5, shape.k},
-            {6, row_tiles},
-            {7, step}},
-           subgroup_size},
-          text};
+                           counted(row_tiles, "row tile") + ", step " + std::to_string(step) +
+                           (ahead > 1 ? ", " + std::to_string(ahead) + " ahead" : "");
+  std::vector<SpecConstant> spec = {{0, columns}, {1, invocations()}, {2, subgroups}, {3, shape.m},
+                                    {4, shape.n}, {5, shape.k},       {6, row_tiles}, {7, step}};
+  if (!integers()) spec.push_back({8, ahead});
+  return {
+      integers() ? KernelFamily::matrix_i8 : KernelFamily::matrix, columns, tile_rows(), {spec, subgroup_size}, text};
 }
 
 const MatrixShape* product_matrix(const DeviceReport& report, const DeviceFeatures& features) {
@@ -190,9 +183,11 @@ MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix,
   config.subgroup_size = limits.pinned_subgroup;
   config.columns =
       std::clamp(std::bit_ceil(shape.width), 16u, std::max(16u, std::min(max_columns, kMostMatrixColumns)));
-  // Tiles of 128 rows read the activations half as often; tiles of 64 make more workgroups.
+  // Tiles of 128 rows read the activations half as often, which counts for more the more columns have them; tiles of 64
+  // make more workgroups.
   const uint32_t chunks = (shape.cols + shape.chunk_columns - 1) / shape.chunk_columns;
-  const bool tall = !software && (config.columns == 64 || shape.rows / 128 * chunks >= kEnoughGroups);
+  const uint32_t enough = config.columns == 16 ? kEnoughGroups : kEnoughGroups / 2;
+  const bool tall = !software && (config.columns == 64 || shape.rows / 128 * chunks >= enough);
   for (const uint32_t rows : {tall ? 128u : 64u, 64u}) {
     config.subgroups = std::min(8u, rows / matrix.m);
     config.row_tiles = rows / matrix.m / config.subgroups;
@@ -201,6 +196,8 @@ MatrixConfig choose_matrix(const ProductShape& shape, const MatrixShape& matrix,
     while (config.step > 32 && !(config.fits(limits) && steps_end_with_rows(config.step, shape.cols))) config.step /= 2;
     if (config.fits(limits)) break;
   }
+  // Two steps of weights under way take few registers, and no shared memory.
+  config.ahead = software || config.integers() ? 1 : 2;
   return config;
 }
 
@@ -226,8 +223,9 @@ std::vector<FmaConfig> fma_candidates(const ProductShape& shape, uint32_t max_co
 std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns,
                                             bool software, const DeviceLimits& limits) {
   std::vector<MatrixConfig> candidates = {choose_matrix(shape, matrix, max_columns, software, limits)};
-  const auto add = [&](uint32_t rows, uint32_t row_tiles, uint32_t step) {
+  const auto add = [&](uint32_t rows, uint32_t row_tiles, uint32_t step, uint32_t ahead) {
     MatrixConfig config = candidates[0];
+    config.ahead = config.integers() ? 1 : ahead;
     config.row_tiles = row_tiles;
     config.subgroups = rows / matrix.m / row_tiles;
     config.step = step;
@@ -236,11 +234,13 @@ std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const Mat
         config.subgroups > 0 && config.subgroups <= 8 && config.fits(limits) && steps_end_with_rows(step, shape.cols);
     if (!known && sane) candidates.push_back(config);
   };
-  for (const uint32_t step : {32u, 64u, 128u}) {
-    if (step == 128 && candidates[0].columns == kMostMatrixColumns) break;  // too few waves have room beside each other
-    for (const uint32_t rows : {64u, 128u}) add(rows, 1, step);
-    if (step < 128) add(128, 2, step);
+  for (const uint32_t rows : {64u, 128u}) {
+    add(rows, 1, 32, 1);
+    for (const uint32_t ahead : {1u, 2u}) add(rows, 1, 64, ahead);
+    // Of the widest tiles too few waves have room beside each other.
+    if (candidates[0].columns < kMostMatrixColumns) add(rows, 1, 128, 2);
   }
+  add(128, 2, 64, 1);
   return candidates;
 }
 

@@ -67,12 +67,13 @@ struct MatrixConfig {
   uint32_t subgroups = 1;  // each has row_tiles of the tile's rows
   uint32_t row_tiles = 1;
   uint32_t step = 32;  // columns of the weight staged at once: 32, 64 or 128
+  uint32_t ahead = 1;  // steps whose weights are under way: 1, or 2 of halves
   uint32_t subgroup_size = 32;
   MatrixShape shape;
   /// Of one device, whose matrices are of one shape.
   bool same_as(const MatrixConfig& other) const {
     return columns == other.columns && subgroups == other.subgroups && row_tiles == other.row_tiles &&
-           step == other.step;
+           step == other.step && ahead == other.ahead;
   }
 
   uint32_t tile_rows() const { return subgroups * row_tiles * shape.m; }

@@ -7,7 +7,8 @@
 // CANOPY_ISA_ALL=1 has every op in all variants that timing may choose, instead of one op. CANOPY_ISA_TABLE=1 prints a
 // line for each kernel: registers, waves of a SIMD, bytes of shared memory and of code, ACO's latency and inverse
 // throughput (in cycles), and how the kernel multiplies and adds. CANOPY_ISA_TEXT=NAME prints the machine code of the
-// kernels whose name, as in the table, has NAME in it.
+// kernels whose name, as in the table, has NAME in it. CANOPY_ISA_ONLY=NAME leaves out the kernels whose shader's name
+// begins otherwise.
 
 #include <gtest/gtest.h>
 
@@ -120,7 +121,9 @@ class IsaGate : public ::testing::Test {
 
 TEST_F(IsaGate, kernelsKeepTheirAdditionsAndTheirRegistersAtEveryWidth) {
   size_t count = 0;
+  const char* only = std::getenv("CANOPY_ISA_ONLY");
   for (const GatedKernel& kernel : testing::gated_kernels(*context_, std::getenv("CANOPY_ISA_ALL") != nullptr)) {
+    if (only != nullptr && !kernel.shader.starts_with(only)) continue;
     std::optional<MultiplyAdds> narrow;
     for (const GatedVariant& variant : kernel.variants) {
       const std::optional<MultiplyAdds> wide = check(kernel, variant);
