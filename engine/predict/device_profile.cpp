@@ -15,19 +15,21 @@ namespace {
 // data sheets and architecture papers. memory_share: estimate by kind of memory. HBM 0.90: copies of 3.0 of 3.35
 // and 4.3 of 4.8 TB/s were seen. GDDR 0.92.
 //   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
-// latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7, LPDDR5X
-// 0.7,
-//   Battlemage 0.8.
+// latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7,
+//   LPDDR5X 0.7, Battlemage 0.8.
 // cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
-// matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are compiled
-// to
-//   the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice RDNA3 a CU.
+// matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are
+//   compiled to the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice
+//   RDNA3 a CU.
 // integer_tops: 8-bit integers, dense, by the data sheet: twice the rate of f16 operands (GeForce: four times that with
 //   f32 sums), on RDNA 3 the same; Hopper as above. integer_depth: of the matrices that drivers name.
 // matrix_overlaps: RDNA runs matrix instructions on the lanes' own units.
-// step_us: estimate. A lone norm of a row takes 4 to 6 us on an RTX 5090, of which two latencies and the work are not
-// the
-//   step's. Intel: 2.6 times as long as NVIDIA's in replays of SmolLM2 (B570 and RTX 5070), which is 8 us.
+// step_us: what a dispatch that waits for the one before costs beside its latencies. AMD: 0.82 to 0.88 us each of 941
+//   small dependent dispatches in a command buffer, measured with RADV on a W7900 (gfx1100; ROCm/rocm-systems issue
+//   10834); taken for the other RDNA devices, too. Their one load and store is in it, so this is no underestimate.
+//   NVIDIA: 1.3 us for a kernel in a CUDA graph on an H100 (Hazy Research, "Look Ma, No Bubbles", 2025); of Vulkan's
+//   barriers there is no figure. Intel: an estimate, from replays of SmolLM2 that take 2.6 times as long on a B570 as
+//   on an RTX 5070.
 // submission_us, round_trip_us: estimate, Linux; shared memory saves a part of the round trip. bus_gb_s: PCIe 5 x16 for
 //   Hopper, 4 x16, x8 on the B580; of shared memory, what copies reach.
 constexpr DeviceProfile kProfiles[] = {
@@ -52,7 +54,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_overlaps = true,
      .cuda_capability = 86,
      .cuda_shared_kb = 99,
-     .step_us = 3,
+     .step_us = 1.3,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 24},
@@ -77,7 +79,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_overlaps = true,
      .cuda_capability = 89,
      .cuda_shared_kb = 99,
-     .step_us = 3,
+     .step_us = 1.3,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 24},
@@ -102,7 +104,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_overlaps = true,
      .cuda_capability = 90,
      .cuda_shared_kb = 227,
-     .step_us = 3,
+     .step_us = 1.3,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 50},
@@ -127,7 +129,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_overlaps = true,
      .cuda_capability = 90,
      .cuda_shared_kb = 227,
-     .step_us = 3,
+     .step_us = 1.3,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 50},
@@ -149,7 +151,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_tflop_s = 59.4,
      .integer_tops = 59.4,
      .integer_depth = 16,
-     .step_us = 3,
+     .step_us = 0.9,
      .submission_us = 15,
      .round_trip_us = 10,
      .bus_gb_s = 80},
@@ -171,7 +173,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_tflop_s = 194.6,
      .integer_tops = 389,
      .integer_depth = 16,
-     .step_us = 3,
+     .step_us = 0.9,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 48},
@@ -193,7 +195,7 @@ constexpr DeviceProfile kProfiles[] = {
      .matrix_tflop_s = 122.8,
      .integer_tops = 122.8,
      .integer_depth = 16,
-     .step_us = 3,
+     .step_us = 0.9,
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 24},

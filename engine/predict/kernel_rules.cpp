@@ -32,7 +32,7 @@ constexpr DecodeOps kDecodeOps[] = {{WeightType::f32, 0.5, 1, 0.5, 0.5},    {Wei
                                     {WeightType::q4_1, 2.1, 4.2, 2.6, 1.4}, {WeightType::q4_0, 2.1, 4.2, 2.6, 1.4},
                                     {WeightType::q5_0, 3.5, 6.7, 4.5, 2.5}, {WeightType::q5_1, 3.5, 6.7, 4.5, 2.5},
                                     {WeightType::q2_k, 3, 5.5, 3.3, 2.5},   {WeightType::q3_k, 5, 8.6, 6.1, 3.1},
-                                    {WeightType::q4_k, 2.6, 4.8, 2.9, 1.6}, {WeightType::q5_k, 4, 7.4, 4.9, 2.8},
+                                    {WeightType::q4_k, 2.6, 4.8, 2.5, 1.6}, {WeightType::q5_k, 4, 7.4, 4.9, 2.8},
                                     {WeightType::q6_k, 6, 8.5, 4.5, 3.4},   {WeightType::iq4_nl, 7, 13.5, 4.6, 4},
                                     {WeightType::iq4_xs, 7, 14, 4.6, 4.1},  {WeightType::mxfp4, 7.5, 14.7, 4.3, 4.6}};
 static_assert(std::size(kDecodeOps) == kWeightTypes);
@@ -103,8 +103,9 @@ KernelRules matrix_rules() {
   rules.heads_steps = 1;
   rules.attention_steps = 1;
   rules.width_buckets = {1, 8, 16, 32, 64};
-  rules.registers = 112;
+  rules.registers = 120;
   rules.stage_ops = kMatrixStageOps;
+  rules.stages_asked = true;
   rules.matrix_cores = true;
   return rules;
 }
@@ -113,7 +114,6 @@ KernelRules integer_rules() {
   KernelRules rules = matrix_rules();
   rules.registers = 168;
   rules.stage_ops = kIntegerStageOps;
-  rules.stages_asked = true;
   return rules;
 }
 
@@ -129,10 +129,6 @@ KernelRules llama_cpp_rules() {
   rules.swiglu_steps = 3;
   rules.linear_steps = 2;
   return rules;
-}
-
-bool is_dense(WeightType type) {
-  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
 }
 
 std::string rule_names() {
@@ -196,6 +192,10 @@ void assume(KernelRules& rules, std::string_view changes) {
     assume_one(rules, changes.substr(0, comma));
     changes = comma == std::string_view::npos ? "" : changes.substr(comma + 1);
   }
+}
+
+bool is_dense(WeightType type) {
+  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
 }
 
 KernelRules rules_for(const KernelRules& rules, WeightType type) {

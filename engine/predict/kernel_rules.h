@@ -32,7 +32,7 @@ struct KernelRules {
   bool splits_columns = false;               // K over workgroups, by compute/product_split.h
   std::vector<uint32_t> width_buckets = {};  // that the pass is padded to, as DeviceInfo has them
   bool repeats_weights = false;              // each tile of the pass reads the weights from memory again
-  double loading = 0.7;                      // share of the time that these columns are under way
+  double loading = 0.7;                      // share of the time of a step that its columns are under way
   double registers = 72;                     // of an invocation
   double activation_bytes = 4;               // of a value, as a product reads it
 
@@ -76,6 +76,9 @@ KernelRules rules_of(Kernels kernels);
 
 /// Replaces single rules: "tile_rows=128,bytes_in_flight=64". Throws bad_input that lists the names.
 void assume(KernelRules& rules, std::string_view changes);
+
+/// Whether weights of this type are not quantized.
+bool is_dense(WeightType type);
 
 /// The rules for a product with weights of this type: dense ones stay on halves where others are integers.
 KernelRules rules_for(const KernelRules& rules, WeightType type);

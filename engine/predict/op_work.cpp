@@ -51,7 +51,7 @@ double matrix_flops_of(const Weight& weight, double flops, const KernelRules& ru
 /// Rows of the pass that a workgroup stages: those of whole subgroups, each of which has eight values of an invocation.
 double staged_columns(double columns, uint32_t width, const ProductCut& cut, const KernelRules& rules) {
   if (!rules.stages_asked) return columns;
-  const double of_subgroup = std::max(1.0, 32 * 8 / cut.columns_in_flight);
+  const double of_subgroup = std::max(1.0, 32 * 8 / cut.step);
   return std::min(columns, rounded_up(width, of_subgroup) * of_subgroup);
 }
 
@@ -71,7 +71,9 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
   work.workgroups = row_tiles * chunks * column_tiles;
   work.invocations = cut.invocations;
   work.shared_bytes = cut.shared_bytes;
-  work.bytes_in_flight = rules.loading * cut.rows * cut.columns_in_flight * bytes / weights;
+  // A step's place is empty only while that step is staged.
+  const double columns_in_flight = cut.columns_in_flight - (1 - rules.loading) * cut.step;
+  work.bytes_in_flight = cut.rows * columns_in_flight * bytes / weights;
   work.registers = rules.registers;
 
   const Reading reading = read_again(bytes, column_tiles, rules.repeats_weights, device);

@@ -43,8 +43,11 @@ ProductCut cut_of_today(const Weight& weight, uint32_t width) {
   const uint32_t segments = (weight.cols() + 255) / 256;
   uint32_t split = 1;
   while (split < 16 && 2 * split <= segments && 2 * split * columns <= 32) split *= 2;
-  return {
-      .rows = 128, .columns = 1.0 * columns, .columns_in_flight = 1.0 * kBlock * split, .invocations = 32.0 * split};
+  return {.rows = 128,
+          .columns = 1.0 * columns,
+          .columns_in_flight = 1.0 * kBlock * split,
+          .step = 1.0 * kBlock * split,
+          .invocations = 32.0 * split};
 }
 
 ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, const DeviceProfile& device) {
@@ -54,18 +57,21 @@ ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, con
     case Kernels::today: return cut_of_today(weight, width);
     case Kernels::fma: {
       const vk::FmaConfig config = vk::choose_fma(shape, vk::kMostFmaColumns, false, limits);
-      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * kBlock * config.slices, 1.0 * config.invocations(),
-              1.0 * config.shared_bytes()};
+      const double step = 1.0 * kBlock * config.slices;
+      return {1.0 * config.tile_rows(),   1.0 * config.columns,       step, step,
+              1.0 * config.invocations(), 1.0 * config.shared_bytes()};
     }
     case Kernels::matrix:
     case Kernels::matrix_i8: {
       const vk::MatrixShape matrix = kernels == Kernels::matrix ? kMatrix : integer_shape(device);
       const vk::MatrixConfig config = vk::choose_matrix(shape, matrix, vk::kMostMatrixColumns, false, limits);
-      return {1.0 * config.tile_rows(), 1.0 * config.columns, 1.0 * config.step, 1.0 * config.invocations(),
-              1.0 * config.shared_bytes()};
+      const double step = config.step, steps = is_dense(weight.type()) ? 1 : config.ahead;
+      return {1.0 * config.tile_rows(),   1.0 * config.columns,       steps * step, step,
+              1.0 * config.invocations(), 1.0 * config.shared_bytes()};
     }
     case Kernels::cuda: break;  // cuda_work.h
-    case Kernels::llama_cpp: return {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .invocations = 64};
+    case Kernels::llama_cpp:
+      return {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .step = kMatVecColumns, .invocations = 64};
   }
   return {};
 }
@@ -77,7 +83,7 @@ ProductCut cut_of(const Weight& weight, uint32_t width, const KernelRules& rules
   if (rules.tile_rows > 0) cut.rows = rules.tile_rows;
   if (rules.tile_columns > 0) cut.columns = rules.tile_columns;
   if (rules.invocations > 0) cut.invocations = rules.invocations;
-  if (rules.columns_in_flight > 0) cut.columns_in_flight = rules.columns_in_flight;
+  if (rules.columns_in_flight > 0) cut.columns_in_flight = cut.step = rules.columns_in_flight;
   return cut;
 }
 

@@ -14,6 +14,7 @@ struct ProductCut {
   double rows = 0;               // of the weight
   double columns = 0;            // rows of the pass
   double columns_in_flight = 0;  // of each of its weight rows, that it has asked for at a time
+  double step = 0;               // of these, that are staged at once
   double invocations = 0;
   double shared_bytes = 0;
 };

@@ -137,7 +137,8 @@ TEST(Prediction, ALongerContextTakesLonger) {
       double before = 0;
       for (const uint32_t context : {0u, 512u, 4096u, 32768u}) {
         const double ms = ms_of(model, device, kernels, 1, context);
-        EXPECT_GE(ms, before) << device.name << " " << to_string(kernels) << " " << context;
+        // Even where attention, no longer merged on the way, has a step of its own.
+        EXPECT_GE(ms, before * 0.999) << device.name << " " << to_string(kernels) << " " << context;
         before = ms;
       }
     }
@@ -209,6 +210,39 @@ TEST(Prediction, OpsWithoutARuleCountWithTheirPrice) {
   EXPECT_EQ(weight_bytes_of(Op(copy)), 0u);
 }
 
+/// Of the first op of a kind in a pass of one row.
+template <class Args>
+double steps_of(RecordedModel& model, Kernels kernels, uint32_t context) {
+  for (const Op& op : model.record(1, context, 0)) {
+    if (std::holds_alternative<Args>(op)) return work_of(op, rules_of(kernels), device_profile("h100")).steps;
+  }
+  return 0;
+}
+
+// Where many entries would be loaded one after the other, attention is merged in a step of its own.
+TEST(Prediction, LastWorkgroupsSaveSteps) {
+  RecordedModel model(model_shape("qwen3-8b-q4_k"));
+  EXPECT_EQ(steps_of<ProjectHeadsArgs>(model, Kernels::matrix, 0), 1);
+  EXPECT_EQ(steps_of<ProjectHeadsArgs>(model, Kernels::today, 0), 2);
+  EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::matrix, 0), 1);
+  EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::matrix, 4096), 2);
+  EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::today, 4096), 1);
+}
+
+// Of two steps of 128 columns one is staged for 0.3 of its time; dense weights have one.
+TEST(Prediction, TwoStepsOfQuantizedWeightsAreUnderWay) {
+  DryDevice dry;
+  const auto columns = [&](WeightType type) {
+    const WeightPart part{.type = type, .rows = 4096, .cols = 4096};
+    const auto weight = dry.make_weight({&part, 1}, WeightLayout::stacked, "weight");
+    const Op op = LinearArgs{.width = 1, .weight = weight.get()};
+    const double bytes = static_cast<double>(weight_bytes_of(op)) / (4096.0 * 4096);
+    return work_of(op, rules_of(Kernels::matrix), device_profile("h100")).bytes_in_flight / bytes / 64;
+  };
+  EXPECT_NEAR(columns(WeightType::q4_k), 256 - 0.3 * 128, 1e-6);
+  EXPECT_NEAR(columns(WeightType::bf16), 0.7 * 128, 1e-6);
+}
+
 // AMD's compiler gives the main loops for navi31 so many vector instructions, for 64 × 64 weights and 16 columns by 128
 // invocations and for 128 × 64 and 64 columns by 256, 32 weights each.
 TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
@@ -220,16 +254,17 @@ TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
     const LinearArgs product{.width = width, .weight = weight.get()};
     return work_of(Op(product), rules_of(kernels), device).lane_ops / (4096.0 * 4096) * 32;
   };
-  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 1), 120, 0.05 * 120);
-  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 64), 150, 0.05 * 150);
-  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::iq4_nl, 1), 173, 0.05 * 173);
-  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::mxfp4, 1), 162, 0.05 * 162);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 16), 108, 0.05 * 108);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 64), 136, 0.05 * 136);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::iq4_nl, 16), 173, 0.05 * 173);
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::mxfp4, 16), 162, 0.05 * 162);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q8_0, 16), 147, 0.05 * 147);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 16), 204, 0.05 * 204);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 64), 490, 0.05 * 490);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q6_k, 16), 293, 0.05 * 293);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q6_k, 64), 668, 0.05 * 668);
   // A narrower pass stages less.
+  EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 1), 108 - 24.5, 0.05 * 108);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::q4_k, 1), 204 - 77, 0.05 * 204);
   EXPECT_NEAR(instructions(Kernels::matrix_i8, WeightType::bf16, 1), instructions(Kernels::matrix, WeightType::bf16, 1),
               1e-9);
@@ -245,16 +280,22 @@ TEST(Prediction, ComesNearWhatIsKnownOfLlamaCpp) {
   rtx5090.memory_gb_s = 1792;
   rtx5090.units = 170;
   rtx5090.clock_ghz = 2.41;
+  // The H100's is of the CUDA backend, which quantizes the activations of each product, rotates q and k, stores K and V
+  // and adds in kernels of their own.
+  const char* cuda = "heads_steps=10,add_steps=3,swiglu_steps=6,linear_steps=3";
   const struct {
     const DeviceProfile& device;
     double tokens_a_second;
-  } known[] = {{device_profile("rtx4090"), 190},  {device_profile("rx7900xtx"), 191},
-               {device_profile("rx9070xt"), 137}, {device_profile("strix-halo"), 53.6},
-               {device_profile("b580"), 70},      {rtx5090, 287},
-               {device_profile("h100"), 281}};
+    const char* steps = "";
+  } known[] = {{device_profile("rtx4090"), 190},   {device_profile("rx7900xtx"), 191},
+               {device_profile("rx9070xt"), 137},  {device_profile("strix-halo"), 53.6},
+               {device_profile("b580"), 70},       {rtx5090, 287},
+               {device_profile("h100"), 281, cuda}};
   RecordedModel model(model_shape("llama-2-7b-q4_0"));
-  for (const auto& [device, tokens_a_second] : known) {
-    const double predicted = 1e3 / ms_of(model, device, Kernels::llama_cpp, 1, 64);
+  for (const auto& [device, tokens_a_second, steps] : known) {
+    KernelRules rules = rules_of(Kernels::llama_cpp);
+    assume(rules, steps);
+    const double predicted = 1e3 / predict_pass(model, device, rules, 1, {64, false}).ms;
     RecordProperty(std::string(device.name), std::to_string(predicted));
     EXPECT_GT(predicted, 0.8 * tokens_a_second) << device.name;
     EXPECT_LT(predicted, 1.25 * tokens_a_second) << device.name;
