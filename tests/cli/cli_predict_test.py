@@ -51,7 +51,7 @@ class Predictions(unittest.TestCase):
     def test_ops_are_listed_with_their_limits(self):
         text = self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "1,64", "--ops")
         for words in ("A pass of 64 rows, predicted", "project_heads", "attention", "linear_swiglu", "argmax",
-                      "bytes in flight"):
+                      "limited by", " dispatches\n", " cache\n"):
             self.assertIn(words, text)
 
     def test_cuda_kernels_have_names_registers_and_shared_memory(self):
@@ -78,7 +78,7 @@ class Predictions(unittest.TestCase):
         def ms(*arguments):
             return json.loads(self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "64", "--json",
                                              *arguments))["devices"][0]["ms"][0]
-        self.assertLess(ms("--assume", "decode=0.5,columns_in_flight=128"), ms())
+        self.assertLess(ms("--assume", "decode=0.5,columns_in_flight=256"), ms())
 
     def measured(self, text, *arguments):
         with tempfile.TemporaryDirectory() as folder:
