@@ -1,11 +1,8 @@
 #include "app/models/model_search.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <filesystem>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -21,7 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
 constexpr size_t kMostNeighbours = 100;
-constexpr std::chrono::seconds kPatience{1};  // how long closing the window waits for a search
 
 /// The file or folder itself, whatever links lead to it, and the first part of a split model; the path as it is where
 /// that cannot be told.
@@ -80,69 +76,23 @@ ModelSearchResult search_models(const ModelSearchRequest& request, const std::st
   return result;
 }
 
-struct ModelSearch::Shared {
-  ModelLister lister;
-  std::mutex mutex;
-  std::condition_variable_any asked, ended;
-  std::function<void()> wake;
-  std::optional<ModelSearchRequest> request;
-  std::optional<ModelSearchResult> result;
-  bool running = false;  // the search thread is running
-};
-
-ModelSearch::ModelSearch(ModelLister lister) : shared_(std::make_shared<Shared>()) {
-  shared_->lister = std::move(lister);
-}
-
-ModelSearch::~ModelSearch() {
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  std::unique_lock lock(shared_->mutex);
-  shared_->wake = {};
-  const bool ended = shared_->ended.wait_for(lock, kPatience, [&] { return !shared_->running; });
-  lock.unlock();
-  if (ended) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
-}
+ModelSearch::ModelSearch(ModelLister lister)
+    : answers_([lister = std::move(lister)](const ModelSearchRequest& request,
+                                            const std::stop_token& stop) { return look(lister, request, stop); },
+               Waiting::is_dropped) {}
 
 void ModelSearch::set_wake(std::function<void()> wake) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->wake = std::move(wake);
+  answers_.set_wake(std::move(wake));
 }
 
 void ModelSearch::start(ModelSearchRequest request) {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->request = std::move(request);
-    shared_->result.reset();
-    if (!std::exchange(shared_->running, true))
-      thread_ = std::jthread([shared = shared_](const std::stop_token& stop) { work(*shared, stop); });
-  }
-  shared_->asked.notify_one();
+  answers_.ask(std::move(request));
 }
 
 std::optional<ModelSearchResult> ModelSearch::take() {
-  const std::lock_guard lock(shared_->mutex);
-  return std::exchange(shared_->result, std::nullopt);
-}
-
-void ModelSearch::work(Shared& shared, const std::stop_token& stop) {
-  std::unique_lock lock(shared.mutex);
-  while (shared.asked.wait(lock, stop, [&] { return shared.request.has_value(); })) {
-    const ModelSearchRequest request = *std::exchange(shared.request, std::nullopt);
-    lock.unlock();
-    ModelSearchResult result = look(shared.lister, request, stop);
-    lock.lock();
-    // A newer request is waiting: this result is not needed any more.
-    if (shared.request || stop.stop_requested()) continue;
-    shared.result = std::move(result);
-    if (shared.wake) shared.wake();
-  }
-  shared.running = false;
-  shared.ended.notify_all();
+  std::vector<ModelSearchResult> results = answers_.take();
+  if (results.empty()) return std::nullopt;
+  return std::move(results.back());
 }
 
 }  // namespace canopy::app

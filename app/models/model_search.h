@@ -3,13 +3,12 @@
 // window must go on drawing meanwhile.
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "app/base/background_answers.h"
 #include "app/models/model_finder.h"
 
 namespace canopy::app {
@@ -34,14 +33,10 @@ ModelSearchResult search_models(const ModelSearchRequest& request, const std::st
 
 using ModelLister = std::function<ModelSearchResult(const ModelSearchRequest&, const std::stop_token&)>;
 
+/// Searches on a thread of its own.
 class ModelSearch {
  public:
   explicit ModelSearch(ModelLister lister = search_models);
-  /// Asks a running search to stop and waits at most one second for it, so that a folder that does not answer cannot
-  /// keep the window open. A search that takes longer ends with the process.
-  ~ModelSearch();
-  ModelSearch(const ModelSearch&) = delete;
-  ModelSearch& operator=(const ModelSearch&) = delete;
 
   /// `wake` is called on the search's thread when take() has a result. Call before start().
   void set_wake(std::function<void()> wake);
@@ -53,11 +48,7 @@ class ModelSearch {
   std::optional<ModelSearchResult> take();
 
  private:
-  struct Shared;  // shared by window and search thread; the thread may outlive this object
-  static void work(Shared& shared, const std::stop_token& stop);
-
-  std::shared_ptr<Shared> shared_;
-  std::jthread thread_;
+  BackgroundAnswers<ModelSearchRequest, ModelSearchResult> answers_;
 };
 
 }  // namespace canopy::app

@@ -60,7 +60,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       remembered_(settings.saved),
       search_(settings.model_lister),
       what_if_(settings.what_if),
-      sweeps_({settings.sweep_folder, asset_folder("prompts"), asset_folder("sweeps")}),
+      sweeps_(sweep_reader({settings.sweep_folder, asset_folder("prompts"), asset_folder("sweeps")})),
       sweep_folder_(settings.sweep_folder) {
   view_.theme = settings.theme;
   view_.shell.tour.seen = settings.saved.tour_seen;
@@ -352,7 +352,7 @@ void App::run(const UiCommand& command) {
   share(effects.share);
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
-  if (effects.sweep) sweeps_.start(*std::move(effects.sweep));
+  if (effects.sweep) sweeps_.ask(*std::move(effects.sweep));
   if (effects.demo) watch_demo(view_, *effects.demo);
   if (effects.as_if) show_as_if(*effects.as_if);
   ask_what_if();

@@ -2,14 +2,11 @@
 // Sweeps on the disk as the window sees them: those that are kept, one that is opened, those of others that lie over
 // it. They are read on a thread of their own, as a file may be large and a folder may be far away.
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "app/base/background_answers.h"
 #include "engine/client/comparison_client.h"
 #include "engine/comparison/sweep_name.h"
 
@@ -57,27 +54,8 @@ std::string user_sweep_folder();
 /// Reads what is asked for. Never throws: problems are in the result.
 SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& places);
 
-/// Reads on a thread of its own, one request after the other.
-class SweepReader {
- public:
-  explicit SweepReader(SweepPlaces places);
-  /// Waits at most a second for a file that is being read.
-  ~SweepReader();
-  SweepReader(const SweepReader&) = delete;
-  SweepReader& operator=(const SweepReader&) = delete;
-
-  /// `wake` is called on the reader's thread when take() has a result. Call before start().
-  void set_wake(std::function<void()> wake);
-  void start(SweepFileRequest request);
-  /// The results so far; each is returned once.
-  std::vector<SweepFileResult> take();
-
- private:
-  struct Shared;
-  static void work(Shared& shared, const std::stop_token& stop);
-
-  std::shared_ptr<Shared> shared_;
-  std::jthread thread_;
-};
+/// Reads on a thread of its own, one request after the other; every request is answered.
+using SweepReader = BackgroundAnswers<SweepFileRequest, SweepFileResult>;
+SweepReader sweep_reader(SweepPlaces places);
 
 }  // namespace canopy::app

@@ -273,7 +273,7 @@ TEST_F(ComparisonStates, OthersSweepsAreLaidOverOnceAndRefusedByName) {
 
 TEST(SweepReading, ReadsOnAThreadOfItsOwn) {
   const TempFolder folder;
-  SweepReader reader({folder.path().string(), std::string(CANOPY_SOURCE_DIR) + "/assets/prompts", ""});
+  SweepReader reader = sweep_reader({folder.path().string(), std::string(CANOPY_SOURCE_DIR) + "/assets/prompts", ""});
   std::mutex mutex;
   std::condition_variable news;
   bool woken = false;
@@ -282,7 +282,7 @@ TEST(SweepReading, ReadsOnAThreadOfItsOwn) {
     woken = true;
     news.notify_one();
   });
-  reader.start({});
+  reader.ask({});
   std::unique_lock lock(mutex);
   ASSERT_TRUE(news.wait_for(lock, std::chrono::seconds(20), [&] { return woken; }));
   const std::vector<SweepFileResult> results = reader.take();
