@@ -53,15 +53,4 @@ std::array<uint8_t, 32> sha256(std::string_view bytes) {
   return digest;
 }
 
-std::string base64(std::span<const uint8_t> bytes) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k) three = three << 8 | (i + k < bytes.size() ? bytes[i + k] : 0u);
-    for (size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? digits[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
 }  // namespace canopy

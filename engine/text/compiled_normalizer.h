@@ -30,7 +30,4 @@ class CompiledNormalizer {
   std::string replacements_;
 };
 
-/// The bytes that base64 stands for; nothing for anything else.
-std::optional<std::string> decode_base64(std::string_view text);
-
 }  // namespace canopy

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/base/base64.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/text/byte_token.h"

@@ -27,19 +27,5 @@ TEST(Sha256, GivesTheDigestsOfTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Base64, GivesTheExamplesOfTheStandard) {
-  const auto of = [](std::string_view text) {
-    return base64({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-  };
-  EXPECT_EQ(of(""), "");
-  EXPECT_EQ(of("f"), "Zg==");
-  EXPECT_EQ(of("fo"), "Zm8=");
-  EXPECT_EQ(of("foo"), "Zm9v");
-  EXPECT_EQ(of("foob"), "Zm9vYg==");
-  EXPECT_EQ(of("fooba"), "Zm9vYmE=");
-  EXPECT_EQ(of("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(of("\xff\xfe\xfd"), "//79");
-}
-
 }  // namespace
 }  // namespace canopy

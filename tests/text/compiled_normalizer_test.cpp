@@ -34,17 +34,6 @@ TEST(CompiledNormalizer, AClusterIsReplacedByItsFirstPrefix) {
   EXPECT_EQ(applied("\uFF45\u0301\u0302x"), "e\u0301\u0302x") << "a cluster of six bytes or more goes by characters";
 }
 
-TEST(CompiledNormalizer, Base64) {
-  EXPECT_EQ(decode_base64(""), "");
-  EXPECT_EQ(decode_base64("Zg=="), "f");
-  EXPECT_EQ(decode_base64("Zm8="), "fo");
-  EXPECT_EQ(decode_base64("Zm9v"), "foo");
-  EXPECT_EQ(decode_base64("+/8A"), std::string("\xFB\xFF\0", 3));
-  for (const char* wrong : {"Z", "Zm9", "Zm9v=", "Z===", "====", "Zg==Zg==", "Zm 9", "Zm9\xFF"}) {
-    EXPECT_FALSE(decode_base64(wrong)) << wrong;
-  }
-}
-
 std::string refusal_of(const std::string& table) {
   return test::error_of([&] { CompiledNormalizer(table, "the table"); });
 }
