@@ -228,10 +228,10 @@ class Writer {
 
 }  // namespace
 
-std::string xml_text(std::string_view text) {
+std::string xml_text(std::string_view text, LineBreaks line_breaks) {
   // No terminal's escapes, no turned text, no character that XML forbids.
   std::string out;
-  for (const char c : printable(text, text.size() * 8 + 16)) {
+  for (const char c : printable(text, text.size() * 8 + 16, line_breaks)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/picture/picture.h"
+#include "engine/base/printable.h"
 
 namespace canopy::app {
 
@@ -28,6 +29,6 @@ std::string svg_of(const Picture& picture, const SvgOptions& options, const Pict
 
 /// Text as the content of an element or attribute of XML: what XML does not allow becomes U+FFFD, and what would end
 /// the text, or turn its direction, is escaped.
-std::string xml_text(std::string_view text);
+std::string xml_text(std::string_view text, LineBreaks line_breaks = LineBreaks::escape);
 
 }  // namespace canopy::app

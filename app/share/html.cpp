@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "app/base/theme.h"
-#include "engine/base/printable.h"
+#include "app/picture/svg.h"
+#include "engine/base/base64.h"
 #include "engine/base/sha256.h"
 
 namespace canopy::app {
@@ -64,24 +65,13 @@ std::string themes() {
 }
 
 std::string hash_of(std::string_view text) {
-  return "'sha256-" + base64(sha256(text)) + "'";
+  return "'sha256-" + encode_base64(sha256(text)) + "'";
 }
 
 }  // namespace
 
 std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text, text.size() * 8 + 16, LineBreaks::keep)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
+  return xml_text(text, LineBreaks::keep);
 }
 
 std::string html_json(const nlohmann::ordered_json& json) {
