@@ -77,20 +77,8 @@ BaseSymbols base_symbols(const VocabularyData& data, const TokenIndex& spellings
 
 Tokenizer::Table BpeTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
                                         const Options& options) {
-  validate_vocabulary(data);
-  Table table;
-  table.bytes.reserve(data.tokens.size());
-  table.types.reserve(data.tokens.size());
-  for (size_t id = 0; id < data.tokens.size(); ++id) {
-    table.types.push_back(type_of_token(data, id));
-    table.bytes.push_back(bytes_of(data, id, options.alphabet));
-  }
-  table.added = std::move(added);
-  table.bos = data.bos;
-  table.eos = data.eos;
-  table.add_bos = data.add_bos.value_or(false) && data.bos.has_value();
-  table.drops_leading_space = options.drops_leading_space;
-  table.chat_template = data.chat_template;
+  Table table = PipelineTokenizer::table_of(data, std::move(added), options.drops_leading_space);
+  for (size_t id = 0; id < data.tokens.size(); ++id) table.bytes.push_back(bytes_of(data, id, options.alphabet));
   return table;
 }
 

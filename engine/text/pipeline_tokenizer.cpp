@@ -21,6 +21,22 @@ std::vector<AddedToken> normalized_tokens(std::span<const AddedToken> added, con
 
 }  // namespace
 
+Tokenizer::Table PipelineTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
+                                             bool drops_leading_space) {
+  validate_vocabulary(data);
+  Table table;
+  table.types.reserve(data.tokens.size());
+  table.bytes.reserve(data.tokens.size());
+  for (size_t id = 0; id < data.tokens.size(); ++id) table.types.push_back(type_of_token(data, id));
+  table.added = std::move(added);
+  table.bos = data.bos;
+  table.eos = data.eos;
+  table.add_bos = data.add_bos.value_or(false) && data.bos.has_value();
+  table.drops_leading_space = drops_leading_space;
+  table.chat_template = data.chat_template;
+  return table;
+}
+
 PipelineTokenizer::PipelineTokenizer(Table table, TextNormalizer normalizer, PreTokenizer pre_tokenizer)
     : Tokenizer(table),
       normalizer_(std::move(normalizer)),

@@ -11,11 +11,16 @@
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/text_normalizer.h"
 #include "engine/text/tokenizer.h"
+#include "engine/text/vocabulary.h"
 
 namespace canopy {
 
 class PipelineTokenizer : public Tokenizer {
  protected:
+  /// What every vocabulary of tokens says of itself; the bytes of its tokens are the model's to add. Throws
+  /// Error(bad_input) for an invalid vocabulary.
+  static Table table_of(const VocabularyData& data, std::vector<AddedToken> added, bool drops_leading_space);
+
   PipelineTokenizer(Table table, TextNormalizer normalizer, PreTokenizer pre_tokenizer);
 
   /// Appends the ids of pieces of normalized text, or of a byte that is no UTF-8, which is a piece alone.

@@ -44,25 +44,17 @@ struct UnigramTokenizer::Step {
 
 Tokenizer::Table UnigramTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
                                             const Options& options) {
-  validate_vocabulary(data);
+  Table table = PipelineTokenizer::table_of(data, std::move(added), options.drops_leading_space);
   if (options.scores.size() != data.tokens.size()) {
     throw bad_input("The vocabulary has " + std::to_string(data.tokens.size()) + " tokens but " +
                     std::to_string(options.scores.size()) + " scores.");
   }
-  Table table;
   for (size_t id = 0; id < data.tokens.size(); ++id) {
     if (!std::isfinite(options.scores[id])) {
       throw bad_input("The score of token " + std::to_string(id) + " is not a number.");
     }
-    table.types.push_back(type_of_token(data, id));
     table.bytes.push_back(token_text(data, id));
   }
-  table.added = std::move(added);
-  table.bos = data.bos;
-  table.eos = data.eos;
-  table.add_bos = data.add_bos.value_or(false) && data.bos.has_value();
-  table.drops_leading_space = options.drops_leading_space;
-  table.chat_template = data.chat_template;
   return table;
 }
 
