@@ -87,15 +87,9 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
 }
 
 Work in_turn(const Work& a, const Work& b) {
-  Work all = a;
-  all.workgroups += b.workgroups;
-  all.workgroups_reading_memory += b.workgroups_reading_memory;
-  all.memory_bytes += b.memory_bytes;
-  all.cache_bytes += b.cache_bytes;
-  all.lane_ops += b.lane_ops;
-  all.matrix_flops += b.matrix_flops;
-  all.tail_latencies += b.tail_latencies;
-  all.steps += b.steps;
+  Work all = together(a, b);
+  all.tail_latencies = a.tail_latencies + b.tail_latencies;
+  all.steps = a.steps + b.steps;
   if (a.kernel != b.kernel) all.kernel += ", " + b.kernel;
   all.registers = std::max(a.registers, b.registers);
   all.shared_bytes = std::max(a.shared_bytes, b.shared_bytes);

@@ -93,18 +93,6 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
   return work;
 }
 
-/// Products that run one after the other without waiting, or as one dispatch.
-Work together(Work a, const Work& b) {
-  a.workgroups += b.workgroups;
-  a.workgroups_reading_memory += b.workgroups_reading_memory;
-  a.memory_bytes += b.memory_bytes;
-  a.cache_bytes += b.cache_bytes;
-  a.lane_ops += b.lane_ops;
-  a.matrix_flops += b.matrix_flops;
-  a.tail_latencies = std::max(a.tail_latencies, b.tail_latencies);
-  return a;
-}
-
 Work work_of_price(const OpPrice& price, const DeviceProfile& device) {
   const auto bytes = static_cast<double>(price.bytes);
   Work work;
@@ -197,6 +185,17 @@ uint64_t bytes_of_weight(const ProjectHeadsArgs& args) {
 }
 
 }  // namespace
+
+Work together(Work a, const Work& b) {
+  a.workgroups += b.workgroups;
+  a.workgroups_reading_memory += b.workgroups_reading_memory;
+  a.memory_bytes += b.memory_bytes;
+  a.cache_bytes += b.cache_bytes;
+  a.lane_ops += b.lane_ops;
+  a.matrix_flops += b.matrix_flops;
+  a.tail_latencies = std::max(a.tail_latencies, b.tail_latencies);
+  return a;
+}
 
 Work work_by_price(const Op& op, const DeviceProfile& device) {
   return work_of_price(std::visit([](const auto& args) { return args.price(); }, op), device);

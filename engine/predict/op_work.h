@@ -12,6 +12,9 @@ namespace canopy::predict {
 /// that can hold it.
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device);
 
+/// Products that run one after the other without waiting, or as one dispatch.
+Work together(Work a, const Work& b);
+
 /// Of any op, by its price alone.
 Work work_by_price(const Op& op, const DeviceProfile& device);
 
