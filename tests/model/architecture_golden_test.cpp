@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -16,9 +17,18 @@
 namespace canopy::test {
 namespace {
 
-constexpr double kArchitectureLogits = 2e-4;
-// With a cache of halves: LongRoPE multiplies queries and keys, and with them what rounding them changes.
-constexpr double kArchitectureLogitsOfHalves = 5e-2;
+constexpr double kLargest = 2e-4;
+constexpr double kLargestOfHalves = 5e-2, kMeanOfHalves = 8e-3;
+
+/// The root of the mean square of what two lists of equal length differ by.
+double mean_difference(std::span<const float> actual, std::span<const float> expected) {
+  double sum = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = double{actual[i]} - expected[i];
+    sum += difference * difference;
+  }
+  return std::sqrt(sum / static_cast<double>(expected.size()));
+}
 
 std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
   std::vector<uint32_t> ids;
@@ -44,6 +54,14 @@ std::vector<std::string> checkpoints() {
   }
   std::ranges::sort(names);
   return names;
+}
+
+/// Checks logits or normed hidden states. With a cache of halves single values stray: a row of a tree that attends to
+/// few others keeps what rounding one of them did (the reference device with such a cache: up to 0.032 of values from
+/// -7 to 7, scaled rotation more than others). Their mean square says more, and is bounded closely.
+void expect_near(std::span<const float> actual, std::span<const float> expected, const std::string& what) {
+  EXPECT_LE(max_difference(actual, expected), tolerance(kLargest, kLargestOfHalves)) << what;
+  EXPECT_LE(mean_difference(actual, expected), tolerance(kLargest, kMeanOfHalves)) << what;
 }
 
 class ArchitectureGolden : public ::testing::TestWithParam<std::string> {};
@@ -72,13 +90,9 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const FullPass plain = run_for_all_logits(*model, text, true);
-    EXPECT_LE(max_difference(plain.logits, tensors[name + ".logits"]),
-              tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
-        << name;
-    EXPECT_LE(
-        max_difference(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"]),
-        tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
-        << name;
+    expect_near(plain.logits, tensors[name + ".logits"], name + ", logits");
+    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"],
+                name + ", hidden states");
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
     const auto parents = sequence.at("tree_parents").get<std::vector<int32_t>>();
@@ -90,12 +104,9 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     const FullPass nodes = run_for_all_logits(*model, tree);
-    EXPECT_LE(max_difference(nodes.logits, tensors[name + ".tree_logits"]),
-              tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
-        << name;
+    expect_near(nodes.logits, tensors[name + ".tree_logits"], name + ", tree");
 
-    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kArchitectureLogits, kArchitectureLogitsOfHalves))
-      continue;
+    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLargest, kLargestOfHalves)) continue;
     EXPECT_EQ(argmax_rows(plain.logits, config.vocab), sequence.at("argmax").get<std::vector<uint32_t>>()) << name;
     EXPECT_EQ(argmax_rows(nodes.logits, config.vocab), sequence.at("tree_argmax").get<std::vector<uint32_t>>()) << name;
   }
