@@ -4,8 +4,6 @@
 #include <stop_token>
 #include <utility>
 
-#include "engine/base/mapped_file.h"
-
 namespace canopy {
 namespace {
 
@@ -36,8 +34,8 @@ std::vector<std::span<const std::byte>> in_reading_order(std::span<const MatrixP
   return parts;
 }
 
-ReadAhead::ReadAhead(std::vector<std::span<const std::byte>> parts)
-    : parts_(std::move(parts)), thread_([this](const std::stop_token& stop) { ask(stop); }) {}
+ReadAhead::ReadAhead(std::vector<std::span<const std::byte>> parts, Ask ask)
+    : parts_(std::move(parts)), ask_(std::move(ask)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void ReadAhead::advance(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
@@ -45,7 +43,7 @@ void ReadAhead::advance(uint64_t bytes) {
   if (before / kPart != read_ / kPart) read_on_.notify_one();
 }
 
-void ReadAhead::ask(const std::stop_token& stop) {
+void ReadAhead::run(const std::stop_token& stop) {
   uint64_t asked = 0;
   for (const std::span<const std::byte> part : parts_) {
     {
@@ -56,7 +54,7 @@ void ReadAhead::ask(const std::stop_token& stop) {
         continue;
       }
     }
-    MappedFile::prefetch(part);
+    ask_(part);
     asked += part.size();
   }
 }

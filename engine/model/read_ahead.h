@@ -4,11 +4,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "engine/base/mapped_file.h"
 #include "engine/model/weight_plan.h"
 
 namespace canopy {
@@ -22,16 +24,20 @@ class ReadAhead {
   /// Bytes that are asked for before they are needed.
   static constexpr uint64_t kWindow = 64ull << 20;
 
+  /// Has a part of a mapped file read, without waiting for it; called by the thread of this.
+  using Ask = std::function<void(std::span<const std::byte> part)>;
+
   /// Asks for the first window. The mappings must outlive it.
-  explicit ReadAhead(std::vector<std::span<const std::byte>> parts);
+  explicit ReadAhead(std::vector<std::span<const std::byte>> parts, Ask ask = MappedFile::prefetch);
 
   /// Counts bytes that are being read; called by any thread.
   void advance(uint64_t bytes);
 
  private:
-  void ask(const std::stop_token& stop);
+  void run(const std::stop_token& stop);
 
   const std::vector<std::span<const std::byte>> parts_;
+  const Ask ask_;
   std::mutex mutex_;
   std::condition_variable_any read_on_;
   uint64_t read_ = 0;

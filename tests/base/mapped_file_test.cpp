@@ -1,8 +1,16 @@
 #include "engine/base/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
@@ -64,6 +72,38 @@ TEST(MappedFile, AReplacedFileKeepsItsOldContent) {
   std::filesystem::rename(folder.write("b", "new!"), path);
   EXPECT_NO_THROW(file.check_unchanged());
   EXPECT_EQ(static_cast<char>(file.bytes()[0]), 'o');
+}
+
+/// For each page of a mapped file, whether it is in the system's memory.
+std::vector<unsigned char> pages_in_memory(std::span<const std::byte> part) {
+  std::vector<unsigned char> pages(part.size() / static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
+  ::mincore(const_cast<std::byte*>(part.data()), part.size(), pages.data());
+  for (unsigned char& page : pages) page &= 1;
+  return pages;
+}
+
+TEST(MappedFile, PrefetchHasTheSystemReadAPart) {
+  const TempFolder folder;
+  const std::filesystem::path path = folder.write("file", std::string(4 << 20, 'x'));
+  const int descriptor = ::open(path.c_str(), O_RDONLY);
+  ::fsync(descriptor);
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(descriptor);
+  const MappedFile file = MappedFile::open(path);
+  const std::span<const std::byte> first = file.bytes().first(1 << 20);
+  const std::vector<unsigned char> before = pages_in_memory(file.bytes());
+  if (std::ranges::count(before, 1) > 0) GTEST_SKIP() << "the file system keeps files in memory";
+  // It is a hint, and a system that is short of memory drops pages again: asked until each page was there once.
+  std::vector<unsigned char> met(first.size() / static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::ranges::count(met, 0) > 0 && std::chrono::steady_clock::now() < deadline) {
+    MappedFile::prefetch(first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::vector<unsigned char> now = pages_in_memory(first);
+    for (size_t i = 0; i < met.size(); ++i) met[i] |= now[i];
+  }
+  EXPECT_EQ(std::ranges::count(met, 0), 0);
+  EXPECT_EQ(std::ranges::count(pages_in_memory(file.bytes().last(2 << 20)), 1), 0) << "more was read than asked for";
 }
 
 TEST(ReadSmallFile, ReadsUpToItsLimit) {

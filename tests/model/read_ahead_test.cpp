@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <fstream>
+#include <mutex>
+#include <span>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/base/mapped_file.h"
@@ -26,26 +26,6 @@ TensorView tensor_of(std::span<const std::byte> bytes) {
   TensorView tensor;
   tensor.bytes = bytes;
   return tensor;
-}
-
-/// Pages of a part of a mapped file that are in the system's memory or, by `met`, have been at an earlier call with the
-/// same part: systems that are told to keep memory free drop pages at any time. Nothing where it does not tell.
-uint64_t pages_met(std::span<const std::byte> part, std::vector<bool>& met) {
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> pages(part.size() / page);
-  if (::mincore(const_cast<std::byte*>(part.data()), part.size(), pages.data()) != 0) return 0;
-  met.resize(std::max(met.size(), pages.size()));
-  uint64_t count = 0;
-  for (size_t i = 0; i < pages.size(); ++i) {
-    if ((pages[i] & 1) != 0) met[i] = true;
-    count += met[i] ? 1 : 0;
-  }
-  return count;
-}
-
-uint64_t pages_in_memory(std::span<const std::byte> part) {
-  std::vector<bool> met;
-  return pages_met(part, met);
 }
 
 TEST(ReadingOrder, TakesTurnsWhereRowsAreInterleaved) {
@@ -65,33 +45,53 @@ TEST(ReadingOrder, TakesTurnsWhereRowsAreInterleaved) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(ReadAhead, BringsAWindowAndNoMoreUntilItIsRead) {
-  const TempFolder folder;
-  const std::filesystem::path path = folder.write("file", std::string(100 * kMega, 'x'));
-  const int descriptor = ::open(path.c_str(), O_RDONLY);
-  ::fsync(descriptor);
-  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(descriptor);
-  const MappedFile file = MappedFile::open(path);
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  if (pages_in_memory(file.bytes()) > 0) GTEST_SKIP() << "the file system keeps files in memory";
+/// Notes what is asked for, in order.
+class Asked {
+ public:
+  void add(std::span<const std::byte> part) {
+    const std::lock_guard lock(mutex_);
+    parts_.push_back(part);
+    changed_.notify_all();
+  }
+
+  /// The parts, once there are `count` of them or more; fewer when that takes over 20 s.
+  std::vector<std::span<const std::byte>> at_least(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return parts_.size() >= count; });
+    return parts_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::span<const std::byte>> parts_;
+};
+
+TEST(ReadAhead, AsksForAWindowAndNoMoreUntilItIsRead) {
+  const std::vector<std::byte> file(100 * kMega);
   std::vector<std::span<const std::byte>> parts;
-  for (uint64_t at = 0; at < file.bytes().size(); at += 2 * kMega) parts.push_back(file.bytes().subspan(at, 2 * kMega));
-  ReadAhead ahead(parts);
-  std::vector<bool> met;
-  const auto reaches = [&](uint64_t megabytes) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (pages_met(file.bytes().first(megabytes * kMega), met) < megabytes * kMega / page) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return true;
-  };
-  EXPECT_TRUE(reaches(64));
-  EXPECT_EQ(pages_in_memory(file.bytes().subspan(70 * kMega)), 0u);
+  for (uint64_t at = 0; at < file.size(); at += 2 * kMega) parts.push_back(std::span(file).subspan(at, 2 * kMega));
+  Asked asked;
+  ReadAhead ahead(parts, [&](std::span<const std::byte> part) { asked.add(part); });
+  EXPECT_EQ(asked.at_least(32).size(), 32u);  // 64 MiB
   ahead.advance(10 * kMega);
-  EXPECT_TRUE(reaches(74));
-  ahead.advance(90 * kMega);  // the rest was read meanwhile
+  EXPECT_EQ(asked.at_least(37).size(), 37u);  // 74 MiB
+  ahead.advance(88 * kMega);                  // the rest was read meanwhile, but for the last part
+  const std::vector<std::span<const std::byte>> all = asked.at_least(38);
+  ASSERT_EQ(all.size(), 38u);
+  for (size_t i = 0; i < 37; ++i) EXPECT_EQ(all[i].data(), parts[i].data()) << i;
+  EXPECT_EQ(all[37].data(), parts[49].data());
+}
+
+TEST(ReadAhead, EndsInTheMiddle) {
+  const std::vector<std::byte> file(100 * kMega);
+  std::vector<std::span<const std::byte>> parts;
+  for (uint64_t at = 0; at < file.size(); at += 2 * kMega) parts.push_back(std::span(file).subspan(at, 2 * kMega));
+  Asked asked;
+  {
+    const ReadAhead ahead(parts, [&](std::span<const std::byte> part) { asked.add(part); });
+  }
+  EXPECT_LE(asked.at_least(0).size(), 32u);
 }
 
 TEST(PageRelease, ReleasesAChunkWhenAllOfItWasUsed) {
