@@ -1,6 +1,7 @@
 #include "engine/base/sha256.h"
 
 #include <bit>
+#include <string>
 
 namespace canopy {
 namespace {
