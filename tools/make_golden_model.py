@@ -61,10 +61,16 @@ MODELS = {
         {"rope_theta": 5000000.0, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "tie_word_embeddings": True},
     ),
     "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
+    "qwen3-window": (
+        transformers.Qwen3Config,
+        {"head_dim": 16, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2},
+    ),
 }
 
-# Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here.
-LENGTHS = {"phi3": (70, 90)}
+MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
+
+# Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
+LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30)}
 
 
 def make_model(name):

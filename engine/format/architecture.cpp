@@ -18,7 +18,8 @@ LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
   return {.qkv_bias = config.has_qkv_bias,
           .qk_norm = config.has_qk_norm,
           .rope = config.rope_layout,
-          .rotates = config.rotates.empty() || config.rotates[n]};
+          .rotates = config.rotates.empty() || config.rotates[n],
+          .window = config.windows.empty() ? 0 : config.windows[n]};
 }
 
 constexpr std::array architectures = std::to_array<Architecture>({
@@ -26,19 +27,22 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .hugging_face = "LlamaForCausalLM",
      .models = "Llama 2 and 3, Mistral, SmolLM2",
      .gguf_rope_layout = RopeLayout::interleaved,
+     .gguf_window = Windows::in_all_layers,
      .layer = dense_layer},
     {.name = "llama",
      .hugging_face = "MistralForCausalLM",
      .models = "Mistral",
      .gguf_rope_layout = RopeLayout::interleaved,
-     .window_needs_no_switch = true,
+     .window = Windows::in_all_layers,
+     .gguf_window = Windows::in_all_layers,
      .layer = dense_layer},
     {.name = "phi3",
      .hugging_face = "Phi3ForCausalLM",
-     .models = "Phi-3, Phi-3.5 and Phi-4",
+     .models = "Phi-3, Phi-3.5 and Phi-4 of 14B",
      .gguf_rope_layout = RopeLayout::half,
      .has_fused_tensors = true,
-     .window_needs_no_switch = true,
+     .window = Windows::in_all_layers,
+     .gguf_window = Windows::in_all_layers,
      .layer = dense_layer},
     {.name = "qwen2",
      .hugging_face = "Qwen2ForCausalLM",
@@ -58,6 +62,8 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .gguf_rope_layout = RopeLayout::interleaved,
      .ties_head = true,
      .unrotated_step = 4,
+     .rope_theta = 2000000,
+     .window = Windows::in_unrotated_layers,
      .layer = dense_layer},
 });
 

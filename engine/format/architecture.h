@@ -14,6 +14,13 @@
 
 namespace canopy {
 
+/// The layers whose attention has a window where a file gives one without their list.
+enum class Windows {
+  in_last_layers,       // from 'max_window_layers' on; GGUF has no such field
+  in_unrotated_layers,  // those that do not turn their heads
+  in_all_layers,        // and in config.json it needs no 'use_sliding_window'
+};
+
 /// Neighbours may have one name: the same layers under several classes.
 struct Architecture {
   std::string_view name;          // ours and GGUF's general.architecture
@@ -22,10 +29,12 @@ struct Architecture {
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qkv_bias = false;
   bool has_qk_norm = false;
-  bool ties_head = false;               // in config.json: without 'tie_word_embeddings'
-  uint32_t unrotated_step = 0;          // heads of each so many-th layer are not turned; 0: of none
-  bool has_fused_tensors = false;       // fused_tensors.h
-  bool window_needs_no_switch = false;  // in config.json: 'sliding_window' counts without 'use_sliding_window'
+  bool ties_head = false;          // in config.json: without 'tie_word_embeddings'
+  uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
+  bool has_fused_tensors = false;  // fused_tensors.h
+  double rope_theta = 10000;       // in config.json: without 'rope_theta'
+  Windows window = Windows::in_last_layers;
+  Windows gguf_window = Windows::in_last_layers;
   /// The specification of layer n.
   LayerSpec (*layer)(const ModelConfig& config, uint32_t n) = nullptr;
 };

@@ -93,11 +93,14 @@ void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
 
 RopeScaling read_scaling(const GgufFile& file, const Keys& keys, uint32_t context) {
   RopeScaling scaling;
-  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or("none");
   const bool is_long = find_tensor(file, "rope_factors_long.weight") != nullptr;  // some files do not name the kind
+  // Older files have a factor alone, under one of two names; 0 and 1 scale nothing.
+  const double factor = keys.number_or("rope.scaling.factor", keys.number_or("rope.scale_linear", 0));
+  const bool is_linear = !is_long && factor != 0 && factor != 1;
+  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or(is_linear ? "linear" : "none");
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
-    scaling.factor = keys.number("rope.scaling.factor");
+    scaling.factor = factor != 0 ? factor : keys.number("rope.scaling.factor");
   } else if (kind == "yarn") {
     read_yarn(keys, context, scaling);
   } else if (kind == "longrope" || (kind == "none" && is_long)) {
@@ -128,10 +131,14 @@ uint32_t read_vocab(const GgufFile& file, const Keys& keys) {
   return static_cast<uint32_t>(std::min<uint64_t>(embedding->rows(), UINT32_MAX));  // validate_config bounds it
 }
 
-/// Attention beyond a window is not supported, but up to the window there is no difference.
-void cap_to_window(const Keys& keys, ModelConfig& config) {
+/// The windows of attention; where a file does not say in which layers, the context ends where they would differ.
+void read_window(const Keys& keys, Windows where, ModelConfig& config) {
   const uint32_t window = keys.u32_or("attention.sliding_window", 0);
   if (window == 0 || window >= config.max_context) return;
+  if (where == Windows::in_all_layers) {
+    config.windows.assign(config.layers, window);
+    return;
+  }
   log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
   config.max_context = window;
 }
@@ -207,7 +214,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   config.bos = file.u32_if("tokenizer.ggml.bos_token_id");
   config.eos = read_eos(file);
-  cap_to_window(keys, config);
+  read_window(keys, architecture.gguf_window, config);
   validate_config(config);
   config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
   return config;
@@ -241,6 +248,7 @@ TokenizerSource read_gguf_tokenizer(const GgufFile& file, uint32_t vocab) {
   source.add_bos = file.boolean_if("tokenizer.ggml.add_bos_token");
   source.add_eos = file.boolean_if("tokenizer.ggml.add_eos_token");
   source.add_space_prefix = file.boolean_if("tokenizer.ggml.add_space_prefix");
+  source.control_strips_right = source.model == "llama" && file.text_if("general.architecture") == "phi3";
   source.chat_template = file.text_if("tokenizer.chat_template").value_or("");
   return source;
 }

@@ -96,7 +96,8 @@ void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig
   scaling.long_divisors = read_divisor_list(rope, "long_factor");
   const uint32_t inside = rope.u32_or("original_max_position_embeddings", config.max_context);
   scaling.original_context = fields.u32_or("original_max_position_embeddings", inside);
-  const double longer = static_cast<double>(config.max_context) / std::max(scaling.original_context, 1u);
+  const double ratio = static_cast<double>(config.max_context) / std::max(scaling.original_context, 1u);
+  const double longer = fields.has("original_max_position_embeddings") ? ratio : rope.number_or("factor", ratio);
   const double usual = longer <= 1 ? 1 : std::sqrt(1 + std::log(longer) / std::log(scaling.original_context));
   scaling.magnitude = rope.number_or("attention_factor", usual);
 }
@@ -104,7 +105,7 @@ void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig
 /// Older files keep rope_theta beside a `rope_scaling` object, newer ones put both into `rope_parameters`.
 void read_rope(const JsonFields& fields, ModelConfig& config) {
   config.rope_layout = RopeLayout::half;
-  config.rope_theta = fields.number_or("rope_theta", 10000);
+  config.rope_theta = fields.number_or("rope_theta", config.rope_theta);
   const json* object = fields.object("rope_parameters");
   if (object == nullptr) object = fields.object("rope_scaling");
   if (object == nullptr) return;
@@ -158,14 +159,42 @@ std::vector<bool> read_rotating_layers(const JsonFields& fields, const ModelConf
   return rotates;
 }
 
-/// Attention beyond a window is not supported, but up to the window there is no difference.
-void cap_to_window(const JsonFields& fields, bool needs_no_switch, ModelConfig& config) {
-  if (!fields.boolean_or("use_sliding_window", needs_no_switch)) return;
-  if (needs_no_switch && !fields.has("sliding_window")) return;
+/// By layer: whether its attention has a window.
+std::vector<bool> read_sliding_layers(const JsonFields& fields, const ModelConfig& config, Windows where) {
+  std::vector<bool> slides;
+  if (!fields.has("layer_types")) {
+    const uint32_t first = where == Windows::in_last_layers ? fields.u32_or("max_window_layers", 28) : 0;
+    for (uint32_t n = 0; n < config.layers; ++n) {
+      slides.push_back(where == Windows::in_unrotated_layers ? !config.rotates.empty() && !config.rotates[n]
+                                                             : n >= first);
+    }
+    return slides;
+  }
+  for (const json& entry : fields.list("layer_types")) {
+    if (entry != "full_attention" && entry != "sliding_attention") {
+      throw bad_input("The field 'layer_types' of config.json holds " + printable(entry.dump(), 40) +
+                      "; \"full_attention\" and \"sliding_attention\" are supported.");
+    }
+    slides.push_back(entry == "sliding_attention");
+  }
+  if (slides.size() != config.layers) {
+    throw bad_input("The field 'layer_types' of config.json has " + std::to_string(slides.size()) +
+                    " entries; the model has " + std::to_string(config.layers) + " layers.");
+  }
+  return slides;
+}
+
+/// The windows of attention, by layer; none where a text cannot be longer than them.
+std::vector<uint32_t> read_windows(const JsonFields& fields, const ModelConfig& config, Windows where) {
+  const bool needs_no_switch = where == Windows::in_all_layers;
+  if (!fields.boolean_or("use_sliding_window", needs_no_switch)) return {};
+  if (needs_no_switch && !fields.has("sliding_window")) return {};
   const uint32_t window = fields.u32("sliding_window");
-  if (window >= config.max_context) return;
-  log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
-  config.max_context = window;
+  if (window == 0) throw bad_input("The field 'sliding_window' of config.json is 0; it must be at least 1.");
+  if (window >= config.max_context) return {};
+  std::vector<uint32_t> windows;
+  for (const bool slides : read_sliding_layers(fields, config, where)) windows.push_back(slides ? window : 0);
+  return windows;
 }
 
 void read_special_tokens(const JsonFields& fields, ModelConfig& config) {
@@ -211,10 +240,10 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.architecture = architecture.name;
   config.has_qkv_bias = architecture.has_qkv_bias;
   config.has_qk_norm = architecture.has_qk_norm;
+  config.rope_theta = architecture.rope_theta;
   read_hf_transformer(fields, config);
   config.vocab = fields.u32("vocab_size");
   config.tied_head = fields.boolean_or("tie_word_embeddings", architecture.ties_head);
-  cap_to_window(fields, architecture.window_needs_no_switch, config);
   if (!generation_config_json.empty()) {
     const json generation = parse_json(generation_config_json, "generation_config.json");
     read_special_tokens(JsonFields(generation, "generation_config.json"), config);
@@ -222,6 +251,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   read_special_tokens(fields, config);
   with_context("config.json", [&] { validate_config(config); });
   if (architecture.unrotated_step != 0) config.rotates = read_rotating_layers(fields, config, architecture);
+  config.windows = read_windows(fields, config, architecture.window);
   return config;
 }
 

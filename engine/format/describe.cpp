@@ -92,9 +92,15 @@ json scaling_json(const RopeScaling& scaling) {
       return {{"kind", "yarn"},
               {"factor", scaling.factor},
               {"original_context", scaling.original_context},
-              {"magnitude", scaling.magnitude}};
+              {"magnitude", scaling.magnitude},
+              {"beta_fast", scaling.beta_fast},
+              {"beta_slow", scaling.beta_slow},
+              {"truncate", scaling.truncate}};
     case RopeScaling::Kind::longrope:
-      return {{"kind", "longrope"}, {"original_context", scaling.original_context}, {"magnitude", scaling.magnitude}};
+      return {{"kind", "longrope"},
+              {"original_context", scaling.original_context},
+              {"magnitude", scaling.magnitude},
+              {"count", scaling.divisors.size()}};
     case RopeScaling::Kind::factors: return {{"kind", "factors"}, {"count", scaling.divisors.size()}};
   }
   return nullptr;
@@ -116,6 +122,8 @@ json config_json(const ModelConfig& c) {
           {"rope_scaling", scaling_json(c.rope_scaling)},
           {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
           {"unrotated_layers", std::ranges::count(c.rotates, false)},
+          {"window", c.windows.empty() ? json() : json(*std::ranges::max_element(c.windows))},
+          {"window_layers", c.windows.size() - static_cast<size_t>(std::ranges::count(c.windows, 0u))},
           {"qkv_bias", c.has_qkv_bias},
           {"qk_norm", c.has_qk_norm},
           {"tied_head", c.tied_head},

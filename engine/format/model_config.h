@@ -53,10 +53,11 @@ struct ModelConfig {
   double rope_theta = 0;
   RopeScaling rope_scaling;
   RopeLayout rope_layout = RopeLayout::half;
-  std::vector<bool> rotates;  // by layer: whether it turns queries and keys; empty: all do
-  bool has_qkv_bias = false;  // added to queries, keys and values
-  bool has_qk_norm = false;   // RMS norm of every query and key head before the rotation
-  bool tied_head = false;     // the output head is token_embd
+  std::vector<bool> rotates;      // by layer: whether it turns queries and keys; empty: all do
+  std::vector<uint32_t> windows;  // by layer: positions that a row sees, its own included, 0: all; empty: all in all
+  bool has_qkv_bias = false;      // added to queries, keys and values
+  bool has_qk_norm = false;       // RMS norm of every query and key head before the rotation
+  bool tied_head = false;         // the output head is token_embd
   std::optional<uint32_t> bos;
   std::vector<uint32_t> eos;  // any of these ends a reply; may be empty
   std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"

@@ -39,6 +39,7 @@ struct TokenizerSource {
   std::vector<float> scores;             // by id; SentencePiece
   std::optional<uint32_t> bos, eos, unknown, padding, mask;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
+  bool control_strips_right = false;  // white space behind a control token is none of the text, which GGUF cannot say
 
   // Hugging Face: the files' bytes, empty where a file is absent.
   std::string tokenizer_json;

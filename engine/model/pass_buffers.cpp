@@ -1,5 +1,6 @@
 #include "engine/model/pass_buffers.h"
 
+#include "engine/base/log.h"
 #include "engine/compute/rows.h"
 #include "engine/model/packing.h"
 #include "engine/model/rotation.h"
@@ -120,6 +121,13 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.results = device.allocate_exchanged(pass_result_bytes(limits), HostUse::reads, "pass results");
   b.moves = device.allocate_exchanged(kMaxKvMoves * 2 * kWord, HostUse::writes, "K/V moves");
 
+  const RopeScaling& scaling = config.rope_scaling;
+  if (scaling.kind == RopeScaling::Kind::longrope && limits.context > scaling.original_context) {
+    log_warning("In a context of " + std::to_string(limits.context) + " positions, more than " +
+                std::to_string(scaling.original_context) +
+                ", this model turns positions as in long texts, in short ones as well; a shorter context has the "
+                "others.");
+  }
   const std::vector<float> rotation = rotation_table(config, limits.context);
   b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");
   device.write(*b.rotation, 0, as_bytes_of(rotation));

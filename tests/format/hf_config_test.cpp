@@ -100,6 +100,14 @@ TEST(HfConfig, LongRopeHasTwoListsOfDivisors) {
   EXPECT_EQ(scaling.long_divisors, (std::vector<float>{2, 8}));
   EXPECT_EQ(scaling.original_context, 16u);
   EXPECT_NEAR(scaling.magnitude, std::sqrt(1.5), 1e-15) << "1 + log 4 / log 16";
+  const auto by_factor = [](const std::string& extra) {
+    return read_hf_config(tiny_config(extra + R"(,"rope_scaling":{"type":"longrope","factor":8,"short_factor":[1,1],)"
+                                              R"("long_factor":[1,1]})"),
+                          "")
+        .rope_scaling.magnitude;
+  };
+  EXPECT_NEAR(by_factor(""), std::sqrt(1.5), 1e-15) << "1 + log 8 / log 64, where nothing says the original context";
+  EXPECT_NEAR(by_factor(R"(,"original_max_position_embeddings":16)"), std::sqrt(1.5), 1e-15) << "1 + log 4 / log 16";
   expect_error("has 1 rope frequency factors; 2 are expected",
                [&] { longrope(R"("short_factor":[1,1],"long_factor":[1])"); });
   expect_error("rope frequency factor is 0", [&] { longrope(R"("short_factor":[1,0],"long_factor":[1,1])"); });
@@ -108,9 +116,30 @@ TEST(HfConfig, LongRopeHasTwoListsOfDivisors) {
                [&] { longrope(R"("short_factor":["x",1],"long_factor":[1,1])"); });
 }
 
-TEST(HfConfig, ASlidingWindowBoundsTheContext) {
-  EXPECT_EQ(read_hf_config(tiny_config(R"(,"use_sliding_window":true,"sliding_window":32)"), "").max_context, 32u);
-  EXPECT_EQ(read_hf_config(tiny_config(R"(,"use_sliding_window":false,"sliding_window":32)"), "").max_context, 64u);
+using Windows = std::vector<uint32_t>;
+
+TEST(HfConfig, ASlidingWindowIsOfTheLastLayersOrOfThoseListed) {
+  const auto windows = [](const std::string& extra) {
+    std::string text = tiny_config(extra);
+    const ModelConfig c = read_hf_config(text.replace(text.find("Llama"), 5, "Qwen2"), "");
+    EXPECT_EQ(c.max_context, 64u);
+    return c.windows;
+  };
+  EXPECT_EQ(windows(R"(,"use_sliding_window":false,"sliding_window":32,"max_window_layers":1)"), Windows{});
+  const std::string on = R"(,"use_sliding_window":true,"sliding_window":32)";
+  EXPECT_EQ(windows(on), (Windows{0, 0})) << "from layer 28 on";
+  EXPECT_EQ(windows(on + R"(,"max_window_layers":1)"), (Windows{0, 32}));
+  EXPECT_EQ(windows(on + R"(,"max_window_layers":1,"layer_types":["sliding_attention","full_attention"])"),
+            (Windows{32, 0}));
+  EXPECT_EQ(windows(R"(,"use_sliding_window":true,"sliding_window":64,"max_window_layers":0)"), Windows{})
+      << "no text is longer";
+  expect_error("'layer_types' of config.json has 1 entries; the model has 2 layers",
+               [&] { windows(on + R"(,"layer_types":["full_attention"])"); });
+  expect_error("'layer_types' of config.json holds \"chunked_attention\"",
+               [&] { windows(on + R"(,"layer_types":["chunked_attention","full_attention"])"); });
+  expect_error("'sliding_window' of config.json is 0",
+               [&] { windows(R"(,"use_sliding_window":true,"sliding_window":0)"); });
+  expect_error("sliding_window", [&] { windows(R"(,"use_sliding_window":true)"); });
 }
 
 TEST(HfConfig, MistralIsLlamaWithAWindowThatNeedsNoSwitch) {
@@ -119,9 +148,10 @@ TEST(HfConfig, MistralIsLlamaWithAWindowThatNeedsNoSwitch) {
     return read_hf_config(text.replace(text.find("Llama"), 5, "Mistral"), "");
   };
   EXPECT_EQ(mistral("").architecture, "llama");
-  EXPECT_EQ(mistral(R"(,"sliding_window":32)").max_context, 32u);
-  EXPECT_EQ(mistral(R"(,"sliding_window":null)").max_context, 64u);
-  EXPECT_EQ(mistral(R"(,"sliding_window":32,"use_sliding_window":false)").max_context, 64u);
+  EXPECT_EQ(mistral(R"(,"sliding_window":32)").windows, (Windows{32, 32}));
+  EXPECT_EQ(mistral(R"(,"sliding_window":32)").max_context, 64u);
+  EXPECT_EQ(mistral(R"(,"sliding_window":null)").windows, Windows{});
+  EXPECT_EQ(mistral(R"(,"sliding_window":32,"use_sliding_window":false)").windows, Windows{});
 }
 
 TEST(HfConfig, Qwen2HasBiases) {
@@ -131,6 +161,17 @@ TEST(HfConfig, Qwen2HasBiases) {
   EXPECT_TRUE(c.has_qkv_bias);
   EXPECT_FALSE(c.has_qk_norm);
   EXPECT_FALSE(read_hf_config(tiny_config(), "").has_qkv_bias);
+}
+
+TEST(HfConfig, WithoutAThetaItIsThatOfTheClass) {
+  const auto theta = [](const std::string& name) {
+    std::string text = tiny_config();
+    text.replace(text.find("Llama"), 5, name);
+    const std::string field = R"("rope_theta":10000.0,)";
+    return read_hf_config(text.erase(text.find(field), field.size()), "").rope_theta;
+  };
+  EXPECT_EQ(theta("Llama"), 10000);
+  EXPECT_EQ(theta("SmolLM3"), 2000000);
 }
 
 TEST(HfConfig, SmolLM3SaysWhichLayersRotate) {
@@ -146,6 +187,8 @@ TEST(HfConfig, SmolLM3SaysWhichLayersRotate) {
   EXPECT_EQ(smollm3(R"(,"no_rope_layers":[0,1,1,1,0],"no_rope_layer_interval":2)").rotates,
             (Layers{false, true, true, true, false}));
   EXPECT_TRUE(smollm3("").has_unrotated_layers());
+  EXPECT_EQ(smollm3(R"(,"no_rope_layers":[0,1,1,1,0],"use_sliding_window":true,"sliding_window":32)").windows,
+            (Windows{32, 0, 0, 0, 32}));
   EXPECT_FALSE(read_hf_config(tiny_config(), "").has_unrotated_layers());
   expect_error("'no_rope_layers' of config.json has 2 entries; the model has 5 layers",
                [&] { smollm3(R"(,"no_rope_layers":[0,1])"); });

@@ -151,6 +151,37 @@ TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {
   });
 }
 
+TEST(ModelFile, AWindowOfAGgufIsOfAllLayersWhereTheArchitectureSaysSo) {
+  const TempFolder folder;
+  const auto config_of = [&](const std::string& architecture, uint32_t window) {
+    GgufBuilder b = tiny_gguf(architecture);
+    b.value<uint32_t>(architecture + ".attention.sliding_window", window);
+    return ModelFile::open(folder.write("m.gguf", b.build())).config();
+  };
+  const uint32_t context = config_of("llama", 0).max_context;
+  EXPECT_EQ(config_of("llama", 32).windows, (std::vector<uint32_t>{32, 32}));
+  EXPECT_EQ(config_of("llama", 32).max_context, context);
+  EXPECT_TRUE(config_of("llama", 0).windows.empty());
+  EXPECT_TRUE(config_of("llama", context).windows.empty()) << "no text is longer";
+  EXPECT_TRUE(config_of("qwen3", 32).windows.empty());
+  EXPECT_EQ(config_of("qwen3", 32).max_context, 32u) << "where the windows differ, nobody knows the layers";
+}
+
+TEST(ModelFile, AFactorWithoutAKindScalesLinearly) {
+  const TempFolder folder;
+  const auto scaling_of = [&](const std::string& key, float factor) {
+    GgufBuilder b = tiny_gguf();
+    b.value<float>("llama." + key, factor);
+    return ModelFile::open(folder.write("m.gguf", b.build())).config().rope_scaling;
+  };
+  for (const char* key : {"rope.scaling.factor", "rope.scale_linear"}) {
+    EXPECT_EQ(scaling_of(key, 4).kind, RopeScaling::Kind::linear);
+    EXPECT_EQ(scaling_of(key, 4).factor, 4);
+    EXPECT_EQ(scaling_of(key, 1).kind, RopeScaling::Kind::none);
+    EXPECT_EQ(scaling_of(key, 0).kind, RopeScaling::Kind::none);
+  }
+}
+
 TEST(ModelFile, FaultsOfBiasesAreNamed) {
   const auto refused = [](const char* message, const char* name, uint64_t size) {
     SCOPED_TRACE(message);

@@ -16,8 +16,10 @@ void run(std::string_view input) {
     const ModelConfig config = read_hf_config(find_file(files, ""), find_file(files, "generation_config.json"));
     validate_config(config);
     require(config.heads % config.kv_heads == 0 && config.head_dim % 2 == 0, "heads can be shared and turned");
-    for (const double frequency : rope_frequencies(config)) {
-      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+    for (const uint32_t context : {0u, config.max_context}) {
+      for (const double frequency : rope_frequencies(config, context)) {
+        require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+      }
     }
     for (const RequiredTensor& tensor : required_tensors(config)) {
       require(tensor.rows > 0 && tensor.cols > 0, "every tensor has a shape");

@@ -81,8 +81,10 @@ void check_drafter_config(const DrafterConfig& config) {
   require(config.block_size >= 2 && config.block_size <= max_draft_block, "a block is a root and mask rows");
   require(!config.aux_layers.empty() && config.attention.size() == transformer.layers,
           "there are taps, and a rule a layer");
-  for (const double frequency : rope_frequencies(transformer)) {
-    require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+  for (const uint32_t context : {0u, transformer.max_context}) {
+    for (const double frequency : rope_frequencies(transformer, context)) {
+      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+    }
   }
   for (const RequiredTensor& tensor : required_drafter_tensors(config)) {
     require(tensor.rows > 0 && tensor.cols > 0, "every tensor has a shape");

@@ -43,8 +43,10 @@ void check_model(const ModelFile& model) {
   for (const TensorView& tensor : model.tensors()) {
     require(model.find(tensor.name) == &tensor, "a tensor is found by its name");
   }
-  for (const double frequency : rope_frequencies(model.config())) {
-    require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+  for (const uint32_t context : {0u, model.config().max_context}) {
+    for (const double frequency : rope_frequencies(model.config(), context)) {
+      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "engine/format/dequantize.h"
@@ -18,7 +19,7 @@ namespace canopy::test {
 namespace {
 
 constexpr double kLargest = 2e-4;
-constexpr double kLargestOfHalves = 5e-2, kMeanOfHalves = 8e-3;
+constexpr double kMeanOfHalves = 8e-3;
 
 /// The root of the mean square of what two lists of equal length differ by.
 double mean_difference(std::span<const float> actual, std::span<const float> expected) {
@@ -30,13 +31,22 @@ double mean_difference(std::span<const float> actual, std::span<const float> exp
   return std::sqrt(sum / static_cast<double>(expected.size()));
 }
 
-std::vector<uint32_t> argmax_rows(std::span<const float> logits, size_t vocab) {
-  std::vector<uint32_t> ids;
-  for (size_t row = 0; row < logits.size(); row += vocab) {
-    const auto values = logits.subspan(row, vocab);
-    ids.push_back(static_cast<uint32_t>(std::max_element(values.begin(), values.end()) - values.begin()));
+/// Checks the likeliest token of every row that has one which leads by more than twice what logits may be off by.
+/// Returns the number of these rows.
+size_t expect_same_choices(std::span<const float> actual, std::span<const float> expected,
+                           std::span<const uint32_t> ids, double allowed, const std::string& what) {
+  const size_t vocab = expected.size() / ids.size();
+  size_t clear = 0;
+  for (size_t row = 0; row < ids.size(); ++row) {
+    std::vector<float> sorted(expected.begin() + static_cast<std::ptrdiff_t>(row * vocab),
+                              expected.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocab));
+    std::ranges::partial_sort(sorted, sorted.begin() + 2, std::greater<>());
+    if (double{sorted[0]} - sorted[1] < 2 * allowed) continue;
+    const auto values = actual.subspan(row * vocab, vocab);
+    EXPECT_EQ(std::ranges::max_element(values) - values.begin(), ids[row]) << what << ", row " << row;
+    ++clear;
   }
-  return ids;
+  return clear;
 }
 
 constexpr const char* kGoldenSuffix = ".golden.json";
@@ -56,11 +66,18 @@ std::vector<std::string> checkpoints() {
   return names;
 }
 
-/// Checks logits or normed hidden states. With a cache of halves single values stray: a row of a tree that attends to
-/// few others keeps what rounding one of them did (the reference device with such a cache: up to 0.032 of values from
-/// -7 to 7, scaled rotation more than others). Their mean square says more, and is bounded closely.
-void expect_near(std::span<const float> actual, std::span<const float> expected, const std::string& what) {
-  EXPECT_LE(max_difference(actual, expected), tolerance(kLargest, kLargestOfHalves)) << what;
+/// What single logits may differ by. With a cache of halves some stray: a row of a tree that attends to few others
+/// keeps what rounding one of them did. Of these two checkpoints, values from -7 to 7, some are off by 0.032 on the
+/// reference device with such a cache and by 0.035 on others; the mean square, which says more, is bounded alike for
+/// all.
+double allowed(const std::string& checkpoint) {
+  const bool strays = checkpoint == "tiny-phi3" || checkpoint == "tiny-smollm3";
+  return tolerance(kLargest, strays ? 5e-2 : kHalfCacheTolerance);
+}
+
+void expect_near(std::span<const float> actual, std::span<const float> expected, double allowed,
+                 const std::string& what) {
+  EXPECT_LE(max_difference(actual, expected), allowed) << what;
   EXPECT_LE(mean_difference(actual, expected), tolerance(kLargest, kMeanOfHalves)) << what;
 }
 
@@ -71,6 +88,7 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
   const GoldenTensors tensors(GetParam() + ".golden.safetensors");
   const ModelFile file = ModelFile::open(golden_folder() / GetParam());
   const ModelConfig& config = file.config();
+  const double most = allowed(GetParam());
   const TensorView& norm = file.require("output_norm", 1, config.hidden);
   std::vector<float> norm_weight(norm.elements());
   dequantize(norm.type, norm.bytes, norm_weight);
@@ -79,8 +97,8 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
   for (const auto& sequence : json.at("sequences")) longest = std::max(longest, sequence.at("ids").size());
   ModelOptions options;
   options.cache_type = cache_under_test();
-  options.context = static_cast<uint32_t>(longest) + 64;
-  options.max_width = static_cast<uint32_t>(longest) + 64;
+  options.context = static_cast<uint32_t>(longest) + 32;
+  options.max_width = static_cast<uint32_t>(longest) + 32;
   options.aux_layers = {config.layers - 1};
   const auto model = Model::load(device_under_test(), file, options);
 
@@ -90,8 +108,8 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
     const FullPass plain = run_for_all_logits(*model, text, true);
-    expect_near(plain.logits, tensors[name + ".logits"], name + ", logits");
-    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"],
+    expect_near(plain.logits, tensors[name + ".logits"], most, name + ", logits");
+    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"], most,
                 name + ", hidden states");
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
@@ -104,11 +122,13 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     const FullPass nodes = run_for_all_logits(*model, tree);
-    expect_near(nodes.logits, tensors[name + ".tree_logits"], name + ", tree");
+    expect_near(nodes.logits, tensors[name + ".tree_logits"], most, name + ", tree");
 
-    if (sequence.at("min_top2_gap").get<double>() < 2 * tolerance(kLargest, kLargestOfHalves)) continue;
-    EXPECT_EQ(argmax_rows(plain.logits, config.vocab), sequence.at("argmax").get<std::vector<uint32_t>>()) << name;
-    EXPECT_EQ(argmax_rows(nodes.logits, config.vocab), sequence.at("tree_argmax").get<std::vector<uint32_t>>()) << name;
+    const auto best = sequence.at("argmax").get<std::vector<uint32_t>>();
+    const auto best_of_tree = sequence.at("tree_argmax").get<std::vector<uint32_t>>();
+    EXPECT_GT(expect_same_choices(plain.logits, tensors[name + ".logits"], best, most, name), best.size() / 2);
+    EXPECT_GT(expect_same_choices(nodes.logits, tensors[name + ".tree_logits"], best_of_tree, most, name + ", tree"),
+              best_of_tree.size() / 2);
   }
 }
 

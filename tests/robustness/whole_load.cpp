@@ -69,9 +69,11 @@ std::string difference_of_configs(const ModelConfig& a, const ModelConfig& b) {
   if (numbers(a) != numbers(b)) return "the config is " + numbers(a) + " and " + numbers(b);
   if (a.architecture != b.architecture || a.name != b.name) return "the architecture or name differ";
   if (a.rms_eps != b.rms_eps || a.rope_theta != b.rope_theta) return "epsilon or theta differ";
-  if (rope_frequencies(a) != rope_frequencies(b)) return "the rope frequencies differ";
+  if (rope_frequencies(a) != rope_frequencies(b) ||
+      rope_frequencies(a, a.max_context) != rope_frequencies(b, b.max_context))
+    return "the rope frequencies differ";
   if (a.rope_layout != b.rope_layout || a.has_qk_norm != b.has_qk_norm || a.has_qkv_bias != b.has_qkv_bias ||
-      a.rotates != b.rotates || a.tied_head != b.tied_head) {
+      a.rotates != b.rotates || a.windows != b.windows || a.tied_head != b.tied_head) {
     return "the layout differs";
   }
   return "";
