@@ -19,6 +19,7 @@ VocabularyData vocabulary_of(const TokenizerSource& source) {
   data.padding = source.padding;
   data.add_bos = source.add_bos;
   data.add_space_prefix = source.add_space_prefix;
+  data.control_strips_right = source.control_strips_right;
   data.chat_template = source.chat_template;
   return data;
 }

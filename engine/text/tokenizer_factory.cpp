@@ -24,6 +24,8 @@ std::vector<AddedToken> added_by_type(const VocabularyData& data) {
     token.id = static_cast<uint32_t>(id);
     token.spelling = data.tokens[id];
     token.special = special;
+    token.strips_right = data.control_strips_right && (type == TokenType::control || token.spelling == "</s>") &&
+                         token.spelling != "<s>" && token.spelling != "<|endoftext|>";
     added.push_back(std::move(token));
   }
   return added;

@@ -24,6 +24,7 @@ struct VocabularyData {
   std::optional<uint32_t> bos, eos, unknown, padding;
   std::optional<bool> add_bos;           // whether a raw prompt starts with bos; absent: what the kind implies
   std::optional<bool> add_space_prefix;  // "llama": whether text starts with a space of its own; absent: it does
+  bool control_strips_right = false;     // "llama": white space behind control tokens and </s> is dropped, as in Phi-3
   std::string chat_template;             // Jinja, empty where the model brings none
 };
 

@@ -61,6 +61,26 @@ struct SmallUnigram : Unigram {
   uint32_t abc = add("abc", -5);
 };
 
+// Phi-3's GGUF files: white space behind a control token belongs to it, as in the folder they were made of.
+TEST(SentencePieces, ControlTokensMayTakeTheSpaceBehindThem) {
+  Unigram phi;
+  const uint32_t mark = phi.add("\xE2\x96\x81", -1), a = phi.add("a", -2),
+                 mark_a = phi.add(
+                     "\xE2\x96\x81"
+                     "a",
+                     -3);
+  const uint32_t user = phi.add("<|user|>", 0, TokenType::control);
+  const uint32_t end = phi.add("<|endoftext|>", 0, TokenType::control);
+  const uint32_t newline = first_byte + '\n';
+  const auto encode = [&](std::string_view text) { return phi.build()->encode(text, SpecialTokens::parse); };
+  EXPECT_EQ(encode("<|user|>\na"), (Ids{user, mark, newline, a}));
+  phi.data.control_strips_right = true;
+  EXPECT_EQ(encode("<|user|>\na<|user|>\n <|user|>"), (Ids{user, mark_a, user, user}));
+  EXPECT_EQ(encode("<|endoftext|>\n"), (Ids{end, mark, newline}));
+  EXPECT_EQ(encode("</s>\na"), (Ids{2, mark_a}));
+  EXPECT_EQ(encode("<s>\n"), (Ids{begin_of_text, mark, newline}));
+}
+
 TEST(SentencePieces, TheHighestScoreMergesFirst) {
   SmallUnigram v;
   const auto tokenizer = v.build();
