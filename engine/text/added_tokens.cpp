@@ -1,7 +1,10 @@
 #include "engine/text/added_tokens.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "engine/base/error.h"
 
 namespace canopy {
 namespace {
@@ -45,6 +48,20 @@ bool inside_one(std::span<const TextRange> ranges, size_t begin, size_t end) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), nodes_(1) {
+  // A byte takes some hundred bytes of memory here, and a file may be full of them.
+  constexpr uint64_t most_bytes = 4 << 20, longest = 4096;
+  uint64_t bytes = 0;
+  for (const AddedToken& token : tokens_) {
+    bytes += token.spelling.size();
+    if (token.spelling.size() > longest) {
+      throw bad_input("The added token " + std::to_string(token.id) + " has " + std::to_string(token.spelling.size()) +
+                      " bytes; at most " + std::to_string(longest) + " are allowed.");
+    }
+  }
+  if (bytes > most_bytes) {
+    throw bad_input("The added and control tokens have " + std::to_string(bytes) + " bytes together; at most " +
+                    std::to_string(most_bytes) + " are allowed.");
+  }
   for (size_t i = 0; i < tokens_.size(); ++i) {
     uint32_t node = 0;
     for (const char c : tokens_[i].spelling) {

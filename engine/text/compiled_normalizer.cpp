@@ -144,6 +144,12 @@ CompiledNormalizer::CompiledNormalizer(std::string_view table, std::string_view 
     throw bad_input(std::string(what) + " normalizes text by a compiled table that is damaged: its trie of " +
                     std::to_string(trie_bytes) + " bytes does not fit into its " + std::to_string(table.size()) + ".");
   }
+  constexpr uint32_t most_trie_bytes = 8 << 20;  // real ones have 240 KB
+  if (trie_bytes > most_trie_bytes) {
+    throw bad_input(std::string(what) + " normalizes text by a compiled table whose trie has " +
+                    std::to_string(trie_bytes) + " bytes; at most " + std::to_string(most_trie_bytes) +
+                    " are allowed.");
+  }
   table.remove_prefix(sizeof trie_bytes);
   units_.resize(trie_bytes / sizeof(uint32_t));
   std::memcpy(units_.data(), table.data(), trie_bytes);

@@ -1,6 +1,9 @@
 #include "engine/text/prefix_tree.h"
 
 #include <algorithm>
+#include <string>
+
+#include "engine/base/error.h"
 
 namespace canopy {
 namespace {
@@ -15,6 +18,21 @@ struct Range {
 }  // namespace
 
 PrefixTree::PrefixTree(Tokens tokens) {
+  // A byte takes some thirty bytes of memory here, and each byte of a text is looked at as often as the longest token
+  // has bytes.
+  constexpr uint64_t most_bytes = 32 << 20, longest = 1024;
+  uint64_t bytes = 0;
+  for (const auto& [spelling, id] : tokens) {
+    bytes += spelling.size();
+    if (spelling.size() > longest) {
+      throw bad_input("The token " + std::to_string(id) + " has " + std::to_string(spelling.size()) +
+                      " bytes; at most " + std::to_string(longest) + " are allowed.");
+    }
+  }
+  if (bytes > most_bytes) {
+    throw bad_input("The tokens have " + std::to_string(bytes) + " bytes together; at most " +
+                    std::to_string(most_bytes) + " are allowed.");
+  }
   std::erase_if(tokens, [](const auto& token) { return token.first.empty(); });
   std::stable_sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   // Breadth first, so that the children of a node lie together.

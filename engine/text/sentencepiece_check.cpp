@@ -66,6 +66,8 @@ void check_compiled_normalizers(std::string_view model) {
         const CompiledNormalizer checked(inner->bytes, "tokenizer.model");
       }
     }
+    // What is not understood here may be skipped by the library, which goes on behind it.
+    if (!spec.empty()) throw bad_input("tokenizer.model is damaged: its normalizer does not end with a whole field.");
   }
   if (!model.empty()) throw bad_input("tokenizer.model is damaged: it does not end with a whole field.");
 }

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/text/tokenizer.h"
+#include "tests/base/expect_error.h"
 #include "tests/base/processor_time.h"
 
 namespace canopy {
@@ -157,6 +158,21 @@ TEST(SentencePieceModelErrors, ADamagedTableIsRefusedBeforeTheLibrarySeesIt) {
     }
   }
   EXPECT_GT(refused, 50u);
+}
+
+// The library skips a group, which no such message has, and goes on behind it: with a table that nobody looked at.
+TEST(SentencePieceModelErrors, ATableBehindAGroupIsRefused) {
+  std::string model = trained("bpe", "nmt_nfkc");
+  const size_t spec = model.rfind("nmt_nfkc") - 2;  // its first field is the name
+  ASSERT_EQ(model[spec - 4], 0x1A) << "a message, its length in three bytes";
+  uint32_t length = 0;
+  for (size_t i = 0; i < 3; ++i) length |= (static_cast<uint32_t>(model[spec - 3 + i]) & 0x7F) << (7 * i);
+  length += 2;
+  for (size_t i = 0; i < 3; ++i)
+    model[spec - 3 + i] = static_cast<char>((length >> (7 * i) & 0x7F) | (i < 2 ? 0x80 : 0));
+  model.insert(spec, "\x7B\x7C");
+  test::expect_error("its normalizer does not end with a whole field",
+                     [&] { Tokenizer::from_sentencepiece_model(model); });
 }
 
 TEST(SentencePieceModel, WhereAFolderIsNotLegacyOnlyATextHasASpaceOfItsOwn) {

@@ -60,6 +60,12 @@ TEST(TokenizerJson, AddedTokensMayTakeWhiteSpace) {
             (std::vector<uint32_t>{1002, 1003, 1002}));
 }
 
+TEST(TokenizerJson, AddedTokensAreOfALengthThatTextsHave) {
+  json root = tiny_json();
+  root["added_tokens"][3]["content"] = std::string(5000, 'x');
+  test::expect_error("has 5000 bytes; at most 4096", [&] { Tokenizer::from_tokenizer_json(root.dump()); });
+}
+
 TEST(TokenizerJson, SplitByALiteral) {
   json root = tiny_json();
   root["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"String", "\\E.\\E"}};

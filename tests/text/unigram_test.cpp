@@ -123,6 +123,8 @@ TEST(PrefixTree, FindsAllTokensThatATextBeginsWith) {
   EXPECT_EQ(found("c"), Found{});
   EXPECT_EQ(found(""), Found{});
   PrefixTree().for_each_prefix("a", [](size_t, uint32_t) { FAIL(); });
+  const std::string long_token(1025, 'x');
+  test::expect_error("The token 8 has 1025 bytes; at most 1024", [&] { PrefixTree({{"a", 7}, {long_token, 8}}); });
 }
 
 }  // namespace
