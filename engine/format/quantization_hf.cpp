@@ -78,7 +78,7 @@ HfQuantization read_gptq(const JsonFields& fields) {
   HfQuantization result;
   result.method = Method::gptq;
   result.group_size = read_group_size(fields);
-  result.symmetric = fields.boolean_or("sym", true);
+  result.symmetric = fields.boolean_or("sym", false);
   result.zeros_less_one = format == "gptq";
   return result;
 }
