@@ -24,6 +24,7 @@ void add_generate(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
+void add_make_model(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_results(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

@@ -79,9 +79,10 @@ int run(const ConvertOptions& options) {
   gguf.type = tensor_type_from(options.type);
   gguf.tokenizer = target ? &*target : nullptr;
   gguf.draft_token_ids = read_draft_tokens(options.draft_tokens);
-  const std::string content = with_context(options.drafter, [&] { return drafter_gguf(drafter, gguf); });
-  write_file_atomically(options.out, content);
-  std::cout << "Wrote " << shown(options.out) << ": " << byte_figures(content.size()) << ", "
+  stream_file_atomically(options.out, [&](const PutBytes& put) {
+    with_context(options.drafter, [&] { write_drafter_gguf(drafter, gguf, put); });
+  });
+  std::cout << "Wrote " << shown(options.out) << ": " << byte_figures(fs::file_size(options.out)) << ", "
             << drafter.config().transformer.layers << " layers, block of " << drafter.config().block_size
             << drafted_part(drafter.config(), gguf) << ".\n";
   return 0;

@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   canopy::cli::add_bench(app, action);
   canopy::cli::add_calibrate(app, action);
   canopy::cli::add_convert(app, action);
+  canopy::cli::add_make_model(app, action);
   canopy::cli::add_predict(app, action);
   canopy::cli::add_report(app, action);
   canopy::cli::add_results(app, action);

@@ -67,12 +67,12 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
-void write_all(int descriptor, std::string_view content, const fs::path& target) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
+void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path& target) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(target, "writing", errno);
-    content.remove_prefix(static_cast<size_t>(written));
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
 
@@ -88,6 +88,10 @@ void flush_folder(const fs::path& folder) {
 }  // namespace
 
 void write_file_atomically(const fs::path& path, std::string_view content) {
+  stream_file_atomically(path, [content](const PutBytes& put) { put(std::as_bytes(std::span(content))); });
+}
+
+void stream_file_atomically(const fs::path& path, const std::function<void(const PutBytes& put)>& write) {
   static std::atomic<unsigned> counter{0};
   std::error_code ignored;
   const fs::path resolved = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
@@ -96,7 +100,7 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   const std::string unique = "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
 
   TemporaryFile temporary(folder / ("." + target.filename().string() + unique), target);
-  write_all(temporary.descriptor(), content, target);
+  write([&](std::span<const std::byte> bytes) { write_all(temporary.descriptor(), bytes, target); });
   if (::fsync(temporary.descriptor()) != 0) fail(target, "flushing to the disk", errno);
   if (temporary.close() != 0) fail(target, "closing", errno);
   if (::rename(temporary.path().c_str(), target.c_str()) != 0) fail(target, "renaming the new file", errno);

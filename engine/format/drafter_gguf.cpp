@@ -244,14 +244,22 @@ void add_tokenizer(const DrafterFile& drafter, const DrafterGgufOptions& options
 
 }  // namespace
 
-std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options) {
+void write_drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options, const PutBytes& put) {
   GgufWriter writer;
   add_general(drafter, options, writer);
   add_config(drafter.config(), writer);
   add_tokenizer(drafter, options, writer);
   add_draft_vocabulary(drafter, options.draft_token_ids, writer);
   add_tensors(drafter, options.type, writer);
-  return writer.build();
+  writer.write(put);
+}
+
+std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options) {
+  std::string file;
+  write_drafter_gguf(drafter, options, [&file](std::span<const std::byte> bytes) {
+    file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
+  return file;
 }
 
 }  // namespace canopy

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/atomic_file.h"
 #include "engine/format/drafter_file.h"
 #include "engine/format/gguf.h"
 
@@ -27,5 +28,7 @@ struct DrafterGgufOptions {
 /// Throws bad_input where a value is not finite or too large for the type, the type is another one, or tokens are named
 /// for a drafter whose own head is over others.
 std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options);
+/// The same, part by part.
+void write_drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options, const PutBytes& put);
 
 }  // namespace canopy

@@ -79,6 +79,18 @@ void GgufWriter::i32s(std::string_view key, std::span<const int32_t> values) {
   entry(key, GgufType::array, payload);
 }
 
+void GgufWriter::f32s(std::string_view key, std::span<const float> values) {
+  std::string payload = array_head(GgufType::f32, values.size());
+  for (const float value : values) payload += little_endian(value);
+  entry(key, GgufType::array, payload);
+}
+
+void GgufWriter::texts(std::string_view key, std::span<const std::string> values) {
+  std::string payload = array_head(GgufType::string, values.size());
+  for (const std::string& value : values) payload += string_bytes(value);
+  entry(key, GgufType::array, payload);
+}
+
 void GgufWriter::booleans(std::string_view key, const std::vector<bool>& values) {
   std::string payload = array_head(GgufType::boolean, values.size());
   for (const bool value : values) payload += little_endian<uint8_t>(value ? 1 : 0);
@@ -89,7 +101,7 @@ void GgufWriter::copy(const GgufValue& value) {
   entry(value.key, value.type, payload_of(value));
 }
 
-void GgufWriter::tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type, Fill fill) {
+GgufWriter::Tensor& GgufWriter::add(std::string_view name, std::span<const uint64_t> shape, TensorType type) {
   Tensor tensor;
   tensor.header = string_bytes(name) + little_endian(static_cast<uint32_t>(shape.size()));
   uint64_t elements = 1;
@@ -100,20 +112,43 @@ void GgufWriter::tensor(std::string_view name, std::span<const uint64_t> shape, 
   tensor.header += little_endian(static_cast<uint32_t>(type));
   tensor.offset = data_bytes_;
   tensor.bytes = tensor_bytes(type, elements, name);
-  tensor.fill = std::move(fill);
   const uint64_t end = checked_add(tensor.offset, tensor.bytes, "size of the tensors");
   data_bytes_ = checked_align_up(end, alignment, "size of the tensors");
-  tensors_.push_back(std::move(tensor));
+  return tensors_.emplace_back(std::move(tensor));
+}
+
+void GgufWriter::tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type, Fill fill) {
+  add(name, shape, type).fill = std::move(fill);
+}
+
+void GgufWriter::tensor(std::string_view name, const TensorView& view) {
+  add(name, std::span(view.shape).first(view.rank), view.type).view = view.bytes;
+}
+
+void GgufWriter::write(const PutBytes& put) const {
+  std::string head = "GGUF" + little_endian<uint32_t>(3) + little_endian<uint64_t>(tensors_.size()) +
+                     little_endian(metadata_count_) + metadata_;
+  for (const Tensor& tensor : tensors_) head += tensor.header + little_endian(tensor.offset);
+  head.resize(checked_align_up<uint64_t>(head.size(), alignment, "size of the file"));
+  put(std::as_bytes(std::span(head)));
+  const std::array<std::byte, alignment> zeros{};
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.fill) {
+      std::vector<std::byte> bytes(tensor.bytes);
+      tensor.fill(bytes);
+      put(bytes);
+    } else {
+      put(tensor.view);
+    }
+    put(std::span(zeros).first((alignment - tensor.bytes % alignment) % alignment));
+  }
 }
 
 std::string GgufWriter::build() const {
-  std::string file = "GGUF" + little_endian<uint32_t>(3) + little_endian<uint64_t>(tensors_.size()) +
-                     little_endian(metadata_count_) + metadata_;
-  for (const Tensor& tensor : tensors_) file += tensor.header + little_endian(tensor.offset);
-  const uint64_t data = checked_align_up<uint64_t>(file.size(), alignment, "size of the file");
-  file.resize(checked_add(data, data_bytes_, "size of the file"));
-  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(file));
-  for (const Tensor& tensor : tensors_) tensor.fill(bytes.subspan(data + tensor.offset, tensor.bytes));
+  std::string file;
+  write([&file](std::span<const std::byte> bytes) {
+    file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
   return file;
 }
 

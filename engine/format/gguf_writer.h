@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/atomic_file.h"
 #include "engine/format/gguf.h"
 
 namespace canopy {
@@ -25,16 +26,21 @@ class GgufWriter {
   void f32(std::string_view key, float value);
   void boolean(std::string_view key, bool value);
   void i32s(std::string_view key, std::span<const int32_t> values);
+  void f32s(std::string_view key, std::span<const float> values);
+  void texts(std::string_view key, std::span<const std::string> values);
   void booleans(std::string_view key, const std::vector<bool>& values);
   /// An entry of another file as it is.
   void copy(const GgufValue& value);
 
-  /// `shape` is row-major, the contiguous dimension last. `fill` is called by build(), for one tensor at a time.
+  /// `shape` is row-major, the contiguous dimension last. `fill` is called by write(), for one tensor at a time.
   void tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type, Fill fill);
+  /// A tensor that is written as it is; its bytes must outlive the writer.
+  void tensor(std::string_view name, const TensorView& view);
 
   uint64_t tensor_count() const { return tensors_.size(); }
 
-  /// The whole file. Throws what a fill throws.
+  /// The whole file, part by part: no more than one tensor is in memory. Throws what `put` and a fill throw.
+  void write(const PutBytes& put) const;
   std::string build() const;
 
  private:
@@ -42,8 +48,11 @@ class GgufWriter {
     std::string header;  // name, dimensions and type; the offset follows
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    Fill fill;
+    Fill fill;  // empty: `view` is written
+    std::span<const std::byte> view;
   };
+
+  Tensor& add(std::string_view name, std::span<const uint64_t> shape, TensorType type);
 
   void entry(std::string_view key, GgufType type, std::string_view payload);
 

@@ -26,6 +26,24 @@ TEST(AtomicFile, CreatesAndReplaces) {
   EXPECT_EQ(files_in(folder.path()), 1u) << "no temporary file stays";
 }
 
+TEST(AtomicFile, WritesPartByPart) {
+  const TempFolder folder;
+  const auto path = folder.path() / "model";
+  const auto put_text = [](const PutBytes& put, std::string_view text) { put(std::as_bytes(std::span(text))); };
+  stream_file_atomically(path, [&](const PutBytes& put) {
+    for (const char* text : {"one", "", "two"}) put_text(put, text);
+  });
+  EXPECT_EQ(read_small_file(path, 100), "onetwo");
+  test::expect_error("in the middle", [&] {
+    stream_file_atomically(path, [&](const PutBytes& put) {
+      put_text(put, "three");
+      throw bad_input("in the middle");
+    });
+  });
+  EXPECT_EQ(read_small_file(path, 100), "onetwo");
+  EXPECT_EQ(files_in(folder.path()), 1u) << "no temporary file stays";
+}
+
 TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
   const TempFolder folder;
   const auto target = folder.write("target", "old");

@@ -23,6 +23,8 @@ TEST(GgufWriter, MetadataOfEveryKind) {
   writer.boolean("a.yes", true);
   writer.i32s("a.i32s", std::array<int32_t, 3>{2, -4, 6});
   writer.booleans("a.booleans", {true, false, true});
+  writer.f32s("a.f32s", std::array<float, 2>{0.5f, -1e-6f});
+  writer.texts("a.texts", std::array<std::string, 3>{"one", "", "three"});
   const std::string bytes = writer.build();
   const GgufFile file = GgufFile::parse(as_bytes(bytes));
   EXPECT_EQ(file.version(), 3u);
@@ -32,7 +34,9 @@ TEST(GgufWriter, MetadataOfEveryKind) {
   EXPECT_EQ(file.boolean_if("a.yes"), true);
   EXPECT_EQ(file.i32s("a.i32s"), (std::vector<int32_t>{2, -4, 6}));
   EXPECT_EQ(file.booleans("a.booleans"), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(file.metadata().size(), 6u);
+  EXPECT_EQ(file.f32s("a.f32s"), (std::vector<float>{0.5f, -1e-6f}));
+  EXPECT_EQ(file.texts("a.texts"), (std::vector<std::string_view>{"one", "", "three"}));
+  EXPECT_EQ(file.metadata().size(), 8u);
 }
 
 TEST(GgufWriter, CopiesEntriesOfEveryTypeByteForByte) {

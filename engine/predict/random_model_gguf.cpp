@@ -1,0 +1,90 @@
+#include "engine/predict/random_model_gguf.h"
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/format/architecture.h"
+#include "engine/format/drafter_gguf.h"
+#include "engine/format/gguf_writer.h"
+
+namespace canopy::predict {
+namespace {
+
+// Of tokens, as llama.cpp numbers them.
+constexpr int32_t kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6;
+
+void add_config(const ModelConfig& config, GgufWriter& writer) {
+  const std::string& prefix = config.architecture;
+  const auto u32 = [&](const char* key, uint32_t value) { writer.u32(prefix + key, value); };
+  u32(".block_count", config.layers);
+  u32(".context_length", config.max_context);
+  u32(".embedding_length", config.hidden);
+  u32(".feed_forward_length", config.ffn);
+  u32(".attention.head_count", config.heads);
+  u32(".attention.head_count_kv", config.kv_heads);
+  u32(".attention.key_length", config.head_dim);
+  u32(".attention.value_length", config.head_dim);
+  u32(".rope.dimension_count", config.head_dim);
+  u32(".vocab_size", config.vocab);
+  writer.f32(prefix + ".attention.layer_norm_rms_epsilon", config.rms_eps);
+  writer.f32(prefix + ".rope.freq_base", static_cast<float>(config.rope_theta));
+}
+
+/// Every byte has a token; the others are words that no text has.
+void add_vocabulary(uint32_t size, GgufWriter& writer) {
+  std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+  std::vector<int32_t> types = {kUnknown, kControl, kControl};
+  for (int byte = 0; byte < 256; ++byte) {
+    std::array<char, 8> text{};
+    std::snprintf(text.data(), text.size(), "<0x%02X>", static_cast<unsigned>(byte));
+    tokens.emplace_back(text.data());
+    types.push_back(kByte);
+  }
+  if (size < tokens.size()) {
+    throw bad_input("A model with a vocabulary of " + std::to_string(size) +
+                    " tokens cannot be made; allowed: from " + std::to_string(tokens.size()) + " on.");
+  }
+  for (size_t id = tokens.size(); id < size; ++id) {
+    tokens.push_back("[word " + std::to_string(id) + "]");
+    types.push_back(kNormal);
+  }
+  writer.text("tokenizer.ggml.model", "llama");
+  writer.texts("tokenizer.ggml.tokens", tokens);
+  writer.i32s("tokenizer.ggml.token_type", types);
+  writer.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f));
+  writer.u32("tokenizer.ggml.unknown_token_id", 0);
+  writer.u32("tokenizer.ggml.bos_token_id", 1);
+  writer.u32("tokenizer.ggml.eos_token_id", 2);
+  writer.boolean("tokenizer.ggml.add_space_prefix", false);
+}
+
+}  // namespace
+
+void write_random_model(const NamedShape& shape, const PutBytes& put) {
+  const ModelFile model = random_model(shape);
+  GgufWriter writer;
+  writer.text("general.architecture", shape.config.architecture);
+  writer.text("general.type", "model");
+  writer.text("general.name", shape.name + ", random weights");
+  writer.u32("general.quantization_version", 2);
+  add_config(shape.config, writer);
+  add_vocabulary(shape.config.vocab, writer);
+  for (const RequiredTensor& wanted : required_tensors(shape.config)) {
+    const bool is_bias = wanted.name.ends_with(".bias");
+    writer.tensor(is_bias ? wanted.name : wanted.name + ".weight", model.require(wanted.name, wanted.rows, wanted.cols));
+  }
+  writer.write(put);
+}
+
+void write_random_drafter(const NamedShape& shape, const PutBytes& put) {
+  NamedShape bytes = shape;
+  bytes.weights = "q8_0";
+  bytes.types.clear();
+  const DrafterFile drafter = random_drafter(bytes);
+  write_drafter_gguf(drafter, {.type = TensorType::q8_0, .name = shape.name + "-dflash, random weights"}, put);
+}
+
+}  // namespace canopy::predict
