@@ -22,14 +22,6 @@ bool is_wide(WeightType type) {
   return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
 }
 
-/// The first of the types that the choice names, best fit first, that rows of `cols` elements can have; `type` where
-/// none can. The head decides between tokens that are close to each other: it is never cut to four bits.
-WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, QuantizeOnLoad quantize) {
-  if (quantize == QuantizeOnLoad::none || !is_wide(type)) return type;
-  if (quantize == QuantizeOnLoad::q4_k && !is_head && can_convert_rows(cols, WeightType::q4_k)) return WeightType::q4_k;
-  return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
-}
-
 /// Sums up while the plan is made.
 class Planner {
  public:
@@ -122,6 +114,12 @@ class Planner {
 };
 
 }  // namespace
+
+WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, QuantizeOnLoad quantize) {
+  if (quantize == QuantizeOnLoad::none || !is_wide(type)) return type;
+  if (quantize == QuantizeOnLoad::q4_k && !is_head && can_convert_rows(cols, WeightType::q4_k)) return WeightType::q4_k;
+  return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
+}
 
 MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
   for (const TensorView* part : parts) {

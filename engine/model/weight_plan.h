@@ -83,6 +83,10 @@ struct WeightPlan {
   std::vector<std::string> warnings;
 };
 
+/// The first of the types that the choice names, best fit first, that rows of `cols` elements can have; `type` where
+/// none can. The head decides between tokens that are close to each other: it is never cut to four bits.
+WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, QuantizeOnLoad quantize);
+
 /// `quantize` is no automatic here: load_plan.h chooses. Throws bad_input where a tensor cannot be decoded or a
 /// dimension exceeds what a device can index.
 WeightPlan plan_weights(const ModelFile& file, const Device& device, QuantizeOnLoad quantize = QuantizeOnLoad::none);

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+
+#include "engine/model/stored_type.h"
+#include "engine/model/weight_plan.h"
 
 namespace canopy {
 namespace {
@@ -22,10 +26,12 @@ TraceSizes sizes_of(const ModelConfig& config) {
   return sizes;
 }
 
-TensorType kept_type(TensorType type, QuantizeOnLoad quantized) {
-  const bool wide = type == TensorType::f32 || type == TensorType::f16 || type == TensorType::bf16;
-  if (!wide || quantized == QuantizeOnLoad::none) return type;
-  return quantized == QuantizeOnLoad::q4_k ? TensorType::q4_k : TensorType::q8_0;
+/// That a matrix has on the device, where it was loaded so.
+TensorType kept_type(const TensorView& tensor, bool tied_head, QuantizeOnLoad quantized) {
+  const std::optional<WeightType> type = weight_type_of(tensor.type);
+  if (!type) return tensor.type;
+  const bool is_head = tensor.name == "output" || (tensor.name == "token_embd" && tied_head);
+  return stored_as(quantized_type(*type, tensor.cols(), is_head, quantized));
 }
 
 /// The type of most matrices of each kind: "attn_q" of "blk.7.attn_q".
@@ -35,7 +41,7 @@ void add_types(std::span<const TensorView> tensors, QuantizeOnLoad quantized, Tr
     if (tensor.rank != 2) continue;
     const size_t dot = tensor.name.rfind('.');
     const std::string kind(tensor.name.substr(dot == std::string_view::npos ? 0 : dot + 1));
-    ++kinds[kind][kept_type(tensor.type, quantized)];
+    ++kinds[kind][kept_type(tensor, sizes.tied_head, quantized)];
   }
   for (const auto& [kind, types] : kinds) {
     const auto most = std::ranges::max_element(types, {}, [](const auto& each) { return each.second; });
