@@ -162,7 +162,7 @@ TraceDrafting decode_trace_drafting(std::string_view payload, const std::shared_
   drafting.rows = fields.u32("rows");
   drafting.most_waiting = fields.u32("most_waiting");
   drafting.backlog = fields.u32("backlog");
-  drafting.prompt_read = fields.u32("prompt_read");
+  drafting.prompt_read = fields.u32_or("prompt_read", 0);  // the first recordings of 1.1 lack it
   drafting.goes_on = fields.boolean_or("goes_on", false);
   drafting.committed = fields.u32("committed");
   drafting.remaining = fields.u32("remaining");

@@ -7,6 +7,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/trace/kept_draft_codec.h"
+#include "engine/trace/trace_bytes.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
@@ -157,6 +158,23 @@ TEST_F(DraftsInTraces, WhatDraftingStoodOnIsReadBack) {
   EXPECT_EQ(read.costs->verify_points(), drafting_.costs->verify_points());
   EXPECT_EQ(read.costs->draft_points(), drafting_.costs->draft_points());
   EXPECT_EQ(read.costs->other_points(), drafting_.costs->other_points());
+}
+
+TEST_F(DraftsInTraces, TheFirstOfVersionOneOneDidNotSayWhatWasReadOfThePrompt) {
+  const TraceDrafting drafting = builder_.drafting();
+  std::string bytes, fields, old;
+  encode(drafting, false, bytes);
+  ByteWriter(fields).text(to_json(drafting).dump());
+  ASSERT_EQ(bytes.substr(0, fields.size()), fields);
+  nlohmann::ordered_json object = to_json(drafting);
+  ASSERT_EQ(object.erase("prompt_read"), 1u);
+  object.erase("goes_on");
+  ByteWriter(old).text(object.dump());
+  const TraceDrafting read = decode_trace_drafting(old + bytes.substr(fields.size()), nullptr);
+  EXPECT_EQ(read.prompt_read, 0u);
+  EXPECT_FALSE(read.goes_on);
+  EXPECT_EQ(read.committed, drafting.committed);
+  EXPECT_EQ(read.state, drafting.state);
 }
 
 TEST_F(DraftsInTraces, CostsThatStayAreWrittenOnce) {
