@@ -49,10 +49,11 @@ ordered_json pieces_of(const SharedReply& reply, const RoundRange& range) {
   ordered_json pieces = ordered_json::array();
   const std::string& text = reply.message.text;
   const auto code = code_in(text);
+  size_t block = 0;  // the spans ascend as the blocks do
   const auto add = [&](uint32_t begin, uint32_t end, int64_t round, std::string kind) {
     if (begin >= end || end > text.size()) return;
-    for (const auto& [from, to] : code)
-      if (begin >= from && begin < to) kind += kind.empty() ? "k" : " k";
+    while (block < code.size() && code[block].second <= begin) ++block;
+    if (block < code.size() && begin >= code[block].first) kind += kind.empty() ? "k" : " k";
     std::string shown = printable(std::string_view(text).substr(begin, end - begin), text.size() * 8, LineBreaks::keep);
     pieces.push_back({std::move(shown), round, std::move(kind)});
   };
@@ -110,6 +111,11 @@ std::string row(const std::string& name, const std::string& value) {
   return "<dt>" + html_text(name) + "</dt><dd>" + html_text(value) + "</dd>\n";
 }
 
+/// "measured", or where else the times of the rounds come from.
+std::string source_of_times(const TraceHeader& header) {
+  return header.times.empty() ? "measured" : printable(header.times);
+}
+
 std::string where_it_was(const SharedRun& run) {
   const TraceHeader& h = run.header;
   std::string out = "<section class=\"wide\"><h2>Where</h2><dl>\n";
@@ -119,6 +125,7 @@ std::string where_it_was(const SharedRun& run) {
   line("Model", model_name(h.target.name, h.target.file_name, h.target.quantization));
   if (h.drafter) line("Drafter", model_name(h.drafter->name, h.drafter->file_name, h.drafter->quantization));
   line("Device", h.device);
+  if (!h.times.empty()) line("Times", source_of_times(h) + ": nothing was recorded on this device");
   line("Driver", h.driver);
   line("Keys and values", h.kv_type);
   const std::optional<int64_t> moment = moment_in(h.created);
@@ -127,13 +134,13 @@ std::string where_it_was(const SharedRun& run) {
   return out + "</dl></section>\n";
 }
 
-std::string figures_of_run(const RoundStatistics& s) {
+std::string figures_of_run(const RoundStatistics& s, const std::string& times) {
   std::string out = "<section><h2>In all</h2><dl>\n";
   out += row("Rounds", grouped(s.rounds())) + row("Tokens", grouped(s.emitted()));
   out += row("Tokens per pass (\u03c4)", fixed(s.tau(), 2));
-  out += row("Tokens a second, measured", speed(s.tokens_per_second()));
+  out += row("Tokens a second, " + times, speed(s.tokens_per_second()));
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
-  out += row("A pass, measured", milliseconds(s.ms().total() / rounds));
+  out += row("A pass, " + times, milliseconds(s.ms().total() / rounds));
   out += row("Guesses in the text", grouped(s.accepted()) + " of " + grouped(s.drafted()));
   const ShapeCounts& plain = s.of(DecodeMode::ar);
   if (plain.rounds > 0)
@@ -143,7 +150,7 @@ std::string figures_of_run(const RoundStatistics& s) {
   return out + "</dl></section>\n";
 }
 
-std::string charts_of(const RoundStatistics& s) {
+std::string charts_of(const RoundStatistics& s, const std::string& times) {
   std::vector<ChartBar> histogram, depths;
   uint32_t most = 0;
   for (const auto& [accepted, rounds] : s.accepted_histogram()) most = std::max(most, accepted);
@@ -175,10 +182,11 @@ std::string charts_of(const RoundStatistics& s) {
   return out + "<section><h2>What a pass takes</h2>" +
          parted_bar({stage("draft", ms.draft), stage("verify", ms.verify), stage("rest", rest)},
                     "Mean time of the stages of a round") +
-         "<p class=\"hint\">Mean over " + grouped(s.rounds()) + " rounds, measured by the wall clock.</p></section>\n";
+         "<p class=\"hint\">Mean over " + grouped(s.rounds()) + " rounds, " +
+         (times == "measured" ? "measured by the wall clock" : html_text(times)) + ".</p></section>\n";
 }
 
-constexpr std::string_view kBody = R"(<main>
+constexpr std::string_view kBodyBegin = R"(<main>
 <section id="chat" aria-label="Text">
 <p id="question"></p>
 <p id="reply"></p>
@@ -189,7 +197,9 @@ constexpr std::string_view kBody = R"(<main>
 <dl class="numbers">
 <div><dt>tokens from this pass</dt><dd id="emitted"></dd></div>
 <div><dt>rows read by the big model</dt><dd id="width"></dd></div>
-<div><dt>for this pass, measured</dt><dd id="ms"></dd></div>
+<div><dt>for this pass, )";
+
+constexpr std::string_view kBody = R"(</dt><dd id="ms"></dd></div>
 </dl>
 <div class="bar"><p id="caption" aria-live="polite"></p><span id="pass"></span></div>
 <div class="scroll"><canvas id="tree" role="img"></canvas></div>
@@ -227,15 +237,17 @@ std::string body_of(const SharedRun& run, const RoundRange& range, const RoundSt
                     const ordered_json& data) {
   std::string out =
       "<header><h1>Canopy</h1><p>" + html_text(run_title(run)) + "</p><span class=\"badge\">replayed</span>";
+  const std::string times = source_of_times(run.header);
+  if (!run.header.times.empty()) out += "<span class=\"badge\">" + html_text(times) + "</span>";
   if (run.header.redacted) out += "<span class=\"badge\">without texts</span>";
   if (range.count < run.log->rounds())
     out += "<p class=\"hint\">rounds " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) +
            " of " + grouped(run.log->rounds()) + "</p>";
-  out += "</header>\n" + std::string(kBody);
+  out += "</header>\n" + std::string(kBodyBegin) + html_text(times) + std::string(kBody);
   for (uint32_t i = 0; i < kPhases; ++i)
     out += "<button aria-pressed=\"false\">" + std::to_string(i + 1) + "  " + std::string(phase_texts()[i].name) +
            "</button>";
-  out += std::string(kBodyEnd) + figures_of_run(statistics) + charts_of(statistics) + where_it_was(run);
+  out += std::string(kBodyEnd) + figures_of_run(statistics, times) + charts_of(statistics, times) + where_it_was(run);
   out +=
       "</div>\n</main>\n<footer><p>A recorded run of a language model that is written by speculative decoding: a small "
       "drafter guesses a tree of continuations, the big model reads it in one pass and keeps what it would have "

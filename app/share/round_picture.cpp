@@ -20,11 +20,15 @@ namespace {
 constexpr float kMargin = 20, kTitle = 44, kCaption = 36, kLegend = 34, kLeastTitle = 160;
 
 /// What is said of a round where there is this much room: at the least which one it is.
-std::string figures_of(const RoundRecord& record, size_t round, size_t rounds, float room) {
+/// `times` says where times come from that were not measured; it is never left out.
+std::string figures_of(const RoundRecord& record, size_t round, size_t rounds, const std::string& times, float room) {
+  const std::string source = times.empty() ? "" : " " + times;
   const std::string number = "round " + grouped(round + 1) + " of " + grouped(rounds);
   const std::string all = number + " \u00b7 width " + grouped(record.width) + " \u00b7 " +
-                          grouped(record.emitted.size()) + " emitted \u00b7 " + milliseconds(record.ms.total());
-  return text_width(Face::mono, 12, all) <= room ? all : number;
+                          grouped(record.emitted.size()) + " emitted \u00b7 " + milliseconds(record.ms.total()) +
+                          source;
+  if (text_width(Face::mono, 12, all) <= room) return all;
+  return times.empty() ? number : number + " \u00b7" + source;
 }
 
 CanvasSize canvas_of(const PictureSize& size) {
@@ -101,7 +105,11 @@ void check_picture_size(const PictureSize& size, uint32_t more) {
 }
 
 RoundCard::RoundCard(const RoundLog& log, size_t round, const PictureSize& size)
-    : round_(round), rounds_(log.rounds()), size_(size), title_(printable(log.origin())) {
+    : round_(round),
+      rounds_(log.rounds()),
+      size_(size),
+      title_(printable(log.origin())),
+      times_(printable(log.times())) {
   check_picture_size(size);
   check_round(round, log.rounds());
   record_ = log.round(round);
@@ -134,7 +142,7 @@ void RoundCard::draw(Picture& picture, ThemeKind kind, const RoundMoment& moment
 
 void RoundCard::draw_title(Picture& picture, const Theme& t) const {
   const float middle = kTitle * 0.5f + 2, right = picture.width() - kMargin;
-  const std::string figures = figures_of(*record_, round_, rounds_, right - kMargin - kLeastTitle);
+  const std::string figures = figures_of(*record_, round_, rounds_, times_, right - kMargin - kLeastTitle);
   picture.write({right, middle}, Face::mono, 12, t.text2, figures, Align::right);
   const float room = right - kMargin - text_width(Face::mono, 12, figures) - 24;
   picture.write({kMargin, middle}, Face::sans_semibold, 14, t.text, text_within(Face::sans_semibold, 14, title_, room));

@@ -52,6 +52,7 @@ class RoundCard {
   size_t round_, rounds_;
   PictureSize size_;
   std::string title_;  // model, drafter and device
+  std::string times_;  // where they come from, if they were not recorded
   TreeModel tree_;
   std::vector<std::string> labels_;
   TreeGeometry geometry_;

@@ -204,6 +204,28 @@ class Demo(PageCase):
                         self.assertAlmostEqual(mine[name], value, 4, where + (name,))
 
 
+class Predicted(PageCase):
+    def test_no_time_that_is_predicted_is_called_measured(self):
+        recording = os.path.join(self.folder.name, "there.canopytrace")
+        demo = os.path.join(DEMOS, "code.canopytrace")
+        subprocess.run([CLI, "trace", "what-if", demo, "--device", "h100", "-o", recording], check=True,
+                       capture_output=True, timeout=120)
+        self.open(recording)
+        text = self.text("body")
+        self.assertNotIn("measured", text)
+        self.assertIn("for this pass, predicted", text)
+        self.assertIn("Tokens a second, predicted", text)
+        self.assertIn("nothing was recorded on this device", text)
+        self.assertIn("predicted", self.text("header .badge + .badge"))
+        picture = os.path.join(self.folder.name, "there.svg")
+        subprocess.run([CLI, "trace", "export", recording, "--svg", picture, "--round", "3"], check=True,
+                       capture_output=True, timeout=120)
+        with open(picture, encoding="utf-8") as file:
+            self.assertIn(" predicted<", file.read())
+        self.open("code")
+        self.assertIn("for this pass, measured", self.text("body"))
+
+
 class Hostile(PageCase):
     def trace(self):
         path = os.path.join(self.folder.name, "hostile.canopytrace")
