@@ -12,6 +12,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
 #include "engine/elsewhere/recording_elsewhere.h"
 #include "engine/predict/model_shapes.h"
 #include "engine/whatif/what_if_summary.h"
@@ -88,9 +89,11 @@ ordered_json to_json(const WhatIf& run, const CostsElsewhere& there) {
           {"passes", std::move(passes)}};
 }
 
+constexpr size_t kMostOfASentence = 4096;
+
 void print(const WhatIf& run, const CostsElsewhere& there) {
   const WhatIfSummary summary = summarize(run);
-  std::cout << there.name << " (" << to_string(there.source) << "): " << fixed(run.tokens_per_second(), 1)
+  std::cout << printable(there.name) << " (" << to_string(there.source) << "): " << fixed(run.tokens_per_second(), 1)
             << " tokens/s, plain decoding " << fixed(run.ar_tokens_per_second(), 1) << "; " << run.tokens
             << " tokens in " << run.rounds.size() << " passes, " << fixed(run.tokens_a_round(), 2) << " a pass\n"
             << summary.verdict << "\n";
@@ -99,11 +102,11 @@ void print(const WhatIf& run, const CostsElsewhere& there) {
     for (const WhatIfRound& round : run.rounds) same += round.chosen && round.as_recorded ? 1 : 0;
     std::cout << "chosen as recorded: " << same << " of " << run.chosen << "\n";
   }
-  std::cout << there.from << "\n";
+  std::cout << printable(there.from, kMostOfASentence) << "\n";
   if (run.exact) {
     std::cout << "Exact but for the times: each pass begins where the one before it ended.\n";
   } else {
-    std::cout << run.why_not << "\n";
+    std::cout << printable(run.why_not, kMostOfASentence) << "\n";
     if (run.left_out > 0) std::cout << "Left out, since nothing of them is known: " << run.left_out << " rounds.\n";
   }
 }
@@ -126,7 +129,7 @@ int run_what_if(const WhatIfOptions& options) {
     wish.costs = there.costs;
     if (wish.costs && !wish.mode) wish.mode = mode_elsewhere(replies);
     const WhatIf run = what_if(replies, wish, {{}, interruption()});
-    if (!options.output.empty()) write_recording_elsewhere(options.output, *trace, replies, run, there);
+    if (!options.output.empty()) write_recording_elsewhere(options.output, *trace, replies, run, wish, there);
     if (options.as_json) {
       std::cout << to_json(run, there).dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
     } else {

@@ -74,12 +74,7 @@ WhatIf as_it_was(std::span<const RecordedReply> replies, double ar_tokens_per_se
       round.as_recorded = true;
       const double plain = ar_tokens_per_second > 0 ? ar_tokens_per_second : round.record.choice.ar_tokens_per_second;
       if (plain > 0) round.ar_ms = 1000 * static_cast<double>(round.record.emitted.size()) / plain;
-      run.tokens += round.record.emitted.size();
-      run.ms += round.record.ms.total();
-      run.ar_ms += round.ar_ms;
-      run.chosen += round.chosen ? 1 : 0;
-      ++run.as_recorded;
-      run.rounds.push_back(std::move(round));
+      run.add(std::move(round));
     }
   }
   return run;
@@ -173,6 +168,9 @@ class Answering {
       if (e.kind() == ErrorKind::cancelled) throw;
       there.run = as_it_was(replies_, question_.ar_tokens_per_second);
     }
+    if (!there.run.plain_known && question_.ar_tokens_per_second > 0) {
+      there.run.ar_ms = 1000 * static_cast<double>(there.run.tokens) / question_.ar_tokens_per_second;
+    }
     const TraceDrafting& drafting = replies_.front().drafting;
     if (!drafting.costs || drafting.costs->verify_points().empty()) return;
     there.ms_of_one = drafting.costs->verify_ms(1, drafting.committed);
@@ -239,7 +237,7 @@ std::filesystem::path write_as_if(const TraceReader& trace, const WhatIfThere& t
       name, [](char c) { return c == '/' || c == '\\' || c == ' '; }, '-');
   const std::filesystem::path path =
       folder / (name + "-" + std::to_string(getpid()) + "-" + std::to_string(written++) + ".canopytrace");
-  write_recording_elsewhere(path, trace, replies, there.run, costs);
+  write_recording_elsewhere(path, trace, replies, there.run, {}, costs);
   return path;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/elsewhere/recording_elsewhere.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -12,11 +13,22 @@ TraceHeader header_elsewhere(const TraceReader& trace, const CostsElsewhere& the
   TraceHeader header = trace.header();
   if (there.source == CostSource::recorded) return header;
   header.device = there.name;
+  header.backend.clear();
   header.driver.clear();
   header.variants.clear();
   header.calibration.clear();
   header.times = to_string(there.source);
   return header;
+}
+
+/// A reply in the mode, by the policy and with the tree that it was re-run with.
+TraceReplyBegin begin_elsewhere(TraceReplyBegin begin, const WhatIf& run, size_t reply, CostPolicy recorded,
+                                const WhatIfWish& wish) {
+  const auto first = std::ranges::find(run.rounds, reply, &WhatIfRound::reply);
+  if (first != run.rounds.end()) begin.mode = first->record.mode;
+  begin.policy = begin.mode == DecodeMode::adaptive ? to_string(wish.policy.value_or(recorded)) : "";
+  if (wish.budget && begin.mode == DecodeMode::tree) begin.budget = *wish.budget;
+  return begin;
 }
 
 struct Written {
@@ -38,7 +50,8 @@ Written write_rounds(const WhatIf& run, size_t reply, TraceWriter& writer) {
 }  // namespace
 
 void write_recording_elsewhere(const std::filesystem::path& path, const TraceReader& trace,
-                               std::span<const RecordedReply> replies, const WhatIf& run, const CostsElsewhere& there) {
+                               std::span<const RecordedReply> replies, const WhatIf& run, const WhatIfWish& wish,
+                               const CostsElsewhere& there) {
   if (!run.exact) {
     throw bad_input("This re-run cannot be written as a recording, since its passes do not make up the text. " +
                     run.why_not);
@@ -50,9 +63,7 @@ void write_recording_elsewhere(const std::filesystem::path& path, const TraceRea
   TraceWriter writer(path, header_elsewhere(trace, there), piece);
   for (size_t i = 0; i < replies.size(); ++i) {
     const TraceReply& recorded = trace.replies()[replies[i].index];
-    TraceReplyBegin begin = recorded.begin;
-    if (!run.rounds.empty()) begin.mode = run.rounds.front().record.mode;
-    writer.begin(begin);
+    writer.begin(begin_elsewhere(recorded.begin, run, i, replies[i].policy, wish));
     writer.prefilled({recorded.prefill->reused_tokens, 0, recorded.prefill->first_token});
     const Written written = write_rounds(run, i, writer);
     // An interrupted text may end before the last pass, whose end is not known.

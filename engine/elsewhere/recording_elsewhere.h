@@ -11,9 +11,10 @@
 namespace canopy {
 
 /// The header names the other device and says that nothing was recorded there. `replies` are those that were re-run, of
-/// this trace. Throws bad_input where the re-run is not exact, since its rounds then do not make up the text, and what
-/// TraceWriter throws.
+/// this trace, and `wish` is what was asked for. Throws bad_input where the re-run is not exact, since its rounds then
+/// do not make up the text, and what TraceWriter throws.
 void write_recording_elsewhere(const std::filesystem::path& path, const TraceReader& trace,
-                               std::span<const RecordedReply> replies, const WhatIf& run, const CostsElsewhere& there);
+                               std::span<const RecordedReply> replies, const WhatIf& run, const WhatIfWish& wish,
+                               const CostsElsewhere& there);
 
 }  // namespace canopy

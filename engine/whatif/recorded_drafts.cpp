@@ -9,13 +9,8 @@ namespace {
 
 /// As Drafter::append_features(): what does not fit any more is preceded by an injection.
 uint32_t waiting_after_prompt(uint32_t waiting, uint32_t read, uint32_t most) {
-  while (read > 0) {
-    if (waiting >= most) waiting = 0;
-    const uint32_t count = std::min(read, most - waiting);
-    waiting += count;
-    read -= count;
-  }
-  return waiting;
+  const uint32_t room = most - std::min(waiting, most);
+  return read <= room ? waiting + read : (read - room - 1) % most + 1;
 }
 
 }  // namespace

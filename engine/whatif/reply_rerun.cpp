@@ -19,7 +19,7 @@ DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
 bool same_pass(const RoundRecord& a, const RoundRecord& b) {
   if (a.shape != b.shape || a.width != b.width || a.nodes.size() != b.nodes.size()) return false;
   return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), [](const RoundNode& x, const RoundNode& y) {
-    return x.node.token == y.node.token && x.node.parent == y.node.parent;
+    return x.node.token == y.node.token && x.node.parent == y.node.parent && x.state == y.state;
   });
 }
 

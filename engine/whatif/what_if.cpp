@@ -9,15 +9,6 @@
 namespace canopy {
 namespace {
 
-void add_round(WhatIfRound round, WhatIf& result) {
-  result.tokens += round.record.emitted.size();
-  result.ms += round.record.ms.total();
-  result.ar_ms += round.ar_ms;
-  result.chosen += round.chosen ? 1 : 0;
-  result.as_recorded += round.as_recorded ? 1 : 0;
-  result.rounds.push_back(std::move(round));
-}
-
 /// Whether all rounds could be chained; nothing is in the result otherwise but the reason.
 bool run_chained(std::span<const RecordedReply> replies, const WhatIfWish& wish, const WhatIfCallbacks& callbacks,
                  WhatIf& result) {
@@ -35,7 +26,7 @@ bool run_chained(std::span<const RecordedReply> replies, const WhatIfWish& wish,
         return false;
       }
       done += round->record.emitted.size();
-      add_round(std::move(*round), result);
+      result.add(std::move(*round));
       if (callbacks.progress) callbacks.progress(done, total);
     }
     if (result.why_not.empty()) result.why_not = rerun.doubt();
@@ -56,7 +47,7 @@ void run_at_recorded_places(std::span<const RecordedReply> replies, const WhatIf
       const RoundRecord recorded = reply.round(i);
       std::optional<WhatIfRound> round = rerun.at(recorded);
       if (round) {
-        add_round(std::move(*round), result);
+        result.add(std::move(*round));
       } else {
         ++result.left_out;
       }
@@ -68,6 +59,16 @@ void run_at_recorded_places(std::span<const RecordedReply> replies, const WhatIf
 }
 
 }  // namespace
+
+void WhatIf::add(WhatIfRound round) {
+  tokens += round.record.emitted.size();
+  ms += round.record.ms.total();
+  plain_known = plain_known && round.ar_ms > 0;
+  ar_ms = plain_known ? ar_ms + round.ar_ms : 0;
+  chosen += round.chosen ? 1 : 0;
+  as_recorded += round.as_recorded ? 1 : 0;
+  rounds.push_back(std::move(round));
+}
 
 WhatIf what_if(std::span<const RecordedReply> replies, const WhatIfWish& wish, const WhatIfCallbacks& callbacks) {
   if (replies.empty()) {

@@ -52,10 +52,14 @@ struct WhatIf {
   std::string why_not;  // a sentence; empty where it is exact
   uint64_t tokens = 0;  // that rounds emitted
   double ms = 0;        // of all rounds
-  double ar_ms = 0;     // of their tokens by plain decoding; 0 where no costs are known
+  double ar_ms = 0;     // of their tokens by plain decoding; 0 where it is not known of every round
   uint64_t chosen = 0;  // rounds whose width the controller chose
   uint64_t as_recorded = 0;
-  uint64_t left_out = 0;  // recorded rounds of which nothing is known: their drafts were not recorded
+  bool plain_known = true;  // of each round so far, what plain decoding would have taken
+  uint64_t left_out = 0;    // recorded rounds of which nothing is known: their drafts were not recorded
+
+  /// Adds a round's figures to the totals.
+  void add(WhatIfRound round);
 
   double tokens_per_second() const { return ms > 0 ? 1000 * static_cast<double>(tokens) / ms : 0; }
   double ar_tokens_per_second() const { return ar_ms > 0 ? 1000 * static_cast<double>(tokens) / ar_ms : 0; }

@@ -92,7 +92,20 @@ inline void record_run(Controller& controller, const Trace& trace, const Virtual
     record.ms.other = ms.other;
     if (drafted) record.predicted = {choice.draft_ms, 0, choice.verify_ms, 0, 0, choice.other_ms};
     if (tree.drafted() > 0) {
-      for (const TreeNode& node : tree.nodes()) record.nodes.push_back({.node = node});
+      for (uint32_t i = 0; i < tree.width(); ++i) {
+        const TreeNode& node = tree[i];
+        NodeState state = NodeState::accepted;
+        if (i > 0) {
+          const NodeState parent = record.nodes[node.parent].state;
+          const bool taken = node.depth <= record.accepted && emitted[node.depth - 1] == node.token;
+          if (parent != NodeState::accepted) {
+            state = NodeState::not_reached;
+          } else if (!taken) {
+            state = NodeState::rejected;
+          }
+        }
+        record.nodes.push_back({.node = node, .state = state});
+      }
     }
     recording.rounds.back().push_back(std::move(record));
   };
