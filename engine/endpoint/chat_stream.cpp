@@ -68,8 +68,11 @@ void ChatStream::take_event(std::string_view data, std::string& added) {
   if (choices.empty()) return;  // the event with the counts alone
   const JsonFields choice(choices.front(), "the choice of the server's event");
   if (const json* delta = choice.object("delta")) {
-    const std::string content = JsonFields(*delta, "the delta of the server's event").text_or("content", "");
-    if (!content.empty()) ++pieces_;
+    const JsonFields parts(*delta, "the delta of the server's event");
+    const std::string content = parts.text_or("content", "");
+    // Thinking has its own field in servers that take it apart; its tokens are counted with the reply's.
+    const bool thinks = !parts.text_or("reasoning_content", "").empty() || !parts.text_or("reasoning", "").empty();
+    if (!content.empty() || thinks) ++pieces_;
     added += content;
     text_ += content;
   }

@@ -20,7 +20,7 @@ class ChatStream {
   std::string push(std::string_view bytes);
 
   const std::string& text() const { return text_; }
-  /// Events that brought text.
+  /// Events that brought text, of the reply or of what the model thought before it.
   uint32_t pieces() const { return pieces_; }
   /// Tokens of the reply as the server counted them, and of the prompt; nothing where it did not tell.
   std::optional<uint32_t> tokens() const { return tokens_; }

@@ -224,15 +224,19 @@ EndpointReply EndpointClient::reply(const EndpointRequest& request, const std::f
       if (refusal.size() < kMostShownBody) refusal += bytes.substr(0, kMostShownBody);
       return;
     }
+    const uint32_t pieces = stream.pieces();
     const std::string added = stream.push(bytes);
-    if (added.empty()) return;
+    if (stream.pieces() == pieces) return;
     last = last_->last_arrival();
     if (!first) first = last;
-    if (text) text(added);
+    if (text && !added.empty()) text(added);
   });
   if (last_->status() != 200) refuse_status(address_, last_->status(), refusal);
   if (!stream.done() && stream.finish_reason().empty())
     throw bad_input("The server at " + address_.shown() + " ended its answer before the reply's end.");
+  if (stream.tokens().value_or(0) > request.max_tokens)
+    throw bad_input("The server at " + address_.shown() + " counted " + std::to_string(*stream.tokens()) +
+                    " tokens of its reply; " + std::to_string(request.max_tokens) + " were asked for at most.");
   EndpointReply reply;
   reply.text = stream.text();
   reply.counted = stream.tokens().has_value();
@@ -242,21 +246,6 @@ EndpointReply EndpointClient::reply(const EndpointRequest& request, const std::f
   if (first) reply.prefill_ms = ms_between(start, *first);
   if (first) reply.decode_ms = ms_between(*first, *last);
   return reply;
-}
-
-std::vector<std::string> EndpointClient::models(const std::stop_token& stop) {
-  httplib::Request get;
-  get.method = "GET";
-  get.path = address_.path + "/models";
-  last_ = std::make_shared<Exchange>(address_, limits_, std::move(get));
-  std::string body;
-  read_all(*last_, address_, limits_, stop, [&](const std::string& bytes) { body += bytes; });
-  if (last_->status() != 200) refuse_status(address_, last_->status(), body);
-  const json answer = parse_json(body, "The server's list of models");
-  std::vector<std::string> names;
-  for (const json& model : JsonFields(answer, "the server's list of models").list("data"))
-    names.push_back(printable(JsonFields(model, "a model of the server").text("id")));
-  return names;
 }
 
 }  // namespace canopy

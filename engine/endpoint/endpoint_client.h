@@ -59,9 +59,6 @@ class EndpointClient {
   EndpointReply reply(const EndpointRequest& request, const std::function<void(std::string_view)>& text,
                       const std::stop_token& stop);
 
-  /// Names of the models that the server offers. Throws the same.
-  std::vector<std::string> models(const std::stop_token& stop);
-
  private:
   class Exchange;
 

@@ -220,14 +220,37 @@ TEST(EndpointClient, IsCancelledAtOnce) {
   later.join();
 }
 
-TEST(EndpointClient, ListsModels) {
+TEST(EndpointClient, ThinkingIsTimedAndIsNoText) {
+  using namespace std::chrono_literals;
   const FakeServer server([](const FakeServer::Connection& to) {
-    EXPECT_TRUE(to.request.starts_with("GET /v1/models "));
-    to.begin(200, "application/json");
-    to.send("{\"data\": [{\"id\": \"qwen3\"}, {\"id\": \"smol\\u001b\"}]}");
+    to.begin();
+    for (const char* field : {"reasoning_content", "reasoning"}) {
+      to.send(std::string("data: {\"choices\":[{\"delta\":{\"") + field + "\":\"Hm\"}}]}\n\n");
+      std::this_thread::sleep_for(60ms);
+    }
+    to.text("Yes");
+    to.send("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":3}}\n\n");
   });
   EndpointClient client(parse_endpoint(server.url()), quick());
-  EXPECT_EQ(client.models({}), (std::vector<std::string>{"qwen3", "smol\\x1b"}));
+  std::string seen;
+  const EndpointReply reply = client.reply(EndpointRequest{}, [&](std::string_view text) { seen += text; }, {});
+  EXPECT_EQ(reply.text, "Yes");
+  EXPECT_EQ(seen, "Yes");
+  EXPECT_EQ(reply.tokens, 3u);
+  EXPECT_GE(reply.decode_ms, 100) << "three tokens took that long, the last of them alone did not";
+}
+
+TEST(EndpointClient, ACountOfMoreTokensThanWereAskedForIsRefused) {
+  const FakeServer server([](const FakeServer::Connection& to) {
+    to.begin();
+    to.text("One");
+    to.send(
+        "data: "
+        "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":4000000000}}\n\n");
+  });
+  const Outcome outcome = ask(server);
+  EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
+  EXPECT_NE(outcome.refusal.find("counted 4000000000 tokens"), std::string::npos) << outcome.message;
 }
 
 }  // namespace
