@@ -193,9 +193,12 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   loaded.opened.drafter = choice.drafter == "none" ? "" : choice.drafter;
   loaded.opened.kv = checked_cache_type(choice.kv);
   loaded.opened.context = choice.context;
+  loaded.opened.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
   MeasuredSweep measured{plan_of(command, built_commit()), {}, false};
   Sweep& sweep = measured.sweep;
-  const ComparisonSubjects::OpenDevice open = [](const std::string& selector) { return open_device(selector); };
+  const ComparisonSubjects::OpenDevice open = [&choice](const std::string& selector) {
+    return open_with_kernels(selector, choice.kernels);
+  };
   const ComparisonSubjects::NameDevice name = [](const std::string& selector) { return device_uuid(selector); };
   SweepProgress progress;
   const SubjectCallbacks opening{[](const std::string& stage) { note(stage); }, interruption()};
@@ -203,6 +206,7 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   measured.file = target_file(options, device->info().name);
   take_earlier_runs(measured.file, options.resume, sweep);
   SweepJournal journal(measured.file, sweep);
+  note("Measuring into " + shown(measured.file));
   std::vector<RunnerPrompt> prompts;
   for (const ComparisonPrompt& prompt : command.prompts) prompts.push_back({prompt.turns, {}});
   measured.stopped = !run_comparison(sweep, subjects.writers(), prompts, progress.callbacks(journal));

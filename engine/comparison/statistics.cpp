@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace canopy {
@@ -9,6 +10,13 @@ namespace {
 
 bool is_speed(double value) {
   return std::isfinite(value) && value > 0;
+}
+
+/// The 97.5 % quantile of Student's distribution for the mean of so many values, two at least.
+double errors_of_chance(uint32_t values) {
+  constexpr double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                  2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093};
+  return values - 2 < std::size(quantiles) ? quantiles[values - 2] : 2.09;
 }
 
 }  // namespace
@@ -31,7 +39,7 @@ Spread spread_of(std::span<const double> values) {
 }
 
 bool Ratio::differs_from_one() const {
-  return has_error() && std::abs(value - 1) > 2 * error;
+  return has_error() && std::abs(value - 1) > errors_of_chance(pairs) * error;
 }
 
 Ratio ratio_of_pairs(std::span<const std::pair<double, double>> pairs) {
@@ -43,13 +51,6 @@ Ratio ratio_of_pairs(std::span<const std::pair<double, double>> pairs) {
   const Spread spread = spread_of(logarithms);
   const double value = std::exp(spread.mean);
   return {value, value * spread.error(), spread.count};
-}
-
-Ratio quotient(const Ratio& a, const Ratio& b) {
-  if (!a.known() || !b.known() || !is_speed(b.value)) return {};
-  Ratio result{a.value / b.value, 0, std::min(a.pairs, b.pairs)};
-  if (result.has_error()) result.error = result.value * std::hypot(a.error / a.value, b.error / b.value);
-  return result;
 }
 
 }  // namespace canopy

@@ -67,7 +67,7 @@ bool same_plan(const Sweep& a, const Sweep& b) {
     return subjects;
   };
   return a.kind == b.kind && bare(a) == bare(b) && a.contestants == b.contestants && a.prompts == b.prompts &&
-         same_settings(a.settings, b.settings);
+         a.baseline == b.baseline && same_settings(a.settings, b.settings);
 }
 
 std::optional<uint32_t> first_difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {

@@ -52,17 +52,26 @@ Ratio ratio_of_means(const Spread& a, const Spread& b) {
   return ratio;
 }
 
+std::string sampling_of(const Sweep& sweep) {
+  const SamplingSettings& s = sweep.settings.sampling;
+  if (s.temperature <= 0) return "the likeliest token";
+  return "temperature " + std::to_string(s.temperature) + ", seed " + std::to_string(s.seed);
+}
+
 void note_differences(const Sweep& ours, const Sweep& theirs, std::vector<std::string>& notes) {
   const auto note = [&](const std::string& what, const std::string& here, const std::string& there) {
     if (here != there) notes.push_back("The " + what + " differ: " + here + " here, " + there + " there.");
   };
   note("longest replies", std::to_string(ours.settings.max_tokens) + " tokens",
        std::to_string(theirs.settings.max_tokens) + " tokens");
+  note("ways to choose tokens", sampling_of(ours), sampling_of(theirs));
   if (ours.subjects.empty() || theirs.subjects.empty()) return;
   const SweepSubject &a = ours.subjects.front(), &b = theirs.subjects.front();
   note("models", a.model + " " + a.quantization, b.model + " " + b.quantization);
   note("drafters", a.drafter.empty() ? "none" : a.drafter, b.drafter.empty() ? "none" : b.drafter);
   note("types of keys and values", a.kv, b.kv);
+  note("contexts", std::to_string(a.context) + " positions", std::to_string(b.context) + " positions");
+  note("kernels", a.kernels.empty() ? "not said" : a.kernels, b.kernels.empty() ? "not said" : b.kernels);
   note("versions of Canopy", ours.version + " at " + ours.commit, theirs.version + " at " + theirs.commit);
 }
 

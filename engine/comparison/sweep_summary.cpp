@@ -1,9 +1,7 @@
 #include "engine/comparison/sweep_summary.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -73,6 +71,7 @@ class Summary {
     RepeatSums sums;
     for (const uint32_t prompt : prompts) {
       const MeasuredRun& run = *find(contestant, prompt, repeat);
+      if (run.decode_ms <= 0) continue;  // a reply that came in one piece says nothing of speed
       sums.tokens += run.tokens > 0 ? run.tokens - 1 : 0;
       sums.ms += run.decode_ms;
     }
@@ -226,13 +225,11 @@ std::vector<std::string> remarks(const Sweep& sweep) {
   if (sweep.settings.repeats < 2 || (!sweep.runs.empty() && !drift(sweep)))
     sentences.push_back("Nothing was measured twice as a whole yet: no error of the ratios is known.");
   if (const auto change = drift(sweep); change && std::abs(*change - 1) > 0.05) {
-    std::array<char, 160> words{};
-    std::snprintf(words.data(), words.size(),
-                  "%s became %.0f%% %s from the first repeat to the last (clocks, heat, other programs): trust the "
-                  "ratios more than the speeds.",
-                  sweep.name_of(sweep.baseline).c_str(), 100 * std::abs(*change - 1),
-                  *change < 1 ? "slower" : "faster");
-    sentences.emplace_back(words.data());
+    sentences.push_back(sweep.name_of(sweep.baseline) + " became " +
+                        std::to_string(std::lround(100 * std::abs(*change - 1))) + "% " +
+                        (*change < 1 ? "slower" : "faster") +
+                        " from the first repeat to the last (clocks, heat, other programs): trust the ratios more than "
+                        "the speeds.");
   }
   if (std::ranges::any_of(sweep.subjects, &SweepSubject::is_software))
     sentences.push_back(

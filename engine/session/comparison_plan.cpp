@@ -1,6 +1,7 @@
 #include "engine/session/comparison_plan.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -14,6 +15,23 @@
 #include "engine/comparison/sweep_journal.h"
 
 namespace canopy {
+namespace {
+
+/// Runs whose text was not yet compared with the baseline's when the measurement ended, and is another: they are made
+/// again, since what they wrote is not known any more.
+void drop_runs_not_compared(Sweep& sweep) {
+  std::map<uint32_t, std::string> references;  // by prompt
+  for (const MeasuredRun& run : sweep.runs) {
+    if (run.key.contestant == sweep.baseline) references.try_emplace(run.key.prompt, run.text_hash);
+  }
+  std::erase_if(sweep.runs, [&](const MeasuredRun& run) {
+    if (run.key.contestant == sweep.baseline || run.differs_at) return false;
+    const auto reference = references.find(run.key.prompt);
+    return reference != references.end() && reference->second != run.text_hash;
+  });
+}
+
+}  // namespace
 
 Sweep plan_of(const Compare& command, const std::string& commit) {
   Sweep sweep;
@@ -49,6 +67,7 @@ void take_earlier_runs(const std::string& file, bool resume, Sweep& sweep) {
                     " has another measurement: other columns, prompts, settings, models or devices.");
   sweep.created = earlier->created;
   sweep.runs = std::move(earlier->runs);
+  drop_runs_not_compared(sweep);
 }
 
 }  // namespace canopy

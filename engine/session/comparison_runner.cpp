@@ -129,6 +129,7 @@ class Runner {
   bool prepare(const RunKey& key) {
     const Engine* engine = writer(key).engine;
     if (engine == nullptr) return true;
+    if (callbacks_.working) callbacks_.working(key);
     const std::pair<uint32_t, uint32_t> block{key.prompt, key.repeat};
     const auto known = prepared_.find(engine);
     if (known != prepared_.end() && known->second == block) return true;
@@ -155,7 +156,7 @@ class Runner {
     const Reply& reply = metered.reply;
     MeasuredRun run;
     run.key = key;
-    run.place = static_cast<uint32_t>(sweep_.runs.size());
+    for (const MeasuredRun& other : sweep_.runs) run.place = std::max(run.place, other.place + 1);
     run.prompt_tokens = reply.prompt_tokens;
     run.reused_tokens = reply.reused_tokens;
     run.tokens = static_cast<uint32_t>(reply.ids.size());
@@ -175,6 +176,19 @@ class Runner {
     if (callbacks_.made) callbacks_.made({sweep_.runs.back(), reply});
     for (const auto& [other, difference] : known)
       if (other != key && difference) amend(other, *difference);
+    if (key.contestant == sweep_.baseline) measure_others_again(key.prompt, sweep_.runs.back().text_hash);
+  }
+
+  /// Runs of an earlier measurement that wrote another text than the baseline does now: where it differs is known only
+  /// once they are made again.
+  void measure_others_again(uint32_t prompt, const std::string& text_hash) {
+    const std::string reference = text_hash;
+    std::erase_if(sweep_.runs, [&](const MeasuredRun& run) {
+      const bool again = run.key.prompt == prompt && run.key.contestant != sweep_.baseline && !run.differs_at &&
+                         run.text_hash != reference;
+      if (again) left_.push_back(run.key);
+      return again;
+    });
   }
 
   void amend(const RunKey& key, uint32_t difference) {
@@ -192,6 +206,7 @@ class Runner {
 
   /// Nothing when it was stopped.
   std::optional<Metered> write(const RunKey& key, uint32_t max_tokens, bool measured) {
+    if (callbacks_.working) callbacks_.working(key);
     try {
       return writer(key).engine != nullptr ? write_here(key, max_tokens, measured)
                                            : write_there(key, max_tokens, measured);

@@ -40,6 +40,8 @@ struct RunnerCallbacks {
   std::function<void(const std::string& stage)> stage;
   /// A run begins; done and total count runs, and seconds_left is negative while it is not known.
   std::function<void(const RunKey&, uint64_t done, uint64_t total, double seconds_left)> begin;
+  /// What is done now concerns this run: its prompt is read or its reply written, measured or not.
+  std::function<void(const RunKey&)> working;
   /// What a run's reply reports beside. Its stop token is not used.
   std::function<ReplyCallbacks(const RunKey&, uint32_t prompt_tokens)> reply;
   /// New text of a server.

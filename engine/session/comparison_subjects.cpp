@@ -11,9 +11,33 @@ namespace canopy {
 namespace {
 
 uint32_t widest_pass(const std::vector<ComparisonColumn>& columns) {
-  uint32_t widest = OpenRequest().max_width;
+  uint32_t widest = 1;
   for (const ComparisonColumn& column : columns) widest = std::max(widest, column.way.budget + 1);
   return widest;
+}
+
+/// A device that is lost here is not that of the model that is loaded.
+std::unique_ptr<Engine> open_beside(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks) {
+  try {
+    return Engine::open(device, request, callbacks);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::device_lost) throw;
+    throw Error(ErrorKind::unavailable, e.what());
+  }
+}
+
+/// Drafted nodes of the widest tree that a pass of this engine holds.
+uint32_t most_nodes(const Engine& engine) {
+  const ModelLimits& limits = engine.model->limits();
+  return std::min(limits.tree_slots, limits.max_width - 1);
+}
+
+/// A wider tree would be cut to what fits without a word.
+void require_room_for(const WayToDecode& way, const Engine& engine) {
+  const uint32_t most = most_nodes(engine);
+  if (way.budget <= most) return;
+  throw bad_input("The column '" + way.name() + "' needs a tree of " + std::to_string(way.budget) + " nodes; " +
+                  engine.file_name + " is open for 1 to " + std::to_string(most) + " here.");
 }
 
 }  // namespace
@@ -47,7 +71,7 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
       open_device_(open_device),
       device_uuid_(device_uuid),
       calibration_s_(calibration_s),
-      max_width_(widest_pass(columns)) {
+      widest_(widest_pass(columns)) {
   for (const ComparisonColumn& column : columns) {
     if (callbacks.stop.stop_requested()) throw cancelled("The comparison was cancelled.");
     const uint32_t subject = subject_for(column, callbacks, sweep);
@@ -57,6 +81,7 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
     if (drafts && writer.engine->drafter == nullptr)
       throw bad_input("The column '" + column.way.name() + "' needs a drafter, and " + writer.engine->file_name +
                       " has none here: name one, or compare plain decoding alone.");
+    if (drafts) require_room_for(column.way, *writer.engine);
   }
 }
 
@@ -92,7 +117,8 @@ SweepSubject ComparisonSubjects::open_server(const ComparisonColumn& column, Com
 SweepSubject ComparisonSubjects::open_engine(const Wanted& wanted, const SubjectCallbacks& callbacks,
                                              ComparisonWriter& writer) {
   const bool is_loaded = wanted.model == loaded_.opened.path && wanted.drafter.empty() && wanted.device.empty();
-  if (is_loaded) {
+  // Beside one that was opened for narrower trees it is opened once more.
+  if (is_loaded && (loaded_.engine == nullptr || most_nodes(*loaded_.engine) + 1 >= widest_)) {
     if (loaded_.engine == nullptr) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
     writer.engine = loaded_.engine;
     writer.sensors = sensors_of(*loaded_.device);
@@ -107,12 +133,13 @@ SweepSubject ComparisonSubjects::open_engine(const Wanted& wanted, const Subject
     request.context = loaded_.opened.context;
     request.quantize = loaded_.opened.quantize;
     request.calibration_s = calibration_s_;
-    request.max_width = max_width_;
+    request.max_width = std::max(request.max_width, widest_);
     const bool same_model = wanted.model == loaded_.opened.path;
     choose_drafter(wanted.drafter.empty() && same_model ? loaded_.opened.drafter : wanted.drafter, request);
     OpenCallbacks opening;
     opening.stop = callbacks.stop;
-    opened.engine = Engine::open(*opened.device, request, opening);
+    opened.engine = opened.device == loaded_.device ? Engine::open(*opened.device, request, opening)
+                                                    : open_beside(*opened.device, request, opening);
     writer.engine = opened.engine.get();
     writer.sensors = sensors_of(*opened.device);
     opened_.push_back(std::move(opened));

@@ -64,7 +64,7 @@ class ComparisonSubjects {
   const OpenDevice& open_device_;
   const NameDevice& device_uuid_;
   double calibration_s_;
-  uint32_t max_width_;               // rows of the widest pass
+  uint32_t widest_;                  // rows of the widest pass of a column
   std::vector<Wanted> wanted_;       // by subject
   std::vector<std::string> models_;  // paths, by target
   std::vector<Opened> opened_;

@@ -86,6 +86,7 @@ class EngineThread::Worker::Comparison {
       tell("Measuring");
       begin_run(key);
     };
+    callbacks.working = [this](const RunKey& key) { running_ = key; };
     callbacks.reply = [this](const RunKey& key, uint32_t prompt_tokens) { return reply_callbacks(key, prompt_tokens); };
     callbacks.server_text = [this](const RunKey&, std::string_view text) { server_text(text); };
     callbacks.made = [this](const RunnerReply& made) { keep(made.run); };
@@ -111,7 +112,6 @@ class EngineThread::Worker::Comparison {
   bool is_shown(const RunKey& key) const { return command_.first_reply_id != 0 && key.repeat == 0; }
 
   void begin_run(const RunKey& key) {
-    running_ = key;
     reply_id_ = is_shown(key) ? command_.first_reply_id + replies_++ : 0;
     reply_tokens_ = 0;
     worker_.publish(ComparisonRunBegun{command_.id, key, reply_id_});

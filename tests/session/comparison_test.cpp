@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "engine/base/atomic_file.h"
 #include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_journal.h"
 #include "engine/comparison/sweep_summary.h"
@@ -216,6 +217,44 @@ TEST_F(ComparisonTest, AnotherPlanDoesNotGoOn) {
   command.resume = true;
   command.settings.max_tokens = 21;
   EXPECT_NE(failure(command).detail.find("another measurement"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, AnEarlierRunThatWroteAnotherTextIsMadeAgain) {
+  load_pair();
+  Compare command = four(1);
+  command.file = file();
+  const Sweep whole = *compare(command).sweep;
+  ASSERT_EQ(whole.runs.size(), 4u);
+  command.resume = true;
+  for (const bool baseline_left : {true, false}) {
+    SCOPED_TRACE(baseline_left);
+    Sweep part = whole;
+    for (MeasuredRun& run : part.runs) {
+      if (run.key.contestant == 2) run.text_hash = "00000000000000bb";
+    }
+    // Whether it is known already that it differs when the measurement goes on, or only later.
+    std::erase_if(part.runs, [&](const MeasuredRun& run) {
+      return run.key.contestant == 3 || (run.key.contestant == part.baseline && baseline_left);
+    });
+    write_file_atomically(file(), sweep_text(part));
+    engine_->post(command);
+    EXPECT_EQ(await<ComparisonBegun>().sweep->runs.size(), 2u);
+    const ComparisonFinished done = finished(until<ComparisonFinished>());
+    EXPECT_TRUE(done.sweep->complete());
+    for (const MeasuredRun& run : done.sweep->runs) EXPECT_EQ(run.text_hash, whole.runs[0].text_hash);
+  }
+}
+
+TEST_F(ComparisonTest, ATreeThatTheLoadedModelHasNoRoomForOpensItAgain) {
+  load_pair();
+  Compare command = four(1);
+  command.columns = {{{DecodeMode::ar, 0}}, {{DecodeMode::tree, 200}}};
+  command.settings.max_tokens = 8;
+  const ComparisonFinished done = compare(command);
+  ASSERT_TRUE(done.sweep->complete());
+  uint32_t widest = 0;
+  for (const MeasuredRun& run : done.sweep->runs) widest = std::max(widest, run.widest);
+  EXPECT_GT(widest, 128u) << "a tree of 200 nodes is no tree of 127";
 }
 
 TEST_F(ComparisonTest, PausesBeforeTheNextRun) {
