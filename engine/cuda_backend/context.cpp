@@ -14,8 +14,9 @@ namespace {
 constexpr uint64_t kStagingBytes = uint64_t{4} << 20;
 /// Of a block's shared memory what every kernel may have without asking.
 constexpr uint32_t kUsualSharedBytes = 48 << 10;
-/// Compute capability 9.0: the first at which a kernel can start before those that it depends on have ended.
-constexpr int kOverlappingCapability = 90;
+/// Compute capability 9.0: the first at which a kernel can start before those that it depends on have ended. Drivers
+/// record that in graphs from CUDA 12.3 on.
+constexpr int kOverlappingCapability = 90, kOverlappingDriver = 12030;
 constexpr Result kNoBinaryForGpu = 209;
 
 }  // namespace
@@ -72,6 +73,9 @@ void Context::open(std::span<const std::byte> kernels) {
   check(api_.create_stream(&copies_, kStreamNonBlocking), "Opening the GPU");
   check(api_.create_event(&begin_, kEventDefault), "Opening the GPU");
   check(api_.create_event(&end_, kEventDefault), "Opening the GPU");
+  int driver = 0;
+  check(api_.driver_version(&driver), "Opening the GPU");
+  overlaps_ = facts_.capability >= kOverlappingCapability && driver >= kOverlappingDriver;
   for (const void* fatbin : fatbins) {
     ModuleHandle module = nullptr;
     const Result result = api_.load_module(&module, fatbin);
@@ -206,7 +210,7 @@ void Context::launch(const KernelCall& call) {
   config.block[0] = call.threads;
   config.shared_bytes = call.shared_bytes;
   config.stream = stream_;
-  if (call.overlaps && facts_.capability >= kOverlappingCapability) {
+  if (call.overlaps && overlaps_) {
     config.attributes = &overlaps;
     config.attribute_count = 1;
   }

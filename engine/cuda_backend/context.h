@@ -127,9 +127,10 @@ class Context {
   std::vector<ModuleHandle> modules_;
   EventHandle begin_ = nullptr, end_ = nullptr;
   void* staging_ = nullptr;
-  uint64_t staged_ = 0;   // bytes of it that are in use
-  bool pending_ = false;  // something was submitted that nobody has waited for
-  bool ran_ = false;      // a graph was started
+  uint64_t staged_ = 0;    // bytes of it that are in use
+  bool pending_ = false;   // something was submitted that nobody has waited for
+  bool ran_ = false;       // a graph was started
+  bool overlaps_ = false;  // the GPU and its driver make use of KernelCall::overlaps
   double waited_ms_ = 0;
   std::map<std::string, FunctionHandle, std::less<>> functions_;
   std::map<FunctionHandle, uint32_t> shared_of_;  // dynamic shared bytes that they may have

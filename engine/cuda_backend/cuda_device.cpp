@@ -125,6 +125,8 @@ class CudaDevice : public Device {
     std::vector<KernelCall> calls = uploads_of(recorder.inputs);
     calls.insert(calls.end(), std::make_move_iterator(recorder.calls.begin()),
                  std::make_move_iterator(recorder.calls.end()));
+    // All kernels wait by themselves (kernels/nvcc/gpu.h). The first comes after an event, not after a kernel.
+    for (size_t i = 1; i < calls.size(); ++i) calls[i].overlaps = true;
     commands->graph = std::make_unique<Graph>(context_, calls);
     return commands;
   }

@@ -79,9 +79,10 @@ TEST(CudaPassTest, WritesToTheDeviceAreCopiedAtOnceAndWaitForNothing) {
 }
 
 TEST(CudaPassTest, KernelsThatMayOverlapDoSoOnGpusThatKnowHow) {
-  for (const int capability : {89, 90}) {
+  for (const auto& [capability, driver] : {std::pair(89, 13000), {90, 13000}, {90, 12030}, {90, 12020}}) {
     FakeMachine machine;
     machine.gpus[0].capability = capability;
+    machine.driver_version = driver;
     use_machine(machine);
     const CudaDeviceOptions options = fake_device_options();
     cuda::Context context(options.api, options.facts, options.kernels);
@@ -92,8 +93,23 @@ TEST(CudaPassTest, KernelsThatMayOverlapDoSoOnGpusThatKnowHow) {
     const cuda::Graph graph(context, calls);
     context.start(graph);
     context.finish();
-    EXPECT_EQ(overlapping_launches(), capability == 90 ? 1u : 0u);
+    EXPECT_EQ(overlapping_launches(), capability == 90 && driver >= 12030 ? 1u : 0u);
   }
+}
+
+TEST(CudaPassTest, KernelsOfAPassOverlapButForTheFirst) {
+  FakeMachine machine;
+  machine.gpus[0].capability = 90;
+  use_machine(machine);
+  const auto device = open_cuda_device(fake_device_options());
+  const auto in = device->allocate_exchanged(64 * 4, HostUse::writes, "in");
+  const auto results = device->allocate_exchanged(4 * 8, HostUse::reads, "results");
+  const auto x = device->allocate_activations(1, 64, "x");
+  const std::vector<Op> ops = {NormRowsArgs{1, in.get(), {}, x.get()}, ArgmaxArgs{1, in.get(), 64, results.get()}};
+  const uint64_t before = calls_of("launch"), overlapping = overlapping_launches();
+  const auto commands = device->compile(ops);
+  EXPECT_GE(calls_of("launch") - before, ops.size());
+  EXPECT_EQ(overlapping_launches() - overlapping, calls_of("launch") - before - 1);
 }
 
 TEST(CudaPassTest, MeasuresWhatTheGpuReaches) {
