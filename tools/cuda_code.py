@@ -320,7 +320,7 @@ def list_beside(cli, model, device, widths, context):
         cuda = predicted(cli, model, device, "cuda", width, context)
         vulkan = predicted(cli, model, device, "matrix", width, context)
         rows = []
-        for mine, other in zip(cuda, vulkan):
+        for mine, other in zip(cuda, vulkan, strict=True):
             if mine["shapes"] != other["shapes"]:
                 raise SystemExit(f"{mine['op']} of {mine['shapes']} is {other['shapes']} with Vulkan's kernels")
             rows.append([mine["op"], mine["shapes"], mine["kernel"], *of(mine), *of(other), str(mine["times"])])

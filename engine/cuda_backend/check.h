@@ -13,7 +13,6 @@ namespace canopy::cuda {
 /// Of the driver API's results those after which a context cannot be used, or the GPU itself is gone.
 inline constexpr Result kLost[] = {
     4,    // deinitialized
-    46,   // device unavailable
     214,  // ECC uncorrectable
     220,  // NVLink uncorrectable
     226,  // an error that was contained to this process

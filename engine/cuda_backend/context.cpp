@@ -19,12 +19,15 @@ constexpr uint32_t kUsualSharedBytes = 48 << 10;
 constexpr int kOverlappingCapability = 90, kOverlappingDriver = 12030;
 constexpr Result kNoBinaryForGpu = 209;
 
+/// The context that the driver's calls of this thread are for. It is a state of the thread, and devices share theirs.
+thread_local ContextHandle current = nullptr;
+
 }  // namespace
 
 // ---- graphs ---------------------------------------------------------------------------------------------------------
 
 Graph::Graph(Context& context, std::span<const KernelCall> calls) : context_(context) {
-  const DriverApi& api = context.api_;
+  const DriverApi& api = context.api();
   // Found before the capture begins: loading a function is not to be recorded.
   for (const KernelCall& call : calls) context.function(call.kernel, call.shared_bytes);
   context.check(api.begin_capture(context.stream_, kCaptureThreadLocal), "Recording a pass");
@@ -45,7 +48,7 @@ Graph::Graph(Context& context, std::span<const KernelCall> calls) : context_(con
 }
 
 Graph::~Graph() {
-  if (exec_ != nullptr) context_.note(context_.api_.destroy_graph_exec(exec_));
+  if (exec_ != nullptr) context_.note(context_.api().destroy_graph_exec(exec_));
 }
 
 // ---- opening and closing --------------------------------------------------------------------------------------------
@@ -69,6 +72,7 @@ void Context::open(std::span<const std::byte> kernels) {
   check(api_.device(&id_, facts_.ordinal), "Opening the GPU");
   check(api_.retain_context(&context_, id_), "Opening the GPU");
   check(api_.set_context(context_), "Opening the GPU");
+  current = context_;
   check(api_.create_stream(&stream_, kStreamNonBlocking), "Opening the GPU");
   check(api_.create_stream(&copies_, kStreamNonBlocking), "Opening the GPU");
   check(api_.create_event(&begin_, kEventDefault), "Opening the GPU");
@@ -94,6 +98,7 @@ void Context::open(std::span<const std::byte> kernels) {
 /// Results are not looked at: after an error that ends a context, all of these fail, and the reset frees everything.
 void Context::close() noexcept {
   if (context_ == nullptr) return;
+  use();
   if (staging_ != nullptr) note(api_.free_host(staging_));
   for (const ModuleHandle module : modules_) note(api_.unload_module(module));
   for (const EventHandle event : {begin_, end_}) {
@@ -103,9 +108,16 @@ void Context::close() noexcept {
     if (stream != nullptr) note(api_.destroy_stream(stream));
   }
   api_.set_context(nullptr);
+  current = nullptr;
   api_.release_context(id_);
   if (lost_) api_.reset_context(id_);
   context_ = nullptr;
+}
+
+void Context::use() const noexcept {
+  if (current == context_) return;
+  note(api_.set_context(context_));  // where it fails, so does the call that it is for
+  current = context_;
 }
 
 void Context::check(Result result, const char* doing) const {
@@ -120,7 +132,7 @@ void Context::check(Result result, const char* doing) const {
 
 MemoryInfo Context::memory() const {
   size_t available = 0, total = 0;
-  check(api_.memory_info(&available, &total), "Asking for free memory");
+  check(api().memory_info(&available, &total), "Asking for free memory");
   return {total, available};
 }
 
@@ -140,7 +152,7 @@ void Context::write(Address to, std::span<const std::byte> from) {
     const std::span<std::byte> staged = stage(part.size());
     std::memcpy(staged.data(), part.data(), part.size());
     pending_ = true;
-    check(api_.copy_to_device(to, staged.data(), part.size(), stream_), "Copying to the GPU");
+    check(api().copy_to_device(to, staged.data(), part.size(), stream_), "Copying to the GPU");
     to += part.size();
     from = from.subspan(part.size());
   }
@@ -159,7 +171,7 @@ void Context::read(std::span<const DeviceRead> reads) {
       if ((bytes + 255) / 256 * 256 > kStagingBytes - staged_) arrive();
       const std::span<std::byte> staged = stage(bytes);
       pending_ = true;
-      check(api_.copy_to_host(staged.data(), each.from + done, bytes, stream_), "Copying from the GPU");
+      check(api().copy_to_host(staged.data(), each.from + done, bytes, stream_), "Copying from the GPU");
       arriving.emplace_back(staged, each.to.data() + done);
       done += bytes;
     }
@@ -169,7 +181,7 @@ void Context::read(std::span<const DeviceRead> reads) {
 
 void Context::fill(Address to, uint32_t word, uint64_t words) {
   pending_ = true;
-  check(api_.fill(to, word, words, stream_), "Filling memory");
+  check(api().fill(to, word, words, stream_), "Filling memory");
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -178,7 +190,7 @@ FunctionHandle Context::find_function(const std::string& name) {
   constexpr Result not_found = 500;
   for (const ModuleHandle module : modules_) {
     FunctionHandle found = nullptr;
-    const Result result = api_.function(&found, module, name.c_str());
+    const Result result = api().function(&found, module, name.c_str());
     if (result == kSuccess) return found;
     if (result != not_found) check(result, "Loading a kernel");
   }
@@ -195,7 +207,7 @@ FunctionHandle Context::function(const std::string& name, uint32_t shared_bytes)
       throw bad_input("The kernel '" + name + "' needs " + std::to_string(shared_bytes) +
                       " bytes of shared memory; this GPU has " + std::to_string(facts_.shared_bytes) + ".");
     }
-    check(api_.set_function_attribute(found, kFunctionMaxDynamicSharedBytes, static_cast<int>(shared_bytes)),
+    check(api().set_function_attribute(found, kFunctionMaxDynamicSharedBytes, static_cast<int>(shared_bytes)),
           "Preparing a kernel");
     allowed = shared_bytes;
   }
@@ -216,18 +228,18 @@ void Context::launch(const KernelCall& call) {
   }
   void* params[] = {const_cast<std::byte*>(call.params.data())};
   pending_ = true;
-  check(api_.launch(&config, kernel, params, nullptr), "Starting a kernel");
+  check(api().launch(&config, kernel, params, nullptr), "Starting a kernel");
 }
 
 void Context::start(const Graph& graph) {
   pending_ = ran_ = true;
-  check(api_.launch_graph(graph.exec_, stream_), "Starting a pass");
+  check(api().launch_graph(graph.exec_, stream_), "Starting a pass");
 }
 
 void Context::finish() {
   if (pending_) {
     const auto start = std::chrono::steady_clock::now();
-    const Result result = api_.wait_stream(stream_);
+    const Result result = api().wait_stream(stream_);
     waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     check(result, "Waiting for the GPU");
   }
@@ -238,7 +250,7 @@ void Context::finish() {
 double Context::last_ms() const {
   if (!ran_) return 0;
   float ms = 0;
-  const Result result = api_.elapsed(&ms, begin_, end_);
+  const Result result = api().elapsed(&ms, begin_, end_);
   if (result == kNotReady) return 0;
   check(result, "Asking how long a pass took");
   return static_cast<double>(ms);

@@ -70,7 +70,11 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  const DriverApi& api() const { return api_; }
+  /// The driver, for calls on this GPU: another one's may have been used last.
+  const DriverApi& api() const {
+    use();
+    return api_;
+  }
   const DeviceFacts& facts() const { return facts_; }
   /// Throws what check() throws.
   MemoryInfo memory() const;
@@ -114,6 +118,7 @@ class Context {
   friend class Graph;
   void open(std::span<const std::byte> kernels);
   void close() noexcept;
+  void use() const noexcept;
   FunctionHandle function(const std::string& name, uint32_t shared_bytes);
   FunctionHandle find_function(const std::string& name);
   /// Pinned memory for at most kStagingBytes; waits where that means using some again.

@@ -74,16 +74,22 @@ std::unique_ptr<Device> open_cuda(const MachineDevices& machine, const ListedDev
   return open_cuda_device({*machine.cuda_driver, machine.cuda.at(chosen.ordinal), kernels_of(source).fatbins});
 }
 
-/// The device that a GPU has in Vulkan, or else the best one; nothing where there is none.
-std::optional<size_t> instead_of_cuda(const std::vector<ListedDevice>& devices, const ListedDevice& cuda) {
+/// The device that a GPU has in Vulkan, or else, where no GPU was asked for, the best one; nothing where there is none.
+std::optional<size_t> instead_of_cuda(const std::vector<ListedDevice>& devices, const ListedDevice& cuda,
+                                      bool any_gpu) {
   const std::string same = other_backend_of(devices, cuda);
-  for (const std::string& selector : {same, std::string("vulkan")}) {
+  for (const std::string& selector : {same, std::string(any_gpu ? "vulkan" : "")}) {
     try {
       if (!selector.empty()) return choose_device(devices, selector);
     } catch (const Error&) {
     }
   }
   return std::nullopt;
+}
+
+/// Whether the same GPU may be opened by Vulkan: also one that is lost while it is opened, since nothing is on it yet.
+bool may_open_elsewhere(const Error& error) {
+  return error.kind() == ErrorKind::unavailable || error.kind() == ErrorKind::device_lost;
 }
 
 /// Throws what Vulkan said where there is no device at all.
@@ -150,8 +156,8 @@ std::unique_ptr<Device> open_device(const std::string& selector, KernelChoice ke
     device =
         chosen.backend == "vulkan" ? open_vulkan(chosen.ordinal, kernels) : open_cuda(machine, chosen, kernels, source);
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::unavailable || chosen.backend == "vulkan" || names_backend(selector)) throw;
-    const std::optional<size_t> other = instead_of_cuda(devices, chosen);
+    if (!may_open_elsewhere(e) || chosen.backend == "vulkan" || names_backend(selector)) throw;
+    const std::optional<size_t> other = instead_of_cuda(devices, chosen, selector.empty());
     if (!other) throw;
     log_warning(std::string(e.what()) + " The Vulkan device " + devices[*other].name + " is used instead.");
     device = open_vulkan(devices[*other].ordinal, kernels);

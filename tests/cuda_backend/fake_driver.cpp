@@ -26,6 +26,7 @@ using namespace cuda;
 using Work = std::function<void()>;
 
 struct Stream {
+  DeviceId gpu = 0;
   bool capturing = false;
   std::vector<Work> recorded;
   std::deque<Work> queue;
@@ -46,14 +47,16 @@ struct State {
   std::map<std::string, uint64_t, std::less<>> calls;
   std::map<uint64_t, uint64_t> memory;  // bytes by address, of device and host
   std::map<uint64_t, bool> is_host;
+  std::map<uint64_t, DeviceId> gpu_of;       // of memory, by address
+  std::map<DeviceId, uint64_t> device_bytes;
+  std::map<FunctionHandle, int> shared_bytes;  // dynamic ones that a kernel may have
   std::set<Stream*> streams;
   Module* last_module = nullptr;  // the one that has the kernels
-  uint64_t device_bytes = 0;
   uint64_t overlapping = 0;
   std::map<void*, std::shared_ptr<void>> objects;
   int retained = 0;
   Result lost = kSuccess;  // what every call gives from now on
-  int current = 0;         // ordinal of the opened device
+  std::optional<DeviceId> current;  // whose context is that of the thread
 };
 State state;
 
@@ -71,6 +74,15 @@ std::optional<Result> intercept(const char* name) {
 
 #define CANOPY_CALL(name) \
   if (const auto forced = intercept(name)) return *forced
+
+// Of a block's dynamic shared memory: what every kernel may have, and what one may ask for.
+constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 99 << 10;
+constexpr Result kNoContext = 201, kInvalidHandle = 400;
+
+/// The same for what needs a context.
+#define CANOPY_CALL_IN_CONTEXT(name) \
+  CANOPY_CALL(name);                 \
+  if (!state.current) return kNoContext
 
 const FakeGpu& gpu(DeviceId id) {
   return state.machine.gpus.at(static_cast<size_t>(id));
@@ -124,11 +136,13 @@ void run_until(const Event& event) {
 
 Result allocate(uint64_t bytes, bool on_host, uint64_t* address) {
   if (bytes == 0) return 1;
-  if (!on_host && state.device_bytes + bytes > gpu(state.current).memory) return kOutOfMemory;
+  uint64_t& taken = state.device_bytes[*state.current];
+  if (!on_host && taken + bytes > gpu(*state.current).memory) return kOutOfMemory;
   *address = host_gpu::allocate_memory(bytes);
   state.memory[*address] = bytes;
   state.is_host[*address] = on_host;
-  if (!on_host) state.device_bytes += bytes;
+  state.gpu_of[*address] = *state.current;
+  if (!on_host) taken += bytes;
   return kSuccess;
 }
 
@@ -137,7 +151,7 @@ Result release(uint64_t address) {
   if (state.lost == kSuccess) run_all();
   const auto found = state.memory.find(address);
   if (found == state.memory.end()) return 1;
-  if (!state.is_host[address]) state.device_bytes -= found->second;
+  if (!state.is_host[address]) state.device_bytes[state.gpu_of[address]] -= found->second;
   state.memory.erase(found);
   host_gpu::free_memory(address);
   return kSuccess;
@@ -152,21 +166,24 @@ Result device_attribute(int* value, int which, DeviceId id) {
     case kMultiprocessors: *value = 4; break;
     case kPciBus: *value = id + 1; break;
     case kL2CacheBytes: *value = 1 << 20; break;
-    case kMaxSharedBytesOfBlock: *value = 99 << 10; break;
+    case kMaxSharedBytesOfBlock: *value = kMostSharedBytes; break;
     default: *value = 0;
   }
   return kSuccess;
 }
 
 Result launch_kernel(const LaunchConfig* config, FunctionHandle function, void** params, void**) {
-  CANOPY_CALL("launch");
+  CANOPY_CALL_IN_CONTEXT("launch");
+  if (stream_of(config->stream).gpu != *state.current) return kInvalidHandle;
+  const auto allowed = state.shared_bytes.try_emplace(function, kUsualSharedBytes).first->second;
+  if (static_cast<int>(config->shared_bytes) > allowed) return 1;
   const auto* kernel = reinterpret_cast<const host_gpu::KernelEntry*>(function);
   const auto& [x, y, z] = config->grid;
   const unsigned threads = config->block[0];
   if (threads == 0 || threads > kernel->threads || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535) return 1;
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
-    if (attribute.id != kLaunchProgrammaticSerialization || gpu(state.current).capability < 90) return 1;
+    if (attribute.id != kLaunchProgrammaticSerialization || gpu(*state.current).capability < 90) return 1;
     state.overlapping += attribute.value != 0 ? 1 : 0;
   }
   if (!state.machine.computes) return kSuccess;
@@ -178,7 +195,7 @@ Result launch_kernel(const LaunchConfig* config, FunctionHandle function, void**
   return kSuccess;
 }
 
-void fill_devices(DriverApi& api) {
+void fill_driver(DriverApi& api) {
   api.init = [](unsigned) -> Result {
     CANOPY_CALL("init");
     return state.machine.init_result;
@@ -199,6 +216,9 @@ void fill_devices(DriverApi& api) {
     *text = nullptr;
     return kSuccess;
   };
+}
+
+void fill_devices(DriverApi& api) {
   api.device_count = [](int* count) -> Result {
     CANOPY_CALL("device_count");
     *count = static_cast<int>(state.machine.gpus.size());
@@ -227,11 +247,13 @@ void fill_devices(DriverApi& api) {
     *bytes = gpu(id).memory;
     return kSuccess;
   };
+}
+
+void fill_contexts(DriverApi& api) {
   api.retain_context = [](ContextHandle* context, DeviceId id) -> Result {
     CANOPY_CALL("retain_context");
-    state.current = id;
     ++state.retained;
-    *context = reinterpret_cast<ContextHandle>(&state);
+    *context = reinterpret_cast<ContextHandle>(&state.machine.gpus.at(static_cast<size_t>(id)));
     return kSuccess;
   };
   api.release_context = [](DeviceId) -> Result {
@@ -250,50 +272,53 @@ void fill_devices(DriverApi& api) {
     state.retained = 0;
     return kSuccess;
   };
-  api.set_context = [](ContextHandle) -> Result {
+  api.set_context = [](ContextHandle context) -> Result {
     CANOPY_CALL("set_context");
+    state.current.reset();
+    const auto* chosen = reinterpret_cast<const FakeGpu*>(context);
+    if (chosen != nullptr) state.current = static_cast<DeviceId>(chosen - state.machine.gpus.data());
     return kSuccess;
   };
 }
 
 void fill_memory(DriverApi& api) {
   api.memory_info = [](size_t* available, size_t* total) -> Result {
-    CANOPY_CALL("memory_info");
-    *total = gpu(state.current).memory;
-    *available = *total - state.device_bytes;
+    CANOPY_CALL_IN_CONTEXT("memory_info");
+    *total = gpu(*state.current).memory;
+    *available = *total - state.device_bytes[*state.current];
     return kSuccess;
   };
   api.allocate = [](Address* address, size_t bytes) -> Result {
-    CANOPY_CALL("allocate");
+    CANOPY_CALL_IN_CONTEXT("allocate");
     return allocate(bytes, false, address);
   };
   api.free = [](Address address) -> Result {
-    CANOPY_CALL("free");
+    CANOPY_CALL_IN_CONTEXT("free");
     return release(address);
   };
   api.allocate_host = [](void** memory, size_t bytes, unsigned) -> Result {
-    CANOPY_CALL("allocate_host");
+    CANOPY_CALL_IN_CONTEXT("allocate_host");
     uint64_t address = 0;
     const Result result = allocate(bytes, true, &address);
     *memory = reinterpret_cast<void*>(address);
     return result;
   };
   api.free_host = [](void* memory) -> Result {
-    CANOPY_CALL("free_host");
+    CANOPY_CALL_IN_CONTEXT("free_host");
     return release(reinterpret_cast<uint64_t>(memory));
   };
   api.copy_to_device = [](Address to, const void* from, size_t bytes, StreamHandle stream) -> Result {
-    CANOPY_CALL("copy_to_device");
+    CANOPY_CALL_IN_CONTEXT("copy_to_device");
     submit(stream, [=] { std::memcpy(host_gpu::checked_address(to, bytes), from, bytes); });
     return kSuccess;
   };
   api.copy_to_host = [](void* to, Address from, size_t bytes, StreamHandle stream) -> Result {
-    CANOPY_CALL("copy_to_host");
+    CANOPY_CALL_IN_CONTEXT("copy_to_host");
     submit(stream, [=] { std::memcpy(to, host_gpu::checked_address(from, bytes), bytes); });
     return kSuccess;
   };
   api.fill = [](Address to, unsigned word, size_t words, StreamHandle stream) -> Result {
-    CANOPY_CALL("fill");
+    CANOPY_CALL_IN_CONTEXT("fill");
     submit(stream, [=] {
       auto* first = static_cast<uint32_t*>(host_gpu::checked_address(to, words * 4, 4));
       std::fill_n(first, words, word);
@@ -304,8 +329,9 @@ void fill_memory(DriverApi& api) {
 
 void fill_streams(DriverApi& api) {
   api.create_stream = [](StreamHandle* stream, unsigned) -> Result {
-    CANOPY_CALL("create_stream");
+    CANOPY_CALL_IN_CONTEXT("create_stream");
     create<Stream>(stream);
+    stream_of(*stream).gpu = *state.current;
     state.streams.insert(&stream_of(*stream));
     return kSuccess;
   };
@@ -321,7 +347,7 @@ void fill_streams(DriverApi& api) {
     return kSuccess;
   };
   api.create_event = [](EventHandle* event, unsigned) -> Result {
-    CANOPY_CALL("create_event");
+    CANOPY_CALL_IN_CONTEXT("create_event");
     create<Event>(event);
     return kSuccess;
   };
@@ -363,7 +389,7 @@ void fill_streams(DriverApi& api) {
 }
 
 Result load_module(ModuleHandle* module, const void* fatbin) {
-  CANOPY_CALL("load_module");
+  CANOPY_CALL_IN_CONTEXT("load_module");
   uint32_t magic = 0;
   std::memcpy(&magic, fatbin, sizeof(magic));
   if (magic != kFatbinMagic) return 200;  // invalid image
@@ -387,32 +413,35 @@ void fill_kernels(DriverApi& api) {
     return destroy(module);
   };
   api.function = [](FunctionHandle* function, ModuleHandle module, const char* name) -> Result {
-    CANOPY_CALL("function");
+    CANOPY_CALL_IN_CONTEXT("function");
     const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name);
     if (kernel == nullptr || reinterpret_cast<Module*>(module) != state.last_module) return 500;  // not found
     *function = reinterpret_cast<FunctionHandle>(const_cast<host_gpu::KernelEntry*>(kernel));
     return kSuccess;
   };
-  api.set_function_attribute = [](FunctionHandle, int, int) -> Result {
-    CANOPY_CALL("set_function_attribute");
+  api.set_function_attribute = [](FunctionHandle function, int, int value) -> Result {
+    CANOPY_CALL_IN_CONTEXT("set_function_attribute");
+    if (value > kMostSharedBytes) return 1;
+    state.shared_bytes[function] = value;
     return kSuccess;
   };
   api.launch = launch_kernel;
   api.begin_capture = [](StreamHandle stream, int) -> Result {
-    CANOPY_CALL("begin_capture");
+    CANOPY_CALL_IN_CONTEXT("begin_capture");
     stream_of(stream).capturing = true;
     stream_of(stream).recorded.clear();
     return kSuccess;
   };
   api.end_capture = end_capture;
   api.instantiate = [](GraphExecHandle* exec, GraphHandle graph, unsigned long long) -> Result {
-    CANOPY_CALL("instantiate");
+    CANOPY_CALL_IN_CONTEXT("instantiate");
     create<Recorded>(exec);
     reinterpret_cast<Recorded*>(*exec)->work = reinterpret_cast<Recorded*>(graph)->work;
     return kSuccess;
   };
   api.launch_graph = [](GraphExecHandle exec, StreamHandle stream) -> Result {
-    CANOPY_CALL("launch_graph");
+    CANOPY_CALL_IN_CONTEXT("launch_graph");
+    if (stream_of(stream).gpu != *state.current) return kInvalidHandle;
     for (const Work& work : reinterpret_cast<Recorded*>(exec)->work) submit(stream, work);
     return kSuccess;
   };
@@ -437,7 +466,9 @@ void use_machine(FakeMachine machine) {
 DriverApi fake_driver() {
   host_gpu::register_kernels();
   DriverApi api = {};
+  fill_driver(api);
   fill_devices(api);
+  fill_contexts(api);
   fill_memory(api);
   fill_streams(api);
   fill_kernels(api);

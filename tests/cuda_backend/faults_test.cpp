@@ -112,6 +112,42 @@ TEST(CudaFaultsTest, AGpuThatIsLostWhileThingsAreGivenBackIsResetToo) {
   }
 }
 
+/// Writes through a kernel's buffer and reads it back.
+void expect_works(Device& device) {
+  const auto buffer = device.allocate(4 * 64, "a buffer");
+  std::vector<uint32_t> values(64), read(64);
+  for (uint32_t i = 0; i < 64; ++i) values[i] = i * 2654435761u;
+  device.write(*buffer, 0, as_bytes_of(values));
+  device.read(*buffer, 0, std::as_writable_bytes(std::span(read)));
+  EXPECT_EQ(read, values);
+}
+
+TEST(CudaFaultsTest, TwoGpusDoNotDisturbEachOther) {
+  FakeMachine machine;
+  machine.gpus = {FakeGpu{}, FakeGpu{.name = "Another", .memory = uint64_t{1} << 30}};
+  use_machine(machine);
+  const auto first = open_cuda_device(fake_device_options(0));
+  auto second = open_cuda_device(fake_device_options(1));
+  const uint64_t before = first->memory().available, before_of_second = second->memory().available;
+  const auto buffer = first->allocate(uint64_t{20} << 20, "a buffer");
+  EXPECT_LE(first->memory().available, before - (uint64_t{20} << 20)) << "it lies on the GPU that was asked";
+  EXPECT_EQ(second->memory().available, before_of_second);
+  expect_works(*first);
+  expect_works(*second);
+  const auto in = first->allocate_exchanged(64 * 4, HostUse::writes, "in");
+  const auto x = first->allocate_activations(1, 64, "x");
+  const std::vector<Op> ops = {NormRowsArgs{1, in.get(), {}, x.get()}};
+  const auto commands = first->compile(ops);
+  second.reset();
+  expect_works(*first);
+  EXPECT_TRUE(first->run(*commands));
+  first->memory();
+  // One that cannot be opened leaves the other alone as well.
+  fail_call("load_module", 1, 209);
+  EXPECT_THROW(open_cuda_device(fake_device_options(1)), Error);
+  expect_works(*first);
+}
+
 TEST(CudaFaultsTest, EveryAllocationMayFindNoMemory) {
   const auto calls = calls_of_use();
   for (const char* function : {"allocate", "allocate_host"}) {

@@ -48,13 +48,20 @@ TEST(BothBackendsTest, EitherBackendOpensIt) {
 TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
   std::string said;
   set_log_sink([&](LogLevel, std::string_view message) { said += message; });
-  FakeMachine machine;
-  machine.failures = {{"load_module", 1, 209}};
-  const std::unique_ptr<Device> device = open_device("", KernelChoice::automatic, same_gpu(machine));
+  constexpr cuda::Result no_binary = 209, held_by_another_program = 46, launch_failed = 719;
+  for (const FakeMachine::Failure& failure : {FakeMachine::Failure{"load_module", 1, no_binary},
+                                              {"retain_context", 1, held_by_another_program},
+                                              {"create_stream", 1, launch_failed}}) {
+    SCOPED_TRACE(failure.function);
+    said.clear();
+    FakeMachine machine;
+    machine.failures = {failure};
+    const std::unique_ptr<Device> device = open_device("", KernelChoice::automatic, same_gpu(machine));
+    EXPECT_EQ(device->info().backend, "vulkan");
+    EXPECT_NE(said.find("is used instead"), std::string::npos) << said;
+    EXPECT_EQ(objects_alive(), 0u);
+  }
   set_log_sink({});
-  EXPECT_EQ(device->info().backend, "vulkan");
-  EXPECT_NE(said.find("is used instead"), std::string::npos) << said;
-  EXPECT_EQ(objects_alive(), 0u);
 }
 
 }  // namespace

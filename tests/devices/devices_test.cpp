@@ -115,6 +115,22 @@ TEST(DevicesTest, AGpuThatDoesNotOpenIsSaidWhereItWasNamed) {
   }
 }
 
+TEST(DevicesTest, InsteadOfAGpuThatWasNamedNoOtherIsOpened) {
+  FakeMachine machine;
+  machine.failures = {{"retain_context", 1, 801}};
+  const DeviceSource broken = source(machine, "another");
+  const std::vector<DeviceChoice> devices = list_devices(broken);
+  ASSERT_EQ(devices.size(), 2u);
+  ASSERT_EQ(devices[1].backend, "cuda");
+  ASSERT_EQ(devices[1].same_gpu, "") << "Vulkan does not have it";
+  try {
+    open_device("1", KernelChoice::automatic, broken);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("Opening the GPU"), std::string::npos);
+  }
+}
+
 TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
   try {
     open_device("cuda:0", KernelChoice::matrix_i8, source({}));
