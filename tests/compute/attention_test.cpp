@@ -79,6 +79,11 @@ TEST_P(AttentionTest, TakesFewerPositionsThanItsBound) {
   compare(AttentionCase{4, {slots, 2, 32, CacheType::f16}, text(9, 5), 390});
 }
 
+// Recorded for so long a context that partial results of all rows do not fit: devices take some rows at a time.
+TEST_P(AttentionTest, TakesRowsInSeveralPartsInALongContext) {
+  compare(AttentionCase{64, {slots, 1, 128, CacheType::f16}, text(60, 9), 131072});
+}
+
 TEST_P(AttentionTest, MixesTextAndTreesInOnePass) {
   RowBatch batch = tree(130, 9);
   for (const uint32_t position : {0u, 5u, 63u, 64u, 129u}) batch.add_text(0, position);
