@@ -56,8 +56,7 @@ void write_file(const std::string& path, bool overwrite, const Write& write) {
 
 int run(const MakeModelOptions& options) {
   const predict::NamedShape shape = predict::model_shape(options.shape);
-  write_file(options.out, options.overwrite,
-             [&](const PutBytes& put) { predict::write_random_model(shape, put); });
+  write_file(options.out, options.overwrite, [&](const PutBytes& put) { predict::write_random_model(shape, put); });
   if (options.drafter.empty()) return 0;
   write_file(options.drafter, options.overwrite,
              [&](const PutBytes& put) { predict::write_random_drafter(shape, put); });

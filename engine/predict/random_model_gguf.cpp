@@ -44,8 +44,8 @@ void add_vocabulary(uint32_t size, GgufWriter& writer) {
     types.push_back(kByte);
   }
   if (size < tokens.size()) {
-    throw bad_input("A model with a vocabulary of " + std::to_string(size) +
-                    " tokens cannot be made; allowed: from " + std::to_string(tokens.size()) + " on.");
+    throw bad_input("A model with a vocabulary of " + std::to_string(size) + " tokens cannot be made; allowed: from " +
+                    std::to_string(tokens.size()) + " on.");
   }
   for (size_t id = tokens.size(); id < size; ++id) {
     tokens.push_back("[word " + std::to_string(id) + "]");
@@ -74,7 +74,8 @@ void write_random_model(const NamedShape& shape, const PutBytes& put) {
   add_vocabulary(shape.config.vocab, writer);
   for (const RequiredTensor& wanted : required_tensors(shape.config)) {
     const bool is_bias = wanted.name.ends_with(".bias");
-    writer.tensor(is_bias ? wanted.name : wanted.name + ".weight", model.require(wanted.name, wanted.rows, wanted.cols));
+    writer.tensor(is_bias ? wanted.name : wanted.name + ".weight",
+                  model.require(wanted.name, wanted.rows, wanted.cols));
   }
   writer.write(put);
 }

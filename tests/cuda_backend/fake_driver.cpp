@@ -47,7 +47,7 @@ struct State {
   std::map<std::string, uint64_t, std::less<>> calls;
   std::map<uint64_t, uint64_t> memory;  // bytes by address, of device and host
   std::map<uint64_t, bool> is_host;
-  std::map<uint64_t, DeviceId> gpu_of;       // of memory, by address
+  std::map<uint64_t, DeviceId> gpu_of;  // of memory, by address
   std::map<DeviceId, uint64_t> device_bytes;
   std::map<FunctionHandle, int> shared_bytes;  // dynamic ones that a kernel may have
   std::set<Stream*> streams;
@@ -55,7 +55,7 @@ struct State {
   uint64_t overlapping = 0;
   std::map<void*, std::shared_ptr<void>> objects;
   int retained = 0;
-  Result lost = kSuccess;  // what every call gives from now on
+  Result lost = kSuccess;           // what every call gives from now on
   std::optional<DeviceId> current;  // whose context is that of the thread
 };
 State state;

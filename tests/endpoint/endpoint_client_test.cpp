@@ -250,7 +250,7 @@ TEST(EndpointClient, ACountOfMoreTokensThanWereAskedForIsRefused) {
   });
   const Outcome outcome = ask(server);
   EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
-  EXPECT_NE(outcome.refusal.find("counted 4000000000 tokens"), std::string::npos) << outcome.message;
+  EXPECT_NE(outcome.refusal.find("counted 4000000000 tokens"), std::string::npos) << outcome.refusal;
 }
 
 }  // namespace

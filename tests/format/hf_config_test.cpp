@@ -118,10 +118,17 @@ TEST(HfConfig, LongRopeHasTwoListsOfDivisors) {
 
 using Windows = std::vector<uint32_t>;
 
+/// Of a class and with a number of layers.
+std::string config_of_class(const std::string& name, uint32_t layers, const std::string& extra) {
+  std::string text = tiny_config(extra);
+  text.replace(text.find("Llama"), 5, name);
+  const std::string field = R"("num_hidden_layers":)";
+  return text.replace(text.find(field), field.size() + 1, field + std::to_string(layers));
+}
+
 TEST(HfConfig, ASlidingWindowIsOfTheLastLayersOrOfThoseListed) {
   const auto windows = [](const std::string& extra) {
-    std::string text = tiny_config(extra);
-    const ModelConfig c = read_hf_config(text.replace(text.find("Llama"), 5, "Qwen2"), "");
+    const ModelConfig c = read_hf_config(config_of_class("Qwen2", 2, extra), "");
     EXPECT_EQ(c.max_context, 64u);
     return c.windows;
   };
@@ -144,8 +151,7 @@ TEST(HfConfig, ASlidingWindowIsOfTheLastLayersOrOfThoseListed) {
 
 TEST(HfConfig, MistralIsLlamaWithAWindowThatNeedsNoSwitch) {
   const auto mistral = [](const std::string& extra) {
-    std::string text = tiny_config(extra);
-    return read_hf_config(text.replace(text.find("Llama"), 5, "Mistral"), "");
+    return read_hf_config(config_of_class("Mistral", 2, extra), "");
   };
   EXPECT_EQ(mistral("").architecture, "llama");
   EXPECT_EQ(mistral(R"(,"sliding_window":32)").windows, (Windows{32, 32}));
@@ -176,10 +182,7 @@ TEST(HfConfig, WithoutAThetaItIsThatOfTheClass) {
 
 TEST(HfConfig, SmolLM3SaysWhichLayersRotate) {
   const auto smollm3 = [](const std::string& extra) {
-    std::string text = tiny_config(extra);
-    text.replace(text.find("Llama"), 5, "SmolLM3");
-    const std::string layers = R"("num_hidden_layers":)";
-    return read_hf_config(text.replace(text.find(layers), layers.size() + 1, layers + "5"), "");
+    return read_hf_config(config_of_class("SmolLM3", 5, extra), "");
   };
   using Layers = std::vector<bool>;
   EXPECT_EQ(smollm3("").rotates, (Layers{true, true, true, false, true}));
