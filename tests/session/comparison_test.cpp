@@ -355,6 +355,7 @@ TEST_F(ComparisonTest, ALostDeviceEndsItAndTheJournalHasItsRuns) {
   EXPECT_GE(unfinished_sweep(file())->runs.size(), 2u);
 }
 
+/// It counts no more tokens than it was asked for.
 FakeServer::Answer counting_server() {
   return [](const FakeServer::Connection& to) {
     to.begin();
@@ -362,7 +363,10 @@ FakeServer::Answer counting_server() {
       std::this_thread::sleep_for(4ms);
       to.text(word);
     }
-    to.finish("length", 8);
+    const std::string field = "\"max_tokens\":";
+    const size_t at = to.request.find(field);
+    const int asked = at == std::string::npos ? 0 : std::atoi(to.request.c_str() + at + field.size());
+    to.finish("length", std::min(asked, 8));
   };
 }
 
