@@ -173,6 +173,8 @@ struct MeasuredSweep {
 
 MeasuredSweep measure_sweep(const SweepOptions& options) {
   const Compare command = command_of(options);
+  require_few_runs({static_cast<uint32_t>(command.columns.size()), static_cast<uint32_t>(command.prompts.size()),
+                    command.settings.repeats});
   catch_interrupts();
   catch_pauses();
   ModelChoice choice = options.model;

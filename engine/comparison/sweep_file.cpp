@@ -371,6 +371,13 @@ Sweep read_sweep(const std::filesystem::path& path) {
   return with_context(shown(path), [&] { return parse_sweep(read_small_file(path, kMostSweepBytes)); });
 }
 
+void require_few_runs(const RunCounts& counts) {
+  if (counts.total() <= kMostSweepRuns) return;
+  throw bad_input(std::to_string(counts.contestants) + " columns, " + std::to_string(counts.prompts) + " prompts and " +
+                  std::to_string(counts.repeats) + " repeats are " + std::to_string(counts.total()) +
+                  " runs; at most " + std::to_string(kMostSweepRuns) + " are allowed.");
+}
+
 void validate(const Sweep& sweep) {
   if (sweep.contestants.empty())
     throw bad_input("The field 'contestants' of the sweep is empty; it needs one or more.");
@@ -380,6 +387,7 @@ void validate(const Sweep& sweep) {
   if (categories.size() > kMostSweepCategories)
     throw bad_input("The prompts of the sweep are of " + std::to_string(categories.size()) +
                     " categories; allowed: at most " + std::to_string(kMostSweepCategories) + ".");
+  require_few_runs(sweep.counts());
   if (sweep.settings.repeats == 0) throw bad_input("The field 'repeats' of the settings is 0; allowed: 1 or more.");
   for (const SweepContestant& contestant : sweep.contestants)
     require_index(contestant.subject, sweep.subjects.size(), "The field 'subject' of a contestant", "subjects");

@@ -20,7 +20,7 @@ inline constexpr size_t kMostSweepSubjects = 64;
 inline constexpr size_t kMostSweepContestants = 256;
 inline constexpr size_t kMostSweepPrompts = 10'000;
 inline constexpr size_t kMostSweepCategories = 100;
-inline constexpr size_t kMostSweepRuns = 1'000'000;
+inline constexpr size_t kMostSweepRuns = 80'000;  // that were made or are planned: of some 800 bytes in a file each
 inline constexpr uint32_t kMostSweepRepeats = 1'000;
 
 /// The object without `runs` and `summary`.
@@ -36,6 +36,9 @@ std::string sweep_text(const Sweep& sweep);
 Sweep parse_sweep(std::string_view text);
 /// The same with the file's name in front. Throws bad_input where it cannot be read or is too large.
 Sweep read_sweep(const std::filesystem::path& path);
+
+/// Throws bad_input where a measurement of so many runs would not fit into a file.
+void require_few_runs(const RunCounts& counts);
 
 /// Throws bad_input naming what it breaks: indices out of range, a run twice, times that are not finite.
 void validate(const Sweep& sweep);

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_journal.h"
 #include "engine/session/comparison_plan.h"
 #include "engine/session/comparison_runner.h"
@@ -54,6 +55,8 @@ class EngineThread::Worker::Comparison {
     if (stop_.stop_requested()) throw cancelled("The comparison was cancelled.");
     if (command_.columns.empty() || command_.prompts.empty() || command_.settings.repeats == 0)
       throw bad_input("A comparison needs at least one column, one prompt and one repeat.");
+    require_few_runs({static_cast<uint32_t>(command_.columns.size()), static_cast<uint32_t>(command_.prompts.size()),
+                      command_.settings.repeats});
     if (command_.baseline >= command_.columns.size())
       throw bad_input("The comparison's baseline is column " + std::to_string(command_.baseline) + " of " +
                       std::to_string(command_.columns.size()) + ".");

@@ -117,6 +117,12 @@ std::vector<Refusal> refusals() {
       {"no settings", [](json& o) { o.erase("settings"); }, "lacks the field 'settings'"},
       {"no repeats", [](json& o) { o["settings"]["repeats"] = 0; }, "'repeats' of the settings is 0"},
       {"too many repeats", [](json& o) { o["settings"]["repeats"] = 1001; }, "'repeats' of the settings is 1001"},
+      {"more runs than a file holds",
+       [](json& o) {
+         o["settings"]["repeats"] = 1000;
+         for (int i = 0; i < 25; ++i) o["prompts"].push_back({{"id", "p"}, {"category", "code"}});
+       },
+       "3 columns, 27 prompts and 1000 repeats are 81000 runs; at most 80000 are allowed"},
       {"a hot temperature", [](json& o) { o["settings"]["temperature"] = 1e9; }, "'temperature' of the settings"},
       {"an unknown policy", [](json& o) { o["settings"]["policy"] = "x"; }, "'policy' of the settings is 'x'"},
       {"a long name", [](json& o) { o["subjects"][0]["model"] = std::string(1000, 'a'); },
