@@ -5,6 +5,7 @@
 
 #include "app/chat/token_marks.h"
 #include "app/look/widgets.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -37,10 +38,43 @@ const char* badge_about(ColumnText text) {
   return nullptr;
 }
 
-void draw_fact(ImDrawList* list, ImVec2 at, float width, const std::string& caption, const std::string& figure) {
-  draw_text(list, at, Type::caption, colours().text3, elided(Type::caption, caption, width));
+/// The meaning of a large figure on hover; it needs no line to be asked.
+void tooltip_area(const char* term, ImVec2 a, ImVec2 b, const char* more) {
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton(term, {b.x - a.x, b.y - a.y});
+  term_tooltip(term, more);
+}
+
+/// A figure under the head of a column.
+struct Fact {
+  const char* term;  // of app/base/terms.h
+  const char* caption;
+  const char* shorter;  // where the caption has no room
+  const std::string* figure;
+  float share;       // of the column's width
+  const char* more;  // how the figure came about
+};
+
+void draw_fact(ImDrawList* list, ImVec2 at, float width, const Fact& fact) {
+  const std::string caption = first_fitting(Type::caption, {fact.caption, fact.shorter}, width);
+  draw_text(list, at, Type::caption, colours().text3, caption);
   draw_text(list, {at.x, at.y + px(15)}, Type::mono, colours().text,
-            elided(Type::mono, figure.empty() ? "\u2013" : figure, width));
+            elided(Type::mono, fact.figure->empty() ? "\u2013" : *fact.figure, width));
+  term_area(fact.term, at, {at.x + text_size(Type::caption, caption).x, at.y + px(14)}, fact.more);
+}
+
+void draw_facts(ImDrawList* list, const ColumnFigures& figures, ImVec2 pos, float width) {
+  const Fact facts[] = {
+      {"Tokens per pass", "Tokens per pass", "Per pass", &figures.tau, 0.33f, "Tokens of all rounds / rounds."},
+      {"Round", "Rounds", "Rounds", &figures.rounds, 0.21f, "Of all prompts and repeats of this column."},
+      {"Width", "Width", "Width", &figures.width, 0.19f, "The mean of all rounds, the root included."},
+      {"Time of a round", "Round, ms", "ms", &figures.round_ms, 0.27f, "In milliseconds, the mean of all rounds."},
+  };
+  float x = pos.x;
+  for (const Fact& fact : facts) {
+    draw_fact(list, {std::floor(x), pos.y}, width * fact.share - px(6), fact);
+    x += width * fact.share;
+  }
 }
 
 void draw_caret(ImDrawList* list, ImVec2 end) {
@@ -59,8 +93,13 @@ void draw_round_time(const ColumnFigures& figures, double longest, ImVec2 pos, f
     Colour colour;
   } stages[] = {{"draft", ms.draft, t.draft}, {"verify", ms.verify, t.verify}, {"rest", rest, t.rest}};
   const float middle = pos.y + px(9);
-  draw_text_middle(list, pos.x, middle, Type::caption_semibold, t.text, "Round time");
-  const float left = pos.x + text_size(Type::caption_semibold, "Round time").x + px(12);
+  const char* title = "Time of a round";
+  draw_text_middle(list, pos.x, middle, Type::caption_semibold, t.text, title);
+  const float words_end = pos.x + text_size(Type::caption_semibold, title).x, left = words_end + px(12);
+  ImGui::PushID("stages");
+  term_area(title, {pos.x, pos.y}, {words_end, pos.y + px(17)},
+            "Draft: the drafter guesses. Verify: the big model checks all guesses in one pass. Rest: all else.");
+  ImGui::PopID();
   float x = pos.x + width;
   for (int i = 2; i >= 0 && figures.measured; --i) {
     const auto& stage = stages[i];
@@ -149,17 +188,17 @@ bool CompareColumn::draw_head(const ColumnFigures& figures, ImVec2 pos, float wi
       Type::caption, {figures.speed_error.empty() ? "tok/s" : figures.speed_error + " tok/s", "tok/s", ""},
       right - ratio_width - px(8) - after);
   draw_text_middle(list, after, base + px(27), Type::caption, t.text2, unit);
+  if (figures.measured && !unit.empty())
+    tooltip_area("Speed", {x, base}, {after + text_size(Type::caption, unit).x, base + px(36)},
+                 "The mean of all prompts and repeats. \u00b1 is the standard deviation of the repeats.");
   draw_text_middle(list, right - ratio_width, base + px(18), Type::ratio, figures.fastest ? t.accent_text : t.text,
                    figures.ratio);
+  if (!figures.ratio.empty())
+    tooltip_area("Ratio", {right - ratio_width, base}, {right, base + px(32)}, "Compared with the reference column.");
   if (!figures.ratio_error.empty())
     draw_text(list, {right - text_size(Type::mono_caption, figures.ratio_error).x, base + px(32)}, Type::mono_caption,
               t.text3, figures.ratio_error);
-  const float step = std::floor((right - x) / 4), facts = pos.y + px(92);
-  const std::string captions[] = {"\u03c4", "Rounds", "Width",
-                                  first_fitting(Type::caption, {"Round, ms", "ms"}, step - px(6))};
-  const std::string* values[] = {&figures.tau, &figures.rounds, &figures.width, &figures.round_ms};
-  for (int i = 0; i < 4; ++i)
-    draw_fact(list, {x + step * static_cast<float>(i), facts}, step - px(6), captions[i], *values[i]);
+  draw_facts(list, figures, {x, pos.y + px(92)}, right - x);
   return pressed;
 }
 

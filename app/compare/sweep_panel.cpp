@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/base/terms.h"
 #include "app/compare/compare_figures.h"
 #include "app/compare/measuring_bar.h"
 #include "app/compare/sweep_chart.h"
 #include "app/look/text_block.h"
 #include "app/look/widgets.h"
 #include "app/panels/error_cards.h"
+#include "app/panels/term_words.h"
 
 namespace canopy::app {
 namespace {
@@ -61,6 +63,11 @@ std::string sweep_obstacle(const ViewModel& view) {
   return {};
 }
 
+/// The term that the heading of a column stands for; a ratio to the baseline is headed by the baseline's name.
+std::string_view heading_term(std::string_view words) {
+  return !find_term(words) && words.starts_with("\u00d7 ") ? "Ratio" : words;
+}
+
 /// Draws a table; the row `marked` stands out. Returns the row that was pressed.
 std::optional<size_t> draw_table(const char* id, const TextTable& table, std::optional<size_t> marked, float width) {
   const Theme& t = colours();
@@ -82,7 +89,14 @@ std::optional<size_t> draw_table(const char* id, const TextTable& table, std::op
   ImGui::TableNextRow(0, px(kRow));
   for (size_t column = 0; column < table.columns.size(); ++column) {
     ImGui::TableSetColumnIndex(static_cast<int>(column));
-    cell(table.columns[column], Type::caption, t.text3, column > 0);
+    const std::string& words = table.columns[column];
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float wide = text_size(Type::caption, words).x, room = ImGui::GetContentRegionAvail().x;
+    const float from = at.x + (column > 0 ? std::max(0.0f, room - wide) : 0);
+    ImGui::PushID(static_cast<int>(column));
+    term_area(heading_term(words), {from, at.y}, {from + wide, at.y + px(kRow) - px(5)});
+    ImGui::PopID();
+    cell(words, Type::caption, t.text3, column > 0);
   }
   for (size_t row = 0; row < table.rows.size(); ++row) {
     ImGui::TableNextRow(0, px(kRow));
@@ -289,8 +303,7 @@ void SweepPanel::draw_result(const ViewModel& view, CommandSink& sink, float wid
     sink.post(ComparisonCommand(SetBaseline{shown_.row_column[*row]}));
   label(Type::caption, t.text3,
         elided(Type::caption,
-               "Press a row to make it the baseline. S(N) is the ratio to plain decoding of the same model and device.",
-               width));
+               "Press a row to make it the baseline. \u00d7 plain: times as fast as plain decoding there.", width));
   for (size_t i = 0; i < shown_.overlays.size(); ++i) {
     const SweepOverlayView& overlay = shown_.overlays[i];
     heading(("Beside " + overlay.name).c_str());

@@ -76,9 +76,9 @@ void add_table(const Sweep& sweep, uint32_t baseline, const std::vector<SweepCel
   view.table.columns = {"Way",
                         "tok/s \u00b1 sd",
                         "\u00d7 " + sweep.contestants[baseline].way.name(),
-                        "S(N)",
-                        "\u03c4",
-                        "Rows",
+                        "\u00d7 plain",
+                        "Tokens per pass",
+                        "Width",
                         "Round, ms",
                         "Text",
                         "Replies"};
@@ -105,8 +105,9 @@ SweepOverlayView overlay_of(const Sweep& sweep, const Sweep& other) {
   view.name = overlay_name(other, sweep);
   const OverlayResult both = overlay(sweep, other);
   view.notes = both.notes;
-  view.table.columns = {"Way",       "here, tok/s", "there, tok/s",  "here \u00d7 there",
-                        "S(N) here", "S(N) there",  "Texts the same"};
+  view.table.columns = {
+      "Way",           "here, tok/s", "there, tok/s", "here \u00d7 there", "\u00d7 plain here", "\u00d7 plain there",
+      "Texts the same"};
   for (const OverlayRow& row : both.rows) {
     const auto speed_there = row.theirs.tokens_per_second, speed_here = row.ours.tokens_per_second;
     view.table.rows.push_back({row.way.name(), spread_words(speed_here, speed_digits(speed_here.mean)),

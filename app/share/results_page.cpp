@@ -7,6 +7,7 @@
 
 #include "app/base/figures.h"
 #include "app/base/local_time.h"
+#include "app/base/terms.h"
 #include "app/share/chart.h"
 #include "app/share/html.h"
 #include "app/share/page_files.h"
@@ -99,14 +100,56 @@ bool is_figure(const std::string& cell) {
   return cell == "-" || (!cell.empty() && cell.find_first_not_of("0123456789.,-+") == std::string::npos);
 }
 
+/// What a column of a table is called on the page, and the term that explains it (app/base/terms.h). The files and the
+/// command line keep the short names.
+struct Heading {
+  std::string_view column, words, term;
+};
+
+constexpr Heading kHeadings[] = {
+    {"way", "way", "way to decode"},
+    {"tok/s", "tok/s", "tok/s"},
+    {"S(N)", "\u00d7 plain", "times plain"},
+    {"error of S", "error", ""},
+    {"error of x", "error", ""},
+    {"error of times", "error", ""},
+    {"tau", "tokens per pass", "tau"},
+    {"rows", "width", "width"},
+    {"round ms", "round, ms", "round ms"},
+    {"same text", "same text", "same text"},
+    {"their tok/s", "their tok/s", "tok/s"},
+    {"their S(N)", "their \u00d7 plain", "times plain"},
+    {"their tau", "their tokens per pass", "tau"},
+    {"times theirs", "times theirs", "times theirs"},
+};
+
+std::string heading_html(const std::string& column, const std::string& kind) {
+  const auto known = std::ranges::find(kHeadings, column, &Heading::column);
+  const bool ratio = column.starts_with("x ");
+  std::string words = known == std::end(kHeadings) ? column : std::string(known->words);
+  if (ratio) words = "\u00d7 " + column.substr(2);
+  const Term* term = find_term(ratio ? "ratio" : known == std::end(kHeadings) ? "" : known->term);
+  const std::string about = term ? " title=\"" + html_text(term->meaning) + "\"" : "";
+  return "<th" + kind + about + ">" + name_html(words) + "</th>";
+}
+
+/// Headings are explained on hover; this says the same to a reader without a mouse, and on paper.
+std::string words_section() {
+  std::string out = "<section class=\"wide\"><details><summary>What the words mean</summary><dl class=\"facts\">\n";
+  for (const char* name : {"Pass", "Plain decoding", "Chain", "Tree", "Adaptive", "Tokens per pass", "Width", "Round",
+                           "Times plain decoding", "Same text"})
+    if (const Term* term = find_term(name))
+      out += "<dt>" + html_text(term->name) + "</dt><dd>" + html_text(term->meaning) + "</dd>\n";
+  return out + "</dl></details></section>\n";
+}
+
 std::string table_html(const TextTable& table) {
   std::string out = "<div class=\"scroll\"><table><thead><tr>";
   const auto kind = [&](size_t column) {
     return std::ranges::all_of(table.rows, [&](const auto& row) { return is_figure(row[column]); }) ? " class=\"n\""
                                                                                                     : "";
   };
-  for (size_t i = 0; i < table.columns.size(); ++i)
-    out += std::string("<th") + kind(i) + ">" + name_html(table.columns[i]) + "</th>";
+  for (size_t i = 0; i < table.columns.size(); ++i) out += heading_html(table.columns[i], kind(i));
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
@@ -214,6 +257,7 @@ std::string results_page(std::span<const Results> all) {
       body += "<section class=\"wide\">" + chart + "</section>\n";
   for (size_t i = 1; i < all.size(); ++i) body += beside_section(all, i);
   for (size_t i = 0; i < all.size(); ++i) body += measured_section(all, i);
+  body += words_section();
   body += copied("The tables as Markdown", "markdown", results_markdown(all));
   for (size_t i = 0; i < all.size(); ++i)
     body += copied("The raw file" + (all.size() > 1 ? ": " + printable(results_name(all, i), kMostNameBytes) : ""),

@@ -48,10 +48,16 @@ TEST(Terms, LabelsOfTheWindowLeadToThem) {
                             "AR",
                             "Cost of a pass",
                             "S(N)",
+                            "\u00d7 plain",
+                            "Ratio",
+                            "Text",
+                            "Way",
+                            "Round, ms",
                             "confirmed text"})
     EXPECT_NE(find_term(label), nullptr) << label;
   EXPECT_EQ(find_term("AR"), find_term("plain decoding"));
   EXPECT_EQ(find_term("\u03c4, emitted per round"), find_term("tokens per pass"));
+  EXPECT_EQ(find_term("times plain"), find_term("\u00d7 plain there"));
   EXPECT_EQ(find_term(""), nullptr);
   EXPECT_EQ(find_term("no such word"), nullptr);
 }

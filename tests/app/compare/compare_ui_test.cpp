@@ -8,6 +8,7 @@
 #include "engine/comparison/sweep_file.h"
 #include "tests/app/compare/compare_samples.h"
 #include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/tooltip_text.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 
@@ -111,6 +112,35 @@ TEST_F(CompareUi, ADifferingTokenIsFlaggedAtItsIndex) {
   }));
 }
 
+// No heading is a bare symbol, and each is explained where the mouse rests on it.
+TEST_F(CompareUi, HeadingsOfColumnsAreWordsThatAreExplained) {
+  show(app::WindowPage::compare);
+  DrawnTexts texts;
+  EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Compare/Start measuring");
+    ctx->Yield(3);
+    comparing_.make();
+    comparing_.finish();
+    texts.clear();
+    ctx->Yield(4);
+    IM_CHECK(texts.has("Tokens per pass"));
+    IM_CHECK(!texts.any_contains("\u03c4"));
+    const std::pair<const char*, const char*> asked[] = {
+        {"//Compare/$$2/term Tokens per pass", "Plain decoding brings"},
+        {"//Compare/$$2/term Round", "One step of the reply"},
+        {"//Compare/$$2/term Width", "How many tokens one pass reads"},
+        {"//Compare/$$2/term Time of a round", "In milliseconds"},
+        {"//Compare/$$2/stages/term Time of a round", "Verify: the big"},
+        {"//Compare/$$2/Ratio", "How many times as fast"},
+        {"//Compare/$$2/Speed", "Tokens of text written"}};
+    for (const auto& [item, words] : asked) {
+      const std::string said = tooltip_of(ctx, item);
+      IM_CHECK_SILENT(contains(said, words));
+      if (!contains(said, words)) ctx->LogError("%s: %s", item, said.c_str());
+    }
+  }));
+}
+
 TEST_F(CompareUi, AColumnCanBeAnotherDeviceOrAServer) {
   show(app::WindowPage::compare);
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
@@ -190,6 +220,12 @@ TEST_F(CompareUi, AnothersSweepIsLaidOverWhenItIsDropped) {
     ctx->Yield(4);
     IM_CHECK(texts.any_contains("Beside GeForce RTX 4090"));
     IM_CHECK(texts.any_contains("0.50"));
+    IM_CHECK(texts.has("\u00d7 plain") && texts.has("Tokens per pass") && texts.has("\u00d7 plain there"));
+    IM_CHECK(!texts.any_contains("S(N)") && !texts.any_contains("\u03c4"));
+    const std::string plain = tooltip_of(ctx, "//Sweep/**/term Times plain decoding");
+    IM_CHECK(contains(plain, "as fast as plain decoding"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Sweep/**/term Tokens per pass"), "Plain decoding brings"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Sweep/**/term Ratio"), "what it is compared with"));
   }));
 }
 

@@ -52,6 +52,20 @@ TEST(Results, ThePageHasVerdictPlotsMachineFiguresAndTheRawFile) {
   EXPECT_EQ(page.find("http"), page.find("http-equiv")) << "nothing is loaded";
 }
 
+// The file keeps its short names; a reader of the page gets words, and their meaning.
+TEST(Results, HeadingsOfThePageAreWordsThatAreExplained) {
+  const std::vector<Results> all = {results_of(test::measured_sweep()), results_of(elsewhere())};
+  const std::string page = results_page(all);
+  for (const char* heading : {">tokens per pass</th>", ">\u00d7 plain</th>", ">width</th>", ">their \u00d7 plain</th>"})
+    EXPECT_NE(page.find(heading), std::string::npos) << heading;
+  for (const char* bare : {">tau</th>", ">S(N)</th>", ">rows</th>", ">their tau</th>", ">error of S</th>"})
+    EXPECT_EQ(page.find(bare), std::string::npos) << bare;
+  const size_t tokens = page.find(">tokens per pass</th>"), th = page.rfind("<th", tokens);
+  EXPECT_NE(page.substr(th, tokens - th).find("title=\"How many tokens of text one pass"), std::string::npos);
+  EXPECT_NE(page.find("What the words mean"), std::string::npos);
+  EXPECT_NE(page.find("<dt>Times plain decoding</dt>"), std::string::npos);
+}
+
 TEST(Results, EnergyIsDrawnWhereItWasTold) {
   Sweep sweep = test::measured_sweep();
   for (MeasuredRun& run : sweep.runs) run.energy_j = 12.5;
