@@ -8,6 +8,7 @@
 
 #include "app/look/widgets.h"
 #include "app/state/view_model.h"
+#include "app/state/work_under_way.h"
 
 namespace canopy::app {
 namespace {
@@ -55,34 +56,6 @@ Colour state_colour(const ViewModel& view) {
   const Theme& t = colours();
   if (view.busy() || view.model_state == ModelState::ready) return t.accent;
   return view.model_state == ModelState::loading ? t.bonus : t.unreached;
-}
-
-/// Work that takes time and can be cancelled: a load, reading a prompt, a measurement.
-struct Work {
-  Progress progress;
-  UiCommand cancel;
-};
-std::optional<Work> work_under_way(const ViewModel& view) {
-  if (view.model_state == ModelState::loading) return Work{view.loading, CancelLoading{}};
-  if (view.reply_state == ReplyState::reading_prompt)
-    return Work{{"", view.prompt.done, view.prompt.total, false, view.prompt.seconds_left}, StopWriting{}};
-  if (view.report.busy()) {
-    const LoadProgress& step = view.report.step;
-    const std::string stage = step.stage.empty() ? "Reporting the device" : step.stage;
-    return Work{{stage, step.done, step.total, step.in_bytes, step.seconds_left}, ReportCommand(StopReport{})};
-  }
-  if (view.comparison.busy()) {
-    const ComparisonProgress& p = view.comparison.progress;
-    return Work{{p.stage, p.done, p.total, false, p.seconds_left}, ComparisonCommand(StopMeasuring{})};
-  }
-  if (view.verify.running) {
-    const VerifyProgress& p = view.verify.progress;
-    const std::string which = p.replies > 1 ? " " + grouped(p.reply + 1) + " of " + grouped(p.replies) : "";
-    return Work{{"Checking reply" + which, p.done, p.total, false, -1}, VerifyCommand(StopVerifying{})};
-  }
-  if (!view.calibration.busy()) return std::nullopt;
-  const CalibrationProgress& p = view.calibration.progress;
-  return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};
 }
 
 /// Draws the progress bar and the Cancel button of that work.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "app/look/widgets.h"
 #include "app/panels/actions.h"
+#include "app/state/work_under_way.h"
 
 namespace canopy::app {
 namespace {
@@ -91,6 +93,21 @@ void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, 
   draw_scale_button(view, sink, 1);
 }
 
+/// What can be done with the recording on show, and the end of what is done; returns the command that was chosen.
+static std::optional<UiCommand> draw_recording_rows(const ViewModel& view, float width) {
+  if (const std::optional<Work> work = recording_work(view)) {
+    const std::string words = "Cancel: " + work->progress.stage;
+    const std::string figures = work->progress.total ? percent(work->progress.fraction(), 0) : "";
+    return menu_row("Cancel the work", words, figures, false, true, width) ? std::optional(work->cancel) : std::nullopt;
+  }
+  const std::string obstacle = verify_obstacle(view);
+  const bool pressed = menu_row("Check the recording", "Check the recording here", "", false, obstacle.empty(), width);
+  tooltip(obstacle.empty()
+              ? "Writes its replies again, plainly, with this model on this device, and compares the tokens"
+              : obstacle.c_str());
+  return pressed ? std::optional<UiCommand>(VerifyCommand(VerifyShown{})) : std::nullopt;
+}
+
 void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float width = std::min(px(kViewMenuWidth), viewport->Size.x - px(48));
@@ -111,12 +128,7 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
     if (menu_row("Share", "Share\u2026", "Ctrl+Shift+S", false, view.rounds.log->rounds() > 0, width))
       close_with(ShareCommand(ShowShare{}));
     tooltip("A picture of this round, or a web page of all of them, for others");
-    const std::string obstacle = verify_obstacle(view);
-    if (menu_row("Check the recording", "Check the recording here", "", false, obstacle.empty(), width))
-      close_with(VerifyCommand(VerifyShown{}));
-    tooltip(obstacle.empty()
-                ? "Writes its replies again, plainly, with this model on this device, and compares the tokens"
-                : obstacle.c_str());
+    if (const std::optional<UiCommand> wanted = draw_recording_rows(view, width)) close_with(*wanted);
     if (menu_row("Commands", "Commands", "Ctrl+K", false, true, width)) close_with(ShellCommand(ShowPalette{}));
     if (menu_row("What am I looking at", "What am I looking at", "F1", false, true, width))
       close_with(ShellCommand(ShowRegions{}));

@@ -8,6 +8,7 @@
 #include "app/look/widgets.h"
 #include "app/shell/fixed_window.h"
 #include "app/shell/what_if_card.h"
+#include "app/state/work_under_way.h"
 
 namespace canopy::app {
 namespace {
@@ -30,20 +31,34 @@ std::string exactness(const WhatIfState& state) {
   return "Each pass begins where the one before it ended: exact but for the times.";
 }
 
-/// A button that makes a recording exact, at the right end; returns its width.
+/// What is done with the recording, with its progress and its end, at the right end; returns its width.
+float draw_work(const Work& work, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+  constexpr float bar_width = 120;
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::line};
+  const ImVec2 button_room = button_size(cancel);
+  const float middle = pos.y + size.y * 0.5f;
+  float x = pos.x + size.x - button_room.x - px(12);
+  ImGui::SetCursorScreenPos({x, std::floor(middle - button_room.y * 0.5f)});
+  if (button(cancel)) sink.post(work.cancel);
+  x -= px(bar_width + 12);
+  const std::string done = work.progress.total ? ", " + percent(work.progress.fraction(), 0) : " ...";
+  const std::string words = work.progress.stage + done;
+  x = std::min(x, x + px(bar_width) - text_size(Type::secondary, words).x);
+  draw_text_middle(list, x, middle - px(9), Type::secondary, t.text2, words);
+  draw_bar(list, {x, middle + px(5)}, {pos.x + size.x - button_room.x - px(24) - x, px(6)},
+           std::max(0.0f, work.progress.fraction()), t.accent, t.line);
+  return pos.x + size.x - x + px(8);
+}
+
+/// A button that makes a recording exact, or the progress of that, at the right end; returns its width.
 float draw_make_dense(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+  if (const std::optional<Work> work = recording_work(view)) return draw_work(*work, sink, pos, size);
   const auto& there = view.what_if.answer.there;
   const bool doubtful = std::ranges::any_of(there, [](const auto& each) { return !each->run.exact; });
-  if (!doubtful || (!can_make_dense(view) && !view.what_if.densifying)) return 0;
-  const DensifyProgress& progress = view.what_if.dense_progress;
-  const std::string words =
-      !view.what_if.densifying ? std::string("Make it exact")
-      : progress.total == 0
-          ? std::string("Drafting ...")
-          : "Drafting, " + percent(static_cast<double>(progress.done) / static_cast<double>(progress.total), 0);
+  if (!doubtful || !can_make_dense(view)) return 0;
   ButtonSpec spec{"Make it exact", Icon::none, ButtonKind::line};
-  spec.words = words.c_str();
-  spec.enabled = !view.what_if.densifying;
   spec.tooltip = "Has the loaded drafter draft behind every token of this recording, and keeps the drafts in its file";
   const ImVec2 room = button_size(spec);
   ImGui::SetCursorScreenPos({pos.x + size.x - room.x - px(12), pos.y + std::floor((size.y - room.y) * 0.5f)});

@@ -91,6 +91,7 @@ void on_failure(ViewModel& view, const Failure& e) {
     // Without its device the model is gone. Say so now, not when the next question fails.
     if (view.busy()) end_reply(view, FinishReason::failed);
     view.model_state = ModelState::none;
+    view.what_if.densifying = false;
     view.model.reset();
     view.idle.opened.reset();
     view.context_used = 0;
@@ -251,6 +252,16 @@ void tell_verified(ViewModel& view) {
          verified_words(result));
 }
 
+/// The drafts behind every token are there, or not. What was drafted before a cancellation is kept in the file.
+void on_densified(ViewModel& view, const TraceDensified& e) {
+  view.what_if.densifying = false;
+  if (e.cancelled) return;
+  if (e.problem.empty())
+    view.what_if.dense_trace = e.path;
+  else
+    warn(view, "The recording got no drafts behind every token", e.problem);
+}
+
 Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
   Effects effects;
   if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
@@ -326,15 +337,15 @@ void update(ViewModel& view, const Event& event) {
                  [&](const Failure& e) { on_failure(view, e); },
                  [&](const TokensCounted& e) { take_count(view, e); },
                  [&](const ModelReleased& e) { on_released(view, e); },
-                 [&](const DensifyProgress& e) { view.what_if.dense_progress = e; },
-                 [&](const TraceDensified& e) {
-                   view.what_if.densifying = false;
-                   if (e.problem.empty()) {
-                     view.what_if.dense_trace = e.path;
-                   } else {
-                     warn(view, "The recording got no drafts behind every token", e.problem);
-                   }
+                 [&](const DensifyProgress& e) {
+                   // A recording that ends may draft without having been asked here.
+                   view.what_if.densifying = true;
+                   view.what_if.dense_progress = e;
                  },
+                 [&](const Recording& e) {
+                   if (!e.active) view.what_if.densifying = false;
+                 },
+                 [&](const TraceDensified& e) { on_densified(view, e); },
                  // All other events are for other parts of the state.
                  [&](const auto&) {},
              },
@@ -365,6 +376,7 @@ static Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command)
     view.what_if.dense_progress = {};
     effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
   }
+  if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
   if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
   return effects;
 }

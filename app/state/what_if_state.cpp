@@ -26,6 +26,7 @@ void change(WhatIfState& state, const DropCalibration& c) {
 
 void change(WhatIfState&, const ShowAsIf&) {}
 void change(WhatIfState&, const MakeDense&) {}
+void change(WhatIfState&, const StopDense&) {}
 
 std::vector<std::string> choices_of(const WhatIfState& state) {
   std::vector<std::string> choices = state.calibrations;

@@ -51,9 +51,11 @@ struct ShowAsIf {  // shows the trees of this device as a recording
 
 struct MakeDense {};  // has the loaded pair draft behind every token of the recording on show
 
-using WhatIfCommand = std::variant<SetWhatIfDevice, AddCalibration, DropCalibration, ShowAsIf, MakeDense>;
+struct StopDense {};  // ends that; what is drafted by then is kept
 
-/// ShowAsIf and MakeDense need the disk and the engine, and do nothing here.
+using WhatIfCommand = std::variant<SetWhatIfDevice, AddCalibration, DropCalibration, ShowAsIf, MakeDense, StopDense>;
+
+/// ShowAsIf, MakeDense and StopDense need the disk and the engine, and do nothing here.
 void update(WhatIfState& state, const WhatIfCommand& command);
 
 /// The question to ask now: about a recording once, about a reply of the engine as it grows. `shown` is the round on

@@ -111,6 +111,10 @@ struct DensifyTrace {
   std::string path;
 };
 
+/// Cancels drafts behind every token, of a DensifyTrace or of a recording that ends; running or waiting. What is
+/// drafted by then stays in the file, and a later DensifyTrace goes on from there.
+struct CancelDensify {};
+
 /// Gives back the memory of the model in use and closes its device, after all that was posted before it: replies and
 /// loads end by themselves first. A recording ends. Answered by one ModelReleased, also where there is no model.
 struct ReleaseModel {};
@@ -125,9 +129,10 @@ struct VerifyRecording {
 /// Cancels a running or waiting check, which ends in a Failure of kind cancelled.
 struct CancelVerification {};
 
-using Command = std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice,
-                             CancelReport, RecordTrace, StopRecording, DensifyTrace, CountTokens, ReleaseModel, Compare,
-                             CancelComparison, PauseComparison, VerifyRecording, CancelVerification>;
+using Command =
+    std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice, CancelReport,
+                 RecordTrace, StopRecording, DensifyTrace, CancelDensify, CountTokens, ReleaseModel, Compare,
+                 CancelComparison, PauseComparison, VerifyRecording, CancelVerification>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -302,15 +307,16 @@ struct Recording {
   std::string problem;  // why it ended by itself, as a sentence; else empty
 };
 
-/// How far a DensifyTrace is, in tokens.
+/// How far a DensifyTrace is, or a StopRecording that adds drafts; in tokens.
 struct DensifyProgress {
   uint64_t done = 0, total = 0;
 };
 
 struct TraceDensified {
   std::string path;
-  uint64_t added = 0;   // drafts
-  std::string problem;  // why they are not all there, as a sentence; else empty
+  uint64_t added = 0;      // drafts; 0 where not all are there
+  std::string problem;     // why they are not all there, as a sentence; else empty
+  bool cancelled = false;  // they are not all there, as CancelDensify asked; without a problem
 };
 
 /// A failed command, to be shown to the user. The engine stays usable.

@@ -117,6 +117,10 @@ void EngineThread::Worker::post(Command command) {
     if (std::holds_alternative<CancelCalibration>(command)) return stop_all<Calibrate>();
     if (std::holds_alternative<CancelReport>(command)) return stop_all<ReportDevice>();
     if (std::holds_alternative<CancelVerification>(command)) return stop_all<VerifyRecording>();
+    if (std::holds_alternative<CancelDensify>(command)) {
+      stop_all<StopRecording>();
+      return stop_all<DensifyTrace>();
+    }
     if (std::holds_alternative<CancelComparison>(command)) return stop_all<Compare>();
     if (const auto* pause = std::get_if<PauseComparison>(&command)) return set_paused(pause->paused);
     if (std::holds_alternative<Compare>(command)) set_paused(false);
@@ -173,7 +177,7 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<Compare>(&item.command)) compare(*command, item.stop.get_token());
   if (const auto* command = std::get_if<VerifyRecording>(&item.command)) verify(*command, item.stop.get_token());
   if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
-  if (std::holds_alternative<StopRecording>(item.command)) make_dense();
+  if (std::holds_alternative<StopRecording>(item.command)) make_dense(item.stop.get_token());
   if (const auto* command = std::get_if<DensifyTrace>(&item.command)) densify(*command, item.stop.get_token());
   if (std::holds_alternative<ReleaseModel>(item.command)) release();
 }

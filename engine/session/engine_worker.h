@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/client/event_queue.h"
+#include "engine/session/dense_drafts.h"
 #include "engine/session/device_measuring.h"
 #include "engine/session/engine.h"
 #include "engine/session/engine_thread.h"
@@ -99,7 +100,8 @@ class EngineThread::Worker {
   void record(const RecordTrace& command);
   void end_recording();
   /// Adds drafts behind every token to the recording that has ended, if that was asked for.
-  void make_dense();
+  void make_dense(const std::stop_token& stop);
+  DenseCallbacks dense_callbacks(const std::stop_token& stop);
   void densify(const DensifyTrace& command, const std::stop_token& stop);
   void tell_of_recording(bool active);
 

@@ -22,6 +22,8 @@ namespace canopy::test {
 /// What is known of the devices that an engine opened.
 struct DeviceBook {
   std::atomic<int> open{0};
+  std::atomic<int> runs{0};                 // of all of them
+  std::atomic<int> run_ms{0};               // that each run takes longer
   std::atomic<uint64_t> bytes_at_close{0};  // that a device still held when it was closed last
 };
 
@@ -37,6 +39,8 @@ class FragileDevice : public ForwardingDevice {
     --book_.open;
   }
   bool run(Commands& commands, const std::stop_token& stop) override {
+    ++book_.runs;
+    std::this_thread::sleep_for(std::chrono::milliseconds(book_.run_ms));
     if (lose_.exchange(false)) lost_ = true;
     if (lost_) throw Error(ErrorKind::device_lost, "The device was lost.");
     return ForwardingDevice::run(commands, stop);

@@ -97,5 +97,17 @@ TEST_F(EngineVerifyTest, IsCancelledAndNeedsAModel) {
   EXPECT_EQ(await<Failure>().kind, ErrorKind::unavailable);
 }
 
+TEST_F(EngineVerifyTest, IsCancelledWithThePassUnderWay) {
+  book_.run_ms = 10;
+  engine_->post(VerifyRecording{path()});
+  await<VerifyProgress>();
+  engine_->post(CancelVerification{});
+  const int before = book_.runs;
+  EXPECT_EQ(await<Failure>().kind, ErrorKind::cancelled);
+  EXPECT_LE(book_.runs - before, 2);
+  book_.run_ms = 0;
+  EXPECT_FALSE(answer(3).empty());
+}
+
 }  // namespace
 }  // namespace canopy::test

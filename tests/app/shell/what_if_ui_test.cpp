@@ -118,6 +118,31 @@ TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
   }));
 }
 
+// A sparse recording that the loaded pair makes exact: how far that is stands where its button was, with its end.
+TEST_F(WhatIfUi, MakingItExactTellsItsProgressAndIsCancelled) {
+  const auto ui = demo(900, 600);
+  ui->engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<DensifyTrace>(command)) engine.publish(DensifyProgress{300, 400});
+    if (std::holds_alternative<CancelDensify>(command)) engine.publish(TraceDensified{"", 0, "", true});
+  };
+  ModelReady model = small_model();
+  model.drafter = "drafter.gguf";
+  ui->engine().publish(model);
+  ui->app().pump();
+  ui->app().run(app::WhatIfCommand(app::MakeDense{}));
+  ui->app().pump();
+  DrawnTexts drawn;
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(2);
+    IM_CHECK(drawn.has("Drafting behind every token, 75%"));
+    ctx->ItemClick("//What if/Cancel");
+    ctx->Yield(2);
+    IM_CHECK_EQ(ui->engine().count<CancelDensify>(), 1u);
+    IM_CHECK(!ctx->ItemExists("//What if/Cancel"));
+  }));
+  EXPECT_TRUE(ui->view().cards.empty());
+}
+
 TEST_F(WhatIfUi, TheRaceRunsAndEnds) {
   const auto ui = demo();
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {

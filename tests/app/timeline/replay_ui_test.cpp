@@ -77,6 +77,52 @@ TEST(ReplayUi, TheStatusBarKeepsTheEnginesFiguresToTheEngine) {
   }));
 }
 
+/// In Watch and in Lab: the check stands where the recording's origin was, and in the menu at the end of the bar.
+TEST(ReplayUi, TheCheckTellsItsProgressAndIsCancelled) {
+  for (const WindowLayout layout : {WindowLayout::watch, WindowLayout::lab}) {
+    AppSettings settings;
+    settings.layout = layout;
+    UiHarness ui(settings, 1280, 800);
+    ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+      if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
+      if (std::holds_alternative<VerifyRecording>(command)) engine.publish(VerifyProgress{1, 3, 20, 80});
+      if (std::holds_alternative<CancelVerification>(command))
+        engine.publish(Failure{ErrorKind::cancelled, "The check was cancelled", "", 0, false, 0});
+    };
+    ui.app().run(OpenModel{"/models/a.gguf"});
+    ui.app().pump();
+    ui.app().run(OpenModel{kDemo});
+    const std::string chat = layout == WindowLayout::lab ? "//Chat" : "//Watch chat";
+    DrawnTexts drawn;
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ctx->Yield(3);
+      for (const bool by_menu : {false, true}) {
+        ctx->ItemClick("//Top bar/View");
+        ctx->Yield(2);
+        ctx->ItemClick("//$FOCUSED/Check the recording");
+        drawn.clear();
+        ctx->Yield(3);
+        IM_CHECK(ui.view().verify.running);
+        IM_CHECK(drawn.has("Checking reply 2 of 3"));
+        IM_CHECK(drawn.any_contains("20 of 80"));
+        if (by_menu) {
+          ctx->ItemClick("//Top bar/View");
+          ctx->Yield(2);
+          ctx->ItemClick("//$FOCUSED/Cancel the work");
+        } else {
+          ctx->ItemClick((chat + "/Cancel").c_str());
+        }
+        ctx->Yield(3);
+        IM_CHECK_EQ(ui.engine().count<CancelVerification>(), by_menu ? 2u : 1u);
+        IM_CHECK(!ui.view().verify.running);
+        IM_CHECK(!ctx->ItemExists((chat + "/Cancel").c_str()));
+      }
+    }));
+    EXPECT_TRUE(ui.view().cards.empty());
+    EXPECT_EQ(drawn.cut(), std::vector<std::string>());
+  }
+}
+
 // By the user's clock, wherever it is said.
 TEST(ReplayUi, SaysWhenItWasRecorded) {
   const TempFolder folder;
