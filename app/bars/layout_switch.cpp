@@ -1,5 +1,6 @@
 #include "app/bars/layout_switch.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/look/widgets.h"
@@ -18,9 +19,10 @@ constexpr LayoutChoice kLayouts[] = {
     {WindowLayout::lab, false, "Lab", "Every panel, chart and figure  F4"},
     {WindowLayout::lab, true, "Compare", "Ways to decode beside each other, and sweeps over many  F2"},
 };
-constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12;
+constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12, kMoreWidth = 26, kMoreMenuWidth = 300;
+constexpr const char* kMoreMenu = "More layouts menu";
 
-// Of the window at 100%; in narrower ones the palette, or a key, leads there. In Lab the bar has a mode and memory,
+// Of the window at 100%; in narrower ones a menu behind the others leads there. In Lab the bar has a mode and memory,
 // too.
 constexpr float kRoomForWhatIf = 760, kRoomForCompare = 1000, kRoomForWhatIfInLab = 1360, kRoomForCompareInLab = 1760;
 
@@ -42,10 +44,45 @@ float choice_width(const LayoutChoice& choice) {
   return std::ceil(text_size(Type::base_semibold, choice.words).x) + px(kChoicePad) * 2;
 }
 
+bool all_shown(const ViewModel& view) {
+  return std::ranges::all_of(kLayouts, [&](const LayoutChoice& choice) { return is_shown(choice, view); });
+}
+
+UiCommand command_of(const LayoutChoice& choice) {
+  return choice.pages ? ShellCommand(ShowPage{WindowPage::compare}) : ShellCommand(SetLayout{choice.layout});
+}
+
+/// The menu of what has no room in the bar, behind a chevron in this place.
+void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 room) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 to = {from.x + room.x, from.y + room.y};
+  ImGui::SetCursorScreenPos(from);
+  if (ImGui::InvisibleButton("More layouts", room, ImGuiButtonFlags_EnableNav)) ImGui::OpenPopup(kMoreMenu);
+  if (ImGui::IsItemHovered() || ImGui::IsPopupOpen(kMoreMenu))
+    list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
+  tooltip("What has no room here");
+  draw_icon(list, Icon::chevron, {from.x + room.x * 0.5f, from.y + room.y * 0.5f}, px(14), t.text2);
+  ImGui::SetNextWindowPos({from.x, to.y + px(6)}, ImGuiCond_Always);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kMoreMenu)) {
+    const ImGuiViewport* viewport = ImGui::GetMainViewport();
+    const float width = std::min(px(kMoreMenuWidth), viewport->Pos.x + viewport->Size.x - from.x - px(24));
+    for (const LayoutChoice& each : kLayouts) {
+      if (is_shown(each, view)) continue;
+      if (!choice(each.words, each.words, each.tip, false, true, width)) continue;
+      sink.post(command_of(each));
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
 }  // namespace
 
 float layout_switch_width(const ViewModel& view) {
-  float width = px(kSwitchPad) * 2;
+  float width = px(kSwitchPad) * 2 + (all_shown(view) ? 0 : px(kMoreWidth));
   for (const LayoutChoice& choice : kLayouts) width += is_shown(choice, view) ? choice_width(choice) : 0;
   return width;
 }
@@ -62,8 +99,7 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
     const bool on = is_on(choice, view);
     const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
     ImGui::SetCursorScreenPos(from);
-    if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav))
-      sink.post(choice.pages ? ShellCommand(ShowPage{WindowPage::compare}) : ShellCommand(SetLayout{choice.layout}));
+    if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav)) sink.post(command_of(choice));
     const ImVec2 to = {from.x + room.x, from.y + room.y};
     if (on)
       list->AddRectFilled(from, to, t.accent, px(4));
@@ -75,6 +111,7 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
     tooltip(choice.tip);
     x += room.x;
   }
+  if (!all_shown(view)) draw_more(view, sink, {x, a.y + px(kSwitchPad)}, {px(kMoreWidth), size.y - px(kSwitchPad) * 2});
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy(size);
 }
