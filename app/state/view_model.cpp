@@ -1,19 +1,15 @@
 #include "app/state/view_model.h"
 
-#include "app/state/tour.h"
-
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
-#include "app/base/model_name.h"
+#include "app/state/cards.h"
 #include "app/state/chat_update.h"
 #include "app/state/context_use.h"
+#include "app/state/model_update.h"
+#include "app/state/part_commands.h"
 #include "app/state/token_counts.h"
-#include "engine/base/figures.h"
 
 namespace canopy::app {
 namespace {
@@ -25,20 +21,8 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-void add_card(ViewModel& view, Card card) {
-  card.id = ++view.last_id;
-  // A card with the same text replaces the old one, so that repeated failures of "Load again" do not pile up.
-  std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title && c.detail == card.detail; });
-  view.cards.push_back(std::move(card));
-}
-
 bool is_current(const ViewModel& view, uint64_t reply_id) {
   return view.busy() && reply_id == view.reply_id;
-}
-
-void on_load_progress(ViewModel& view, const LoadProgress& e) {
-  if (view.model_state != ModelState::loading) return;
-  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
 }
 
 /// Updates progress and remaining seconds. The first event is the starting point of the estimate; the later ones give
@@ -51,25 +35,6 @@ void on_prefill(ViewModel& view, const PrefillProgress& e) {
   const double seconds = static_cast<double>(view.chat.now_ms - view.prompt_since_ms) / 1000;
   const double left = e.done > before ? seconds * (e.total - e.done) / (e.done - before) : -1;
   view.prompt = {"Reading prompt", e.done, e.total, false, left};
-}
-
-/// Call at the end of each load, which is one ModelReady or one Failure. True when that load was replaced by a newer
-/// one.
-bool ends_superseded_load(ViewModel& view) {
-  if (view.superseded_loads == 0) return false;
-  --view.superseded_loads;
-  return true;
-}
-
-void on_model_ready(ViewModel& view, const ModelReady& e) {
-  view.model = e;
-  view.idle.opened.reset();
-  view.context_used = 0;
-  if (ends_superseded_load(view)) return;
-  view.model_state = ModelState::ready;
-  view.loading = {};
-  remember_model(view.models, view.model_path);
-  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
 }
 
 void on_failure(ViewModel& view, const Failure& e) {
@@ -120,35 +85,6 @@ void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart)
   s.seed = std::min<uint64_t>(s.seed, kMaxSeed);
 }
 
-Effects open_model(ViewModel& view, const std::string& path) {
-  if (path.empty()) return {};
-  Effects effects = stop_reply(view);
-  if (view.model_state == ModelState::loading) {
-    effects.engine.emplace_back(CancelLoad{});
-    ++view.superseded_loads;
-  }
-  begin_load(view, path);
-  LoadModel load;
-  load.path = path;
-  load.device = view.device_selector;
-  load.quantize = view.quantize;
-  load.kv = view.kv;
-  ask_for(view.models, load);
-  effects.engine.push_back(std::move(load));
-  return effects;
-}
-
-/// Loads the present model again, so that a changed setting takes effect. Does nothing without a model.
-Effects load_again(ViewModel& view) {
-  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
-                                                                         : open_model(view, view.model_path);
-}
-
-Effects choose_device(ViewModel& view, const std::string& selector) {
-  view.device_selector = selector;
-  return load_again(view);
-}
-
 /// Asks for the rounds of all replies and announces them to the log. The replies of a check are left out, as they are
 /// shown nowhere.
 Effects ask_for_rounds(ViewModel& view, Effects effects) {
@@ -160,14 +96,6 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
     if (view.model && !view.rounds.live->fits(*view.model)) begin_live_log(view.rounds, &*view.model);
     view.rounds.live->expect(*generate, view.messages.back().id);
   }
-  return effects;
-}
-
-Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
-  const bool possible =
-      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
-  Effects effects;
-  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
   return effects;
 }
 
@@ -208,97 +136,7 @@ bool leaves_page(const UiCommand& command) {
   return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
 }
 
-Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
-  Effects effects;
-  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
-    effects.engine.push_back(*std::move(asked));
-  return effects;
-}
-
-Effects on_report_command(ViewModel& view, const ReportCommand& command) {
-  const bool possible = report_obstacle(view).empty();
-  ReportWish wish = update(view.report, command, view.device_selector, possible);
-  Effects effects;
-  if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
-  effects.report = std::move(wish.file);
-  return effects;
-}
-
-/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
-std::string comparison_obstacle(const ViewModel& view) {
-  if (view.model_state == ModelState::loading) return "A model is being loaded.";
-  return {};
-}
-
-Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
-  const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
-  ComparisonWish wish = update(view.comparison, command, room);
-  Effects effects;
-  const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
-  // A model that was released is brought back first.
-  if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
-  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
-  effects.sweep = std::move(wish.read);
-  return effects;
-}
-
-/// What a check of a recording found: a note where it is as it should be, else a card that stays.
-void tell_verified(ViewModel& view) {
-  const RecordingVerified& result = *view.verify.result;
-  if (result.difference.empty() && result.replies > 0)
-    view.chat.note = verified_words(result);
-  else
-    warn(view, result.replies > 0 ? "The recording has another text" : "The recording cannot be checked",
-         verified_words(result));
-}
-
-/// The drafts behind every token are there, or not. What was drafted before a cancellation is kept in the file.
-void on_densified(ViewModel& view, const TraceDensified& e) {
-  view.what_if.densifying = false;
-  if (e.cancelled) return;
-  if (e.problem.empty())
-    view.what_if.dense_trace = e.path;
-  else
-    warn(view, "The recording got no drafts behind every token", e.problem);
-}
-
-Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
-  Effects effects;
-  if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
-  return effects;
-}
-
-Effects on_share_command(ViewModel& view, const ShareCommand& command) {
-  Effects effects;
-  effects.share = update(view.share, command, view.rounds.log->rounds() > 0);
-  return effects;
-}
-
-Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
-  update(view.rounds, command);
-  Effects effects;
-  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
-  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
-  return effects;
-}
-
-Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
-  if (std::holds_alternative<LookForModels>(command)) {
-    Effects effects;
-    effects.search = begin_search(view.models, view.model_path);
-    effects.search->standard = view.default_model;
-    return effects;
-  }
-  choose(view.models, command);
-  return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
-}
-
 }  // namespace
-
-float Progress::fraction() const {
-  if (total == 0) return -1.0f;
-  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
-}
 
 const Message* ViewModel::last_reply() const {
   return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
@@ -350,35 +188,6 @@ void update(ViewModel& view, const Event& event) {
                  [&](const auto&) {},
              },
              event);
-}
-
-static Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
-  update(view.shell, command);
-  Effects effects;
-  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
-    effects.sweep = SweepFileRequest{};
-  if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
-  if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
-  return effects;
-}
-
-bool can_make_dense(const ViewModel& view) {
-  return view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && view.replaying() &&
-         view.rounds.log->times().empty() && !view.what_if.densifying;
-}
-
-static Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
-  update(view.what_if, command);
-  Effects effects;
-  if (const auto* show = std::get_if<ShowAsIf>(&command)) effects.as_if = show->there;
-  if (std::holds_alternative<MakeDense>(command) && can_make_dense(view)) {
-    view.what_if.densifying = true;
-    view.what_if.dense_progress = {};
-    effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
-  }
-  if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
-  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
-  return effects;
 }
 
 static Effects apply(ViewModel& view, const UiCommand& command) {
@@ -441,14 +250,6 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                  command));
 }
 
-void begin_load(ViewModel& view, const std::string& path) {
-  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
-  view.model_path = path;
-  view.model_state = ModelState::loading;
-  view.loading = {"Opening " + file_name(path), 0, 0};
-  view.path_box_shown = false;
-}
-
 void follow_playback(ViewModel& view) {
   if (view.replaying())
     view.replay.show(view.rounds.playback.shown, view.rounds.playback.told());
@@ -465,55 +266,6 @@ Effects update(ViewModel& view, const UiCommand& command) {
   follow_playback(view);
   hold_replies(view, effects.engine);
   return before_check(view, std::move(effects));
-}
-
-void warn(ViewModel& view, const std::string& title, const std::string& detail) {
-  add_card(view, {0, true, title, detail, Card::Action::none, false});
-}
-
-void fail(ViewModel& view, const std::string& title, const std::string& detail) {
-  add_card(view, {0, false, title, detail, Card::Action::none, false});
-}
-
-std::string report_obstacle(const ViewModel& view) {
-  if (view.model_state == ModelState::loading) return "A model is being loaded";
-  if (view.calibration.busy()) return "A calibration is running";
-  if (view.comparison.busy()) return "A comparison is being measured";
-  const bool usable = std::ranges::any_of(view.devices, &DeviceChoice::usable);
-  return usable ? "" : "There is no device that can be used";
-}
-
-std::string conversation_title(const ViewModel& view) {
-  return view.messages.shown_title();
-}
-
-std::string model_title(const ModelReady& model) {
-  const std::string title = model_name(model.name, model.file_name, model.quantization);
-  return title + (model.quantized_to.empty() ? "" : " as " + model.quantized_to) +
-         (model.kernels_note.empty() ? "" : ", 8-bit activations");
-}
-
-std::string file_name(const std::string& path) {
-  const std::filesystem::path p(path);
-  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
-}
-
-std::string progress_figures(const Progress& p) {
-  return canopy::progress_figures(p.done, p.total, p.in_bytes, p.seconds_left);
-}
-
-std::string state_words(const ViewModel& view) {
-  if (view.model_state == ModelState::loading) return "Loading";
-  switch (view.reply_state) {
-    case ReplyState::reading_prompt: return "Reading prompt";
-    case ReplyState::writing: return "Generating";
-    case ReplyState::stopping: return "Stopping";
-    case ReplyState::idle: break;
-  }
-  if (view.checks.check.running()) return "Checking against plain decoding";
-  if (view.comparison.busy()) return view.comparison.progress.paused ? "Paused measuring" : "Measuring";
-  if (view.model_state == ModelState::released) return released_words(view);
-  return view.model_state == ModelState::ready ? "Ready" : "No model";
 }
 
 }  // namespace canopy::app
