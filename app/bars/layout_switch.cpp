@@ -19,7 +19,7 @@ constexpr LayoutChoice kLayouts[] = {
     {WindowLayout::lab, false, "Lab", "Every panel, chart and figure  F4"},
     {WindowLayout::lab, true, "Compare", "Ways to decode beside each other, and sweeps over many  F2"},
 };
-constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 12, kMoreWidth = 26, kMoreMenuWidth = 300;
+constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 8, kMoreWidth = 20, kMoreMenuWidth = 300;
 constexpr const char* kMoreMenu = "More layouts menu";
 
 // Of the window at 100%; in narrower ones a menu behind the others leads there. In Lab the bar has a mode and memory,
@@ -62,7 +62,7 @@ void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 roo
   if (ImGui::IsItemHovered() || ImGui::IsPopupOpen(kMoreMenu))
     list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
   tooltip("What has no room here");
-  draw_icon(list, Icon::chevron, {from.x + room.x * 0.5f, from.y + room.y * 0.5f}, px(14), t.text2);
+  draw_icon(list, Icon::chevron, {from.x + room.x * 0.5f, from.y + room.y * 0.5f}, px(12), t.text2);
   ImGui::SetNextWindowPos({from.x, to.y + px(6)}, ImGuiCond_Always);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kMoreMenu)) {
