@@ -113,29 +113,26 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
 }
 
 void add_elsewhere(const WatchQuestion& q, WatchNumbers& numbers) {
-  if (q.elsewhere == nullptr || q.elsewhere->rounds == 0) return;
+  if (q.elsewhere == nullptr || q.elsewhere->ratio <= 0) return;
   const Elsewhere& there = *q.elsewhere;
-  const DeviceProfile& device = *there.device;
   numbers.ratio = there.ratio;
-  numbers.device = device.name;
+  numbers.device = there.device;
   numbers.least = there.least;
   numbers.most = there.most;
   const bool shown = there.ratio >= kClearlyFaster && enough_drafted(q.reply->rounds);
+  const std::string detail = there.detail.empty() ? "" : " (" + there.detail + ")";
   numbers.elsewhere = {shown,
                        times(there.ratio),
                        "",
                        "as if on",
                        "over plain",
                        "predicted",
-                       "Predicted, not measured: the last " + counted(there.rounds, "pass", "passes") +
-                           " with guesses, each cut at the " + "size that " + article(numbers.device) +
-                           " would choose, never more than here: " + span_words(there.least, there.most) +
-                           ". A pass there takes the longer of two times: to read all weights at " +
-                           grouped(static_cast<uint64_t>(device.gb_s)) + " GB/s, and to compute all its rows at " +
-                           whole(device.tflop_s) + " TFLOP/s, as published for the " + device.gpu +
-                           ". Starting its work is left out. A pass then writes " + fixed(there.tokens, 1) +
-                           " tokens in the time of " + fixed(there.plain_tokens, 1) +
-                           " plain ones, its guessing included: " + times(there.ratio) + "."};
+                       "Predicted, not measured: the same text in " + counted(there.rounds, "pass", "passes") + " of " +
+                           article(numbers.device) + detail +
+                           ", each of the size that would be chosen there: " + span_words(there.least, there.most) +
+                           ". A pass then writes " + fixed(there.tokens, 1) + " tokens in the time of " +
+                           fixed(there.plain_tokens, 1) + " plain ones, its guessing included: " + times(there.ratio) +
+                           ". " + there.from + " What if shows more of it."};
 }
 
 std::string who_asked_for_plain(TreeSetBy set_by) {
@@ -207,11 +204,11 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, Tree
   } else if (budget.was_chosen) {
     line.badge = "predicted";
   }
-  if (elsewhere != nullptr && elsewhere->newest) {
-    const std::string name = elsewhere->device->name, best = grouped(elsewhere->newest->budget);
-    const bool all = elsewhere->newest->budget == guesses;  // more were not recorded
-    line.elsewhere = "best on " + article(name) + ": " + best + (all ? " or more" : "");
-    line.elsewhere_brief = name + ": " + best + (all ? "+" : "");
+  if (elsewhere != nullptr && elsewhere->guesses) {
+    const std::string best = grouped(*elsewhere->guesses);
+    const bool all = elsewhere->at_most && *elsewhere->guesses == guesses;  // more were not recorded
+    line.elsewhere = "best on " + article(elsewhere->device) + ": " + best + (all ? " or more" : "");
+    line.elsewhere_brief = elsewhere->device + ": " + best + (all ? "+" : "");
   }
   add_curve(record, budget, line);
   return line;

@@ -3,18 +3,26 @@
 namespace canopy::app {
 namespace {
 
-/// What passes of the model that wrote the shown rounds need.
-PassNeeds needs_of(const ViewModel& view) {
-  PassNeeds needs;
-  if (!view.rounds.log->is_live()) {
-    needs.bytes_per_weight = bytes_per_weight(view.rounds.log->origin());
-    return needs;
-  }
-  if (const auto& costs = view.calibration.costs; costs && !costs->passes.empty()) needs.work = costs->fitted.work();
-  if (view.model && view.model->parameters > 0)
-    needs.bytes_per_weight =
-        static_cast<double>(view.model->weight_bytes) / static_cast<double>(view.model->parameters);
-  return needs;
+/// What is known of the other device for the reply that holds this round; null where nothing is.
+const WhatIfThere* there_of(const ViewModel& view, size_t round, size_t& reply) {
+  const WhatIfAsked& chip = view.what_if.chip;
+  const RoundLog& log = *view.rounds.log;
+  if (chip.log.lock() != view.rounds.log || chip.answer.there.empty()) return nullptr;
+  const size_t shown = log.summary(round).reply;
+  reply = 0;
+  if (log.is_live()) return log.replies()[shown].first_round == chip.first_round ? chip.answer.there[0].get() : nullptr;
+  // Replies without a text are not re-run.
+  for (size_t i = 0; i < shown; ++i) reply += log.replies()[i].first_token && log.replies()[i].rounds > 0 ? 1 : 0;
+  return chip.answer.there[0].get();
+}
+
+/// The passes there up to the place of this round.
+Elsewhere elsewhere_at(const ViewModel& view, std::optional<size_t> round, const RoundRecord* record) {
+  // What is predicted already is not predicted from.
+  if (!round || record == nullptr || !view.rounds.log->times().empty()) return {};
+  size_t reply = 0;
+  const WhatIfThere* there = there_of(view, *round, reply);
+  return there != nullptr ? elsewhere_up_to(*there, reply, record->context) : Elsewhere();
 }
 
 /// Whether a recording ran on a processor: by the name of Mesa's software device, as a trace has no type of device.
@@ -34,7 +42,7 @@ std::shared_ptr<const RoundRecord> record_of(const RoundLog& log, std::optional<
 
 }  // namespace
 
-void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
+void WatchSource::update(const ViewModel& view) {
   const std::shared_ptr<RoundLog>& log = view.rounds.log;
   const Playback& play = view.rounds.playback;
   // In slow motion tokens count when they have arrived in the text, and a pass has its price when it has been checked:
@@ -45,12 +53,8 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   const TrailPoint nothing;
   const std::shared_ptr<const RoundRecord> pass = record_of(*log, priced);
   const ArReference plain = priced ? ar_reference(view, *priced) : ArReference();
-  const PassNeeds needs = needs_of(view);
-  Elsewhere elsewhere;
-  // What is predicted already is not predicted from.
-  const bool recorded = log->times().empty();
-  if (counted && recorded)
-    elsewhere = elsewhere_.up_to(log, *counted, device, needs, ar_reference(view, *counted).ms());
+  const std::shared_ptr<const RoundRecord> told = record_of(*log, counted);
+  const Elsewhere elsewhere = elsewhere_at(view, counted, told.get());
   WatchQuestion question;
   question.reply = counted ? &trail_.up_to(log, *counted, StatisticsTrail::kRoundsAFrame) : &nothing;
   question.shown = pass.get();
@@ -65,13 +69,12 @@ void WatchSource::update(const ViewModel& view, const DeviceProfile& device) {
   const CostSnapshot* costs = question.live ? view.calibration.costs.get() : nullptr;
   round_ = counted;
   budget_ = {};
-  if (const auto told = record_of(*log, counted)) budget_ = budget_view(*told, costs, ar_reference(view, *counted));
+  if (told) budget_ = budget_view(*told, costs, ar_reference(view, *counted));
   line_.reset();
   if (!pass) return;
-  elsewhere.device = &device;
-  if (recorded) elsewhere.newest = elsewhere_round(*pass, device, needs, plain.ms());
+  const Elsewhere there = elsewhere_at(view, priced, pass.get());
   line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain),
-                      tree_set_by(view, *pass, log->summary(*priced).reply), &elsewhere);
+                      tree_set_by(view, *pass, log->summary(*priced).reply), &there);
 }
 
 }  // namespace canopy::app

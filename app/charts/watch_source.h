@@ -4,15 +4,14 @@
 #include <optional>
 
 #include "app/charts/watch_numbers_view.h"
-#include "app/models/device_profiles.h"
 #include "app/state/view_model.h"
 
 namespace canopy::app {
 
 class WatchSource {
  public:
-  /// Call in each frame before the others. device: the one to predict for.
-  void update(const ViewModel& view, const DeviceProfile& device = device_profile());
+  /// Call in each frame before the others. Of another device it has what was computed for view.what_if.chip.
+  void update(const ViewModel& view);
 
   const WatchNumbers& numbers() const { return numbers_; }
   /// Null before the first round, and where its tree was let go for memory.
@@ -26,7 +25,6 @@ class WatchSource {
 
  private:
   StatisticsTrail trail_;
-  ElsewhereTrail elsewhere_;
   WatchNumbers numbers_;
   std::optional<BudgetLine> line_;
   std::optional<size_t> round_;

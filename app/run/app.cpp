@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "app/charts/chart_frame.h"
@@ -60,6 +61,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       remembered_(settings.saved),
       search_(settings.model_lister),
       what_if_(settings.what_if),
+      chip_(settings.what_if),
       sweeps_(sweep_reader({settings.sweep_folder, asset_folder("prompts"), asset_folder("sweeps")})),
       sweep_folder_(settings.sweep_folder) {
   view_.theme = settings.theme;
@@ -128,9 +130,7 @@ bool App::pump() {
   if (searched) end_search(view_.models, *std::move(found));
   if (const std::string dense = std::exchange(view_.what_if.dense_trace, {}); dense == view_.rounds.trace_path)
     if (!dense.empty()) open_trace(view_, dense);
-  auto answer = what_if_.take();
-  const bool answered = answer.has_value();
-  if (answered) take_answer(view_.what_if, *std::move(answer));
+  const bool answered = take_answers();
   ask_what_if();
   ask_for_counts();
   const bool read = take_sweeps();
@@ -142,8 +142,36 @@ bool App::pump() {
 
 /// Nothing is computed for a view that is not on show.
 void App::ask_what_if() {
-  if (view_.shell.layout != WindowLayout::what_if) return;
-  if (auto question = next_question(view_.what_if, view_.rounds)) what_if_.ask(*std::move(question));
+  if (view_.shell.layout == WindowLayout::what_if) {
+    if (auto question = next_question(view_.what_if, view_.rounds)) what_if_.ask(*std::move(question));
+    return;
+  }
+  // What a reply that is written on this processor needs is not spent on saying what it would be elsewhere.
+  const bool on_processor = view_.busy() && view_.model && view_.model->is_software;
+  if (view_.shell.layout != WindowLayout::watch || on_processor) return;
+  if (auto question = next_chip_question(view_.what_if, view_.rounds, as_if_device(view_.shell)))
+    chip_.ask(*std::move(question));
+}
+
+void App::await_answers() {
+  constexpr auto patience = std::chrono::seconds(30);
+  constexpr auto pause = std::chrono::milliseconds(2);
+  const auto waits = [](const WhatIfAsked& asked) {
+    return asked.asked > 0 && !(asked.answer.whole && asked.answer.number == asked.asked);
+  };
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (pump(); waits(view_.what_if) || waits(view_.what_if.chip); pump()) {
+    if (std::chrono::steady_clock::now() > end) return;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// True where there was something new.
+bool App::take_answers() {
+  auto answer = what_if_.take(), chip = chip_.take();
+  if (answer) take_answer(view_.what_if, *std::move(answer));
+  if (chip) take_answer(view_.what_if.chip, *std::move(chip));
+  return answer || chip;
 }
 
 void App::show_as_if(size_t there) {

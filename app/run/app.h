@@ -93,6 +93,9 @@ class App {
   void set_content_scale(float scale) { content_scale_ = scale; }
   /// Tells the size of the window at 100%, to be saved.
   void set_window_size(uint32_t width, uint32_t height);
+  /// Waits until what is computed for the view on show is there, at most some seconds: pictures of equal states are
+  /// equal.
+  void await_answers();
   /// Saves the settings, the window's size included. Call when the window closes.
   void remember();
   /// Sets the function that opens the system's file dialog. Without one the path box is used.
@@ -102,6 +105,7 @@ class App {
   /// other threads.
   void set_wake(const std::function<void()>& wake) {
     what_if_.set_wake(wake);
+    chip_.set_wake(wake);
     search_.set_wake(wake);
     sweeps_.set_wake(wake);
     share_.set_wake(wake);
@@ -123,6 +127,7 @@ class App {
   void ask_for_counts();
   bool post_due_commands();
   void ask_what_if();
+  bool take_answers();
   void show_as_if(size_t there);
   bool take_sweeps();
   std::string next_sweep_file() const;
@@ -146,7 +151,7 @@ class App {
   SettingsKeeper keeper_;
   SavedSettings remembered_;
   ModelSearch search_;
-  WhatIfWorker what_if_;
+  WhatIfWorker what_if_, chip_;                     // of the view What if, and of the device that Watch speaks of
   std::vector<std::filesystem::path> as_if_files_;  // that were written to be shown; removed at the end
   SweepReader sweeps_;
   std::string sweep_folder_;

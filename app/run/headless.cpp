@@ -26,6 +26,7 @@ Image Headless::frame() {
 }
 
 Image Headless::settled_frame() {
+  app_->await_answers();
   for (int i = 1; i < kSettleFrames; ++i) frame();
   return frame();
 }

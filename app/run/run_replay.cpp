@@ -1,6 +1,4 @@
-#include <chrono>
 #include <ostream>
-#include <thread>
 
 #include "app/rounds/dump_trace.h"
 #include "app/rounds/trace_log.h"
@@ -20,14 +18,6 @@ class IdleEngine final : public EngineClient {
   std::vector<DeviceChoice> devices() const override { return {}; }
 };
 
-/// Other devices are computed on a thread of their own.
-void await_what_if(App& app) {
-  if (app.view().shell.layout != WindowLayout::what_if) return;
-  for (app.pump(); app.view().what_if.asked > 0 && !app.view().what_if.answer.whole; app.pump()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 constexpr const char* kReplayShot = "out/replay.png";
 
 int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
@@ -39,7 +29,6 @@ int draw(const AppOptions& options, std::ostream& out, std::ostream& err) {
   IdleEngine engine;
   Headless headless(engine, settings_from(options), options.width, options.height, options.validate);
   show_replay(headless.app(), options);
-  await_what_if(headless.app());
   const std::string shot = options.shot.empty() ? kReplayShot : options.shot;
   write_png(headless.settled_frame(), shot);
   for (const std::string& message : headless.device().validation_messages()) err << message << "\n";

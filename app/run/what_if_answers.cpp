@@ -98,7 +98,7 @@ class Answering {
       answer_.whole = true;
       return answer_;
     }
-    add({}, [&] { return costs_as_recorded(question_.header); });
+    if (!question_.brief) add({}, [&] { return costs_as_recorded(question_.header); });
     for (const std::string& path : question_.calibrations) {
       add(path, [&] { return costs_of_file(path, question_.header, replies_); });
     }
@@ -158,7 +158,7 @@ class Answering {
       run_as_recorded(there);
     }
     there.summary = summarize(there.run);
-    add_curve(there, wish);
+    if (!question_.brief) add_curve(there, wish);
   }
 
   void run_as_recorded(WhatIfThere& there) {

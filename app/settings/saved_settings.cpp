@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/models/device_profiles.h"
 #include "app/settings/options.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
 #include "engine/format/json_text.h"
+#include "engine/predict/device_profile.h"
 
 namespace canopy::app {
 namespace {
@@ -64,13 +64,19 @@ std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
                   "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
 }
 
+/// The name of a profile; earlier versions wrote "RTX 4090" for rtx4090.
 std::string as_if_on_in(const JsonFields& fields) {
-  const std::string name = fields.text_or("as_if_on", "");
-  if (name.empty() || name == device_profile(name).name) return name;
+  const std::string written = fields.text_or("as_if_on", "");
+  std::string name;
+  for (const char c : written)
+    if (c != ' ') name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   std::string allowed;
-  for (const DeviceProfile& each : device_profiles())
+  for (const predict::DeviceProfile& each : predict::device_profiles()) {
+    if (each.name == name) return name;
     allowed += (allowed.empty() ? "\"" : ", \"") + std::string(each.name) + "\"";
-  throw bad_input(fields.what() + ": \"as_if_on\" is \"" + name + "\"; it must be one of " + allowed + ".");
+  }
+  if (written.empty()) return written;
+  throw bad_input(fields.what() + ": \"as_if_on\" is \"" + written + "\"; it must be one of " + allowed + ".");
 }
 
 std::vector<std::string> recent_in(const JsonFields& fields) {

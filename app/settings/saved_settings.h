@@ -22,8 +22,8 @@ struct SavedSettings {
   uint32_t max_tokens = kMaxTokens;     // of a reply, 1 ... kMostMaxTokens
   std::optional<DecodeMode> drafting;   // none: the default of the device
   uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
-  std::string as_if_on;                 // the device of Watch's prediction, of device_profiles(); empty: the usual one
-  std::vector<std::string> recent;      // paths of models, the newest first
+  std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
+  std::vector<std::string> recent;  // paths of models, the newest first
   bool reduced_motion = false;
   bool tour_seen = false;
   uint32_t tour_step = 0;                // where it was left

@@ -18,12 +18,12 @@ constexpr float kUnfoldedHeight = 300;
 }  // namespace
 
 void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts) {
-  source_.update(view, device_profile(view.shell.as_if_on));
+  source_.update(view);
   if (!source_.done()) keep_drawing(kSlideSeconds);
   const ImVec2 origin = ImGui::GetWindowPos();
   const auto pos = [&](const ImVec4& part) { return ImVec2(origin.x + part.x, origin.y + part.y); };
   if (parts.numbers.w > 0)
-    draw_watch_numbers(source_.numbers(), pos(parts.numbers), {parts.numbers.z, parts.numbers.w}, parts.subtitles,
+    draw_watch_numbers(view, source_.numbers(), pos(parts.numbers), {parts.numbers.z, parts.numbers.w}, parts.subtitles,
                        sink);
   const BudgetLine* line = source_.line();
   if (parts.budget.w <= 0 || !line) {

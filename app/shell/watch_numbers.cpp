@@ -63,16 +63,15 @@ void draw_dashed_badge(ImDrawList* list, float x, float middle, const std::strin
   draw_text_middle(list, x + px(5), middle, Type::caption, t.text2, words);
 }
 
-void draw_device_choices(const std::string& device, ImVec2 corner, CommandSink& sink) {
+void draw_device_choices(const ViewModel& view, ImVec2 corner, CommandSink& sink) {
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kDeviceMenuOfWatch)) {
-    label(Type::secondary, colours().text2, "Predicted from published bandwidth and rate");
-    for (const DeviceProfile& each : device_profiles()) {
-      char detail[96];
-      std::snprintf(detail, sizeof detail, "%.0f GB/s, %.0f TFLOP/s", each.gb_s, each.tflop_s);
-      if (!choice(each.name, each.name, detail, device == each.name, true, px(280))) continue;
-      sink.post(ShellCommand(SetAsIfOn{each.name}));
+    label(Type::secondary, colours().text2, "Predicted from a profile of the device");
+    for (const WhatIfDevice& each : view.what_if.known) {
+      const bool chosen = as_if_device(view.shell) == each.choice;
+      if (!choice(each.choice.c_str(), each.name, each.detail, chosen, true, px(280))) continue;
+      sink.post(ShellCommand(SetAsIfOn{each.choice}));
       ImGui::CloseCurrentPopup();
     }
     ImGui::EndPopup();
@@ -81,8 +80,8 @@ void draw_device_choices(const std::string& device, ImVec2 corner, CommandSink& 
 }
 
 /// Draws the chip at the right end; returns its left edge.
-float draw_chip(const WatchNumber& number, const std::string& name, float right, ImVec2 pos, ImVec2 size,
-                bool subtitles, CommandSink& sink) {
+float draw_chip(const ViewModel& view, const WatchNumber& number, const std::string& name, float right, ImVec2 pos,
+                ImVec2 size, bool subtitles, CommandSink& sink) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = pos.y + size.y * 0.5f, half = std::min(px(23), size.y * 0.5f - px(5));
@@ -109,7 +108,7 @@ float draw_chip(const WatchNumber& number, const std::string& name, float right,
   draw_dashed_badge(list, x, middle - (two ? px(9) : 0), number.badge);
   if (two) draw_text_middle(list, x, middle + px(10), Type::caption, t.text2, "over plain");
   draw_icon(list, Icon::chevron, {right - px(16), middle}, px(14), t.text2);
-  draw_device_choices(name, {right, middle + half + px(4)}, sink);
+  draw_device_choices(view, {right, middle + half + px(4)}, sink);
   return left;
 }
 
@@ -128,11 +127,12 @@ void draw_sparkline(ImDrawList* list, const BudgetLine& line, ImVec2 a, ImVec2 b
 
 }  // namespace
 
-void draw_watch_numbers(const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles, CommandSink& sink) {
+void draw_watch_numbers(const ViewModel& view, const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles,
+                        CommandSink& sink) {
   const float margin = px(kNumbersMargin), gap = px(kBetween);
   float right = pos.x + size.x - margin;
   if (numbers.elsewhere.shown)
-    right = draw_chip(numbers.elsewhere, numbers.device, right, pos, size, subtitles, sink) - gap;
+    right = draw_chip(view, numbers.elsewhere, numbers.device, right, pos, size, subtitles, sink) - gap;
   float x = pos.x + margin;
   if (numbers.tokens.shown) {
     x = draw_number("Tokens per pass", numbers.tokens, x, right, pos, size, subtitles ? 40 : 28, subtitles);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "app/models/device_profiles.h"
-
 namespace canopy::app {
 namespace {
 
@@ -54,10 +52,14 @@ void apply(ShellState& state, const SetTreeBudget& c) {
 }
 
 void apply(ShellState& state, const SetAsIfOn& c) {
-  state.as_if_on = device_profile(c.device).name;
+  state.as_if_on = c.device;
 }
 
 }  // namespace
+
+std::string as_if_device(const ShellState& state) {
+  return state.as_if_on.empty() ? "rtx4090" : state.as_if_on;
+}
 
 void update(ShellState& state, const ShellCommand& command) {
   std::visit([&](const auto& c) { apply(state, c); }, command);

@@ -33,8 +33,11 @@ struct ShellState {
   uint32_t raises = 0;                  // how often a panel was brought to the front
   uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
-  std::string as_if_on;                 // the device of Watch's prediction, of device_profiles(); empty: the usual one
+  std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
 };
+
+/// The profile that Watch predicts for.
+std::string as_if_device(const ShellState& state);
 
 struct ShowPalette {
   bool shown = true;

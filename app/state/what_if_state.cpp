@@ -8,7 +8,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr size_t kLeastNews = 16;  // rounds of a growing reply before it is worth asking again
+// Rounds of a growing reply before it is worth asking again.
+constexpr size_t kLeastNews = 16, kLeastChipNews = 64;
 
 void change(WhatIfState& state, const SetWhatIfDevice& c) {
   if (c.place < state.devices.size()) state.devices[c.place] = c.device;
@@ -49,23 +50,18 @@ bool add_live_rounds(const LiveLog& log, const ReplySummary& reply, WhatIfQuesti
   return !question.rounds.empty();
 }
 
-}  // namespace
-
-void update(WhatIfState& state, const WhatIfCommand& command) {
-  std::visit([&](const auto& c) { change(state, c); }, command);
-}
-
-std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsState& rounds) {
+/// A question about these devices where the last one was about something else.
+std::optional<WhatIfQuestion> ask(WhatIfAsked& asked, const RoundsState& rounds,
+                                  const std::vector<std::string>& choices, size_t least_news) {
   const std::shared_ptr<RoundLog>& log = rounds.log;
   if (log->rounds() == 0) return std::nullopt;
   const ReplySummary& reply = log->replies()[log->summary(std::min(rounds.playback.shown, log->rounds() - 1)).reply];
   const auto recording = std::dynamic_pointer_cast<const TraceLog>(log);
   const size_t count = recording != nullptr ? log->rounds() : reply.first_round + reply.rounds;
   const bool ended = recording != nullptr || reply.reason.has_value();
-  const std::vector<std::string> choices = choices_of(state);
-  const bool same = state.log.lock() == log && state.choices == choices;
+  const bool same = asked.log.lock() == log && asked.choices == choices;
   const bool news =
-      count < state.rounds || (ended && (!state.ended || count != state.rounds)) || count >= state.rounds + kLeastNews;
+      count < asked.rounds || (ended && (!asked.ended || count != asked.rounds)) || count >= asked.rounds + least_news;
   if (same && !news) return std::nullopt;
   WhatIfQuestion question;
   if (recording != nullptr) {
@@ -76,22 +72,46 @@ std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsStat
     if (live == nullptr || !add_live_rounds(*live, reply, question)) return std::nullopt;
   }
   // Another recording: what is there is about something else.
-  if (state.log.lock() != log) state.answer = {};
-  state.log = log;
-  state.rounds = count;
-  state.ended = ended;
-  state.choices = choices;
-  question.number = ++state.asked;
-  question.calibrations = state.calibrations;
-  question.devices = state.devices;
+  if (asked.log.lock() != log) asked.answer = {};
+  asked.log = log;
+  asked.first_round = recording != nullptr ? 0 : reply.first_round;
+  asked.rounds = count;
+  asked.ended = ended;
+  asked.choices = choices;
+  question.number = ++asked.asked;
   return question;
 }
 
-void take_answer(WhatIfState& state, WhatIfAnswer answer) {
-  if (answer.number != state.asked) return;
+}  // namespace
+
+void update(WhatIfState& state, const WhatIfCommand& command) {
+  std::visit([&](const auto& c) { change(state, c); }, command);
+}
+
+std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsState& rounds) {
+  std::optional<WhatIfQuestion> question = ask(state, rounds, choices_of(state), kLeastNews);
+  if (!question) return question;
+  question->calibrations = state.calibrations;
+  question->devices = state.devices;
+  return question;
+}
+
+std::optional<WhatIfQuestion> next_chip_question(WhatIfState& state, const RoundsState& rounds,
+                                                 const std::string& device) {
+  // What is predicted already is not predicted from.
+  if (!rounds.log->times().empty()) return std::nullopt;
+  std::optional<WhatIfQuestion> question = ask(state.chip, rounds, {device}, kLeastChipNews);
+  if (!question) return question;
+  question->devices = {device};
+  question->brief = true;
+  return question;
+}
+
+void take_answer(WhatIfAsked& asked, WhatIfAnswer answer) {
+  if (answer.number != asked.asked) return;
   // A growing reply: until the new answer is whole, the earlier one is shown where it has more.
-  if (!answer.whole && answer.there.size() < state.answer.there.size()) return;
-  state.answer = std::move(answer);
+  if (!answer.whole && answer.there.size() < asked.answer.there.size()) return;
+  asked.answer = std::move(answer);
 }
 
 }  // namespace canopy::app

@@ -17,22 +17,26 @@ namespace canopy::app {
 inline constexpr size_t kWhatIfDevices = 3;
 inline constexpr size_t kMostCalibrations = 3;  // from elsewhere; a further one takes the place of the oldest
 
-struct WhatIfState {
+/// What was asked about the rounds on show, and the answer as far as it is there.
+struct WhatIfAsked {
+  WhatIfAnswer answer;
+  uint64_t asked = 0;  // number of the last question
+  // What it was about: the same is not asked again.
+  std::weak_ptr<const RoundLog> log;
+  size_t first_round = 0, rounds = 0;
+  bool ended = false;
+  std::vector<std::string> choices;
+};
+
+struct WhatIfState : WhatIfAsked {
   std::vector<std::string> devices = {"rx7900xtx", "rtx4090", "h100"};  // by profile
   std::vector<std::string> calibrations;                                // paths
   std::vector<WhatIfDevice> known;                                      // what a device can be, for menus
-  WhatIfAnswer answer;
-  uint64_t asked = 0;  // number of the last question
+  WhatIfAsked chip;                                                     // of the one device that Watch speaks of
 
   bool densifying = false;
   DensifyProgress dense_progress;
   std::string dense_trace;  // that got its drafts and is to be opened again; empty: none
-
-  // What was asked about last: the same is not asked again.
-  std::weak_ptr<const RoundLog> log;
-  size_t rounds = 0;
-  bool ended = false;
-  std::vector<std::string> choices;
 };
 
 struct SetWhatIfDevice {  // predicts for another device in this place
@@ -62,7 +66,11 @@ void update(WhatIfState& state, const WhatIfCommand& command);
 /// show. Nothing while there is nothing to ask, or all of it was asked.
 std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsState& rounds);
 
+/// The same for the one device that Watch speaks of; in a growing reply less often.
+std::optional<WhatIfQuestion> next_chip_question(WhatIfState& state, const RoundsState& rounds,
+                                                 const std::string& device);
+
 /// Takes an answer; one to an earlier question changes nothing.
-void take_answer(WhatIfState& state, WhatIfAnswer answer);
+void take_answer(WhatIfAsked& asked, WhatIfAnswer answer);
 
 }  // namespace canopy::app

@@ -24,6 +24,7 @@ struct WhatIfQuestion {
   double ar_tokens_per_second = 0;        // measured beside the rounds; 0: it was not
   std::vector<std::string> calibrations;  // files that were measured elsewhere
   std::vector<std::string> devices;       // to predict for, by the names of profiles
+  bool brief = false;                     // of these alone, without how the rounds were, and without curves
 };
 
 enum class TimesFrom { recorded, measured_elsewhere, predicted };

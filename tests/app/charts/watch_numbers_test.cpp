@@ -9,6 +9,7 @@
 
 #include "app/charts/watch_source.h"
 #include "app/rounds/trace_log.h"
+#include "app/run/what_if_answers.h"
 #include "app/state/tour.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
@@ -30,12 +31,6 @@ ArReference plain_at(double ms) {
   return plain;
 }
 
-PassNeeds weights() {
-  PassNeeds needs;
-  needs.bytes_per_weight = 0.625;
-  return needs;
-}
-
 /// A log of rounds with trees of this width whose rows all cost the same, as on a processor.
 std::shared_ptr<SampleLog> trees_of(size_t rounds, uint32_t width, size_t plain = 0) {
   auto log = std::make_shared<SampleLog>();
@@ -52,18 +47,36 @@ std::shared_ptr<SampleLog> trees_of(size_t rounds, uint32_t width, size_t plain 
   return log;
 }
 
+/// Another device that verifies so many rows at the places of the recorded passes, each in `ms`; a plain token takes 1.
+WhatIfThere device_with(const SampleLog& log, uint32_t rows, double ms) {
+  WhatIfThere there;
+  there.name = "RTX 4090";
+  there.detail = "1,008 GB/s";
+  there.from = "Passes are predicted.";
+  there.times = TimesFrom::predicted;
+  for (size_t i = 0; i < log.rounds(); ++i) {
+    WhatIfRound round;
+    round.record = *log.round(i);
+    round.record.width = rows;
+    round.record.ms = {};
+    round.record.ms.verify = ms;
+    round.ar_ms = static_cast<double>(round.record.emitted.size());
+    there.run.rounds.push_back(round);
+  }
+  return there;
+}
+
 struct Asked {
   explicit Asked(std::shared_ptr<SampleLog> of) : log(std::move(of)) {
     const size_t last = log->rounds() - 1;
     shown = log->round(last);
-    elsewhere = elsewhere_trail.up_to(log, last, device_profile(), weights(), plain.ms());
+    elsewhere = elsewhere_up_to(device_with(*log, 16, 1.25), 0, shown->context);
     question = {&trail.up_to(log, last, 1000), shown.get(), &plain, &elsewhere};
     question.now_ms = 1 + 3 * 60'000;
   }
   std::shared_ptr<SampleLog> log;
   std::shared_ptr<const RoundRecord> shown;
   StatisticsTrail trail;
-  ElsewhereTrail elsewhere_trail;
   ArReference plain = plain_at(kPlainMs);
   Elsewhere elsewhere;
   WatchQuestion question;
@@ -131,51 +144,56 @@ TEST(WatchNumbers, TheOtherDeviceIsPredictedAndOnlyShownWhereItWins) {
   EXPECT_FALSE(watch_numbers(Asked(trees_of(2, 41, 60)).question).elsewhere.shown);
 }
 
-TEST(Elsewhere, APassTakesTheLongerOfReadingAndComputing) {
-  const DeviceProfile& device = device_profile("H100");
-  EXPECT_NEAR(pass_seconds(device, weights(), 1, 0), 0.625 / 3350e9, 1e-24);
-  EXPECT_NEAR(pass_seconds(device, weights(), 1000, 0), 2000 / 989.4e12, 1e-20);
-  EXPECT_EQ(device_profile("no such device").name, device_profiles()[0].name);
-  EXPECT_EQ(bytes_per_weight("SmolLM2 135M Q4_1 on a CPU"), 0.625);
-  EXPECT_EQ(bytes_per_weight("SmolLM2 135M F16"), 2);
-  EXPECT_EQ(bytes_per_weight("a model"), 0);
-}
-
-/// The chosen size is the best of all sizes, by the values that the prediction itself is made of.
-TEST(Elsewhere, TheSizeIsTheBestOfAllUpToTheRecordedOne) {
-  TraceBuilder builder(9);
-  builder.begin(DecodeMode::tree);
-  // A device on which few rows are free, so that sizes differ.
-  const DeviceProfile slow{"slow", 1000, 8, "a test"};
-  for (int i = 0; i < 50; ++i) {
-    const RoundRecord record = builder.tree(64);
-    const auto there = elsewhere_round(record, slow, weights(), kPlainMs);
-    ASSERT_TRUE(there);
-    EXPECT_LT(there->budget, record.width);
-    EXPECT_LE(there->tokens, record.emitted.size());
-    const double plain = pass_seconds(slow, weights(), 1, 0);
-    const auto promised = [&](uint32_t width) {
-      double expected = 1;
-      for (uint32_t node = 1; node < width; ++node) expected += std::exp(record.nodes[node].node.score);
-      return expected / (there->draft_tokens + pass_seconds(slow, weights(), width, 0) / plain);
-    };
-    for (uint32_t width = 1; width <= record.width; ++width)
-      EXPECT_LE(promised(width), promised(there->budget + 1) * (1 + 1e-12));
+TEST(Elsewhere, CountsThePassesThereUpToTheShownPlace) {
+  const auto log = trees_of(12, 20);
+  WhatIfThere there = device_with(*log, 16, 1.25);
+  there.run.rounds[3].record.width = 2;
+  there.run.rounds[9].record.width = 65;
+  for (const size_t round : {0u, 3u, 8u, 11u, 5u}) {
+    const Elsewhere all = elsewhere_up_to(there, 0, log->round(round)->context);
+    double tokens = 0;
+    for (size_t i = 0; i <= round; ++i) tokens += static_cast<double>(log->round(i)->emitted.size());
+    const auto passes = static_cast<double>(round + 1);
+    EXPECT_EQ(all.rounds, round + 1);
+    EXPECT_NEAR(all.tokens, tokens / passes, 1e-12);
+    EXPECT_NEAR(all.plain_tokens, 1.25, 1e-12);
+    EXPECT_NEAR(all.ratio, tokens / (1.25 * passes), 1e-12);
+    EXPECT_EQ(all.guesses, round == 3 ? 1u : 15u);
+    EXPECT_EQ(all.least, round >= 3 ? 1u : 15u);
+    EXPECT_EQ(all.most, round >= 9 ? 64u : 15u);
   }
-  EXPECT_FALSE(elsewhere_round(builder.plain(), slow, weights(), kPlainMs));
+  EXPECT_EQ(elsewhere_up_to(there, 1, UINT32_MAX).rounds, 0u) << "another reply";
+  there.problem = "Nothing is known of it.";
+  EXPECT_EQ(elsewhere_up_to(there, 0, UINT32_MAX).rounds, 0u);
 }
 
-TEST(Elsewhere, GoingThroughTheRoundsInAnyOrderGivesTheSame) {
-  const auto log = trees_of(150, 20);
-  ElsewhereTrail trail;
-  for (const size_t round : {3u, 4u, 149u, 10u, 80u, 81u, 149u}) {
-    ElsewhereTrail fresh;
-    const Elsewhere all = trail.up_to(log, round, device_profile(), weights(), kPlainMs);
-    const Elsewhere anew = fresh.up_to(log, round, device_profile(), weights(), kPlainMs);
-    EXPECT_EQ(all.rounds, anew.rounds) << round;
-    EXPECT_NEAR(all.ratio, anew.ratio, 1e-12) << round;
-    EXPECT_EQ(all.rounds, std::min<size_t>(round + 1, ElsewhereTrail::kRounds));
-    ASSERT_TRUE(all.newest);
+/// Answers what the chip of Watch asks for the shown rounds, as the window does.
+void answer_chip(ViewModel& view) {
+  const auto question = next_chip_question(view.what_if, view.rounds, as_if_device(view.shell));
+  ASSERT_TRUE(question);
+  take_answer(view.what_if.chip, answer_what_if(*question, [](const WhatIfAnswer&) {}, {}));
+  ASSERT_EQ(view.what_if.chip.answer.there.size(), 1u);
+  EXPECT_EQ(view.what_if.chip.answer.there[0]->problem, "");
+}
+
+// One computation: at the end of a recording Watch says of a device what What if says of it.
+TEST(Elsewhere, IsWhatWhatIfSays) {
+  for (const char* demo : {"code", "prose"}) {
+    ViewModel view;
+    const auto log =
+        std::make_shared<TraceLog>(std::string(CANOPY_SOURCE_DIR "/assets/demos/") + demo + ".canopytrace");
+    show_log(view.rounds, log, demo);
+    answer_chip(view);
+    view.what_if.devices = {"rtx4090"};
+    const auto question = next_question(view.what_if, view.rounds);
+    ASSERT_TRUE(question);
+    const WhatIfAnswer answer = answer_what_if(*question, [](const WhatIfAnswer&) {}, {});
+    ASSERT_EQ(answer.there.size(), 2u);
+    view.rounds.playback.shown = log->rounds() - 1;
+    WatchSource source;
+    source.update(view);
+    EXPECT_NEAR(source.numbers().ratio, answer.there[1]->summary.ratio, 1e-9);
+    EXPECT_EQ(source.numbers().device, answer.there[1]->name);
   }
 }
 
@@ -186,6 +204,7 @@ TEST(WatchSource, TheDemosHaveAllNumbers) {
     const auto log =
         std::make_shared<TraceLog>(std::string(CANOPY_SOURCE_DIR "/assets/demos/") + demo + ".canopytrace");
     show_log(view.rounds, log, demo);
+    answer_chip(view);
     WatchSource source;
     for (size_t round = 0; round < log->rounds(); ++round) {
       view.rounds.playback.shown = round;
@@ -223,6 +242,7 @@ TEST(WatchSource, NoFigureComesBeforeItsPhase) {
   ViewModel view;
   const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
   show_log(view.rounds, log, "code");
+  answer_chip(view);
   Playback& play = view.rounds.playback;
   const auto whole = [&](size_t round) {
     show(play, *log, round);
@@ -261,6 +281,7 @@ TEST(WatchSource, InTheTourTheFiguresOfItsPassStandStill) {
   ViewModel view;
   const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
   show_log(view.rounds, log, "code");
+  answer_chip(view);
   update_tour(view, ShowTour{});
   show_tour_step(view);
   const ShownFigures first = figures_of(view);
@@ -295,14 +316,13 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   EXPECT_EQ(line.curve.back().x, 1);
   EXPECT_NEAR(line.own.x, 1, 1e-6);
   EXPECT_GT(line.plain, 0.9f);
-  ElsewhereRound there;
-  there.budget = 15;
   Elsewhere elsewhere;
-  elsewhere.device = &device_profile("RTX 4090");
-  elsewhere.newest = there;
+  elsewhere.device = "RTX 4090";
+  elsewhere.guesses = 15;
+  elsewhere.at_most = true;
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
             "best on an RTX 4090: 15");
-  elsewhere.newest->budget = 40;  // no more were recorded
+  elsewhere.guesses = 40;  // no more were recorded
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
             "best on an RTX 4090: 40 or more");
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere_brief,

@@ -43,7 +43,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.drafting = DecodeMode::chain;
   s.tree_budget = 64;
   s.max_tokens = 2000;
-  s.as_if_on = "H100";
+  s.as_if_on = "h100";
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
   s.idle_minutes = 15;
@@ -54,6 +54,18 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(read.note, "");
   EXPECT_TRUE(read.settings == s);
   EXPECT_NE(text().find("\"temperature\": 0.9,"), std::string::npos) << text();
+}
+
+TEST_F(SavedSettingsTest, DevicesByTheirEarlierNamesAreStillKnown) {
+  SavedSettings s;
+  s.as_if_on = "rx7900xtx";
+  write_settings(path(), s);
+  std::string changed = text();
+  changed.replace(changed.find("rx7900xtx"), 9, "RX 7900 XTX");
+  std::ofstream(path()) << changed;
+  const SettingsRead read = read_settings(path());
+  EXPECT_EQ(read.note, "");
+  EXPECT_EQ(read.settings.as_if_on, "rx7900xtx");
 }
 
 TEST_F(SavedSettingsTest, NoFileMeansTheUsualSettingsAndNoNote) {
@@ -74,7 +86,7 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"theme\": 3}", "theme"},
       {"{\"max_tokens\": 0}", "\"max_tokens\" is 0; it must be 1 to 1048576."},
       {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
-      {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"RTX 4090\", "},
+      {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"rtx3090\", "},
       {"{\"as_if_on\": 3}", "as_if_on"},
       {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
       {"{\"idle_minutes\": -5}", "idle_minutes"},

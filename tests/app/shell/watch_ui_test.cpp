@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "app/models/device_profiles.h"
 #include "app/settings/saved_settings.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
@@ -28,6 +27,7 @@ class WatchUi : public testing::Test {
     auto ui = std::make_unique<UiHarness>(settings, width, height);
     ui->app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
     ui->app().run(app::RoundsCommand(app::ShowRound{5}));
+    ui->app().await_answers();
     for (int i = 0; i < 4; ++i) ui->frame();
     return ui;
   }
@@ -192,16 +192,18 @@ TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
   const TempFolder folder;
   app::AppSettings settings = in_watch();
   settings.settings_file = (folder.path() / "settings.json").string();
-  const char* other = app::device_profiles()[1].name;
+  const char *other = "rx7900xtx", *name = "RX 7900 XTX";
   auto ui = demo(1280, 800, settings);
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Watch tree/As if on");
     ctx->Yield(2);
     ctx->ItemClick((std::string("//$FOCUSED/") + other).c_str());
-    ctx->Yield(3);
+    const app::WhatIfAsked& chip = ui->view().what_if.chip;
+    const auto answered = [&] { return chip.answer.whole && chip.answer.number == chip.asked; };
+    for (int i = 0; i < 3000 && (i < 3 || !answered()); ++i) ctx->SleepNoSkip(0.01f, 0.01f);
     const DrawnTexts drawn;
     ctx->Yield(2);
-    IM_CHECK(drawn.has(other));
+    IM_CHECK(drawn.has(name));
     IM_CHECK_STR_EQ(app::read_settings(settings.settings_file).settings.as_if_on.c_str(), other);
   }));
   ui.reset();
@@ -209,7 +211,7 @@ TEST_F(WatchUi, AnotherDeviceCanBeChosen) {
   ui = demo(1280, 800, settings);
   const DrawnTexts drawn;
   ui->frame();
-  EXPECT_TRUE(drawn.has(other));
+  EXPECT_TRUE(drawn.has(name));
 }
 
 TEST_F(WatchUi, ABarOfTheStripShowsItsPass) {

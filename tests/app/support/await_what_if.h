@@ -12,7 +12,8 @@ namespace canopy::test {
 inline bool await_what_if(app::App& app) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const auto answered = [&] {
-    const app::WhatIfState& state = app.view().what_if;
+    const bool watch = app.view().shell.layout == app::WindowLayout::watch;
+    const app::WhatIfAsked& state = watch ? app.view().what_if.chip : app.view().what_if;
     return state.answer.whole && state.answer.number == state.asked;
   };
   for (app.pump(); !answered(); app.pump()) {

@@ -101,6 +101,25 @@ TEST(WhatIfState, ARecordingIsAskedAboutOnceAndAgainForOtherDevices) {
   EXPECT_EQ(state.answer.problem, "new");
 }
 
+TEST(WhatIfState, TheChipOfWatchAsksForItsDeviceAlone) {
+  app::RoundsState rounds;
+  app::WhatIfState state;
+  EXPECT_FALSE(next_chip_question(state, rounds, "rtx4090"));
+  const std::string path = CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace";
+  show_log(rounds, std::make_shared<app::TraceLog>(path), path);
+  const auto first = next_chip_question(state, rounds, "rtx4090");
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->brief);
+  EXPECT_EQ(first->devices, std::vector<std::string>{"rtx4090"});
+  EXPECT_TRUE(first->calibrations.empty());
+  EXPECT_FALSE(next_chip_question(state, rounds, "rtx4090"));
+  EXPECT_TRUE(next_question(state, rounds)) << "a question of its own";
+  take_answer(state.chip, {first->number, {std::make_shared<app::WhatIfThere>()}, true, ""});
+  EXPECT_TRUE(next_chip_question(state, rounds, "h100"));
+  EXPECT_EQ(state.chip.answer.there.size(), 1u) << "what is known stays until more is";
+  EXPECT_TRUE(state.answer.there.empty());
+}
+
 TEST(WhatIfState, CalibrationsAreFewAndTheOldestGoes) {
   app::WhatIfState state;
   for (const char* path : {"a", "b", "a", "c", "d"}) update(state, app::WhatIfCommand(app::AddCalibration{path}));
