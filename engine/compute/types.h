@@ -174,7 +174,7 @@ uint64_t row_bytes(const WeightPart& part);
 /// How the parts of one Weight are joined. All parts have the same type and cols.
 enum class WeightLayout {
   stacked,  // part after part: q, k, v
-  paired,   // row i of part 0, row i of part 1, row i + 1 of part 0, ...: gate and up (same rows)
+  paired,   // row i of part 0, row i of part 1, row i + 1 of part 0, ...: gate and up (same rows); more pairs follow
 };
 
 /// What Device::make_weight is asked for; the parts need no bytes yet.

@@ -8,8 +8,9 @@ namespace canopy {
 
 WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layout) {
   if (parts.empty()) throw bad_input("A weight needs at least one part.");
-  if (layout == WeightLayout::paired && (parts.size() != 2 || parts[0].rows != parts[1].rows)) {
-    throw bad_input("A paired weight needs two parts of the same number of rows.");
+  for (size_t i = 0; layout == WeightLayout::paired && i < parts.size(); i += 2) {
+    if (i + 1 < parts.size() && parts[i].rows == parts[i + 1].rows) continue;
+    throw bad_input("A paired weight needs two parts of the same number of rows, or several such pairs.");
   }
   WeightExtent extent{0, parts[0].cols};
   uint64_t rows = 0;
@@ -38,10 +39,10 @@ WeightExtent joined_extent(std::span<const WeightPart> parts, WeightLayout layou
 }
 
 JoinedRow joined_row(std::span<const WeightPart> parts, WeightLayout layout, uint32_t row) {
-  if (layout == WeightLayout::paired) return {row % 2, row / 2};
+  const uint32_t together = layout == WeightLayout::paired ? 2 : 1;  // parts whose rows alternate
   uint32_t part = 0;
-  while (row >= parts[part].rows) row -= parts[part++].rows;
-  return {part, row};
+  for (; row >= parts[part].rows * together; part += together) row -= parts[part].rows * together;
+  return {part + row % together, row / together};
 }
 
 }  // namespace canopy

@@ -18,17 +18,15 @@ void append_part(std::span<const std::byte> bytes, uint64_t begin, std::vector<s
 std::vector<std::span<const std::byte>> in_reading_order(std::span<const MatrixPlan* const> matrices) {
   std::vector<std::span<const std::byte>> parts;
   for (const MatrixPlan* matrix : matrices) {
-    if (!matrix->rows.empty()) continue;  // rows from here and there
-    uint64_t longest = 0;
-    for (const TensorView* tensor : matrix->parts) longest = std::max<uint64_t>(longest, tensor->bytes.size());
-    if (matrix->layout == WeightLayout::paired) {
+    if (!matrix->rows.empty()) continue;                                     // rows from here and there
+    const size_t together = matrix->layout == WeightLayout::paired ? 2 : 1;  // tensors whose rows alternate
+    for (size_t first = 0; first < matrix->parts.size(); first += together) {
+      const auto alternating = std::span(matrix->parts).subspan(first, together);
+      uint64_t longest = 0;
+      for (const TensorView* tensor : alternating) longest = std::max<uint64_t>(longest, tensor->bytes.size());
       for (uint64_t begin = 0; begin < longest; begin += kPart) {
-        for (const TensorView* tensor : matrix->parts) append_part(tensor->bytes, begin, parts);
+        for (const TensorView* tensor : alternating) append_part(tensor->bytes, begin, parts);
       }
-      continue;
-    }
-    for (const TensorView* tensor : matrix->parts) {
-      for (uint64_t begin = 0; begin < tensor->bytes.size(); begin += kPart) append_part(tensor->bytes, begin, parts);
     }
   }
   return parts;

@@ -22,37 +22,37 @@ constexpr uint32_t kUnitBytes = 16;
 class RowFetcher {
  public:
   RowFetcher(std::span<const WeightPart> parts, WeightLayout layout)
-      : parts_(parts),
-        paired_(layout == WeightLayout::paired),
-        row_bytes_(row_bytes(parts[0])),
-        pieces_(parts.size()) {}
+      : parts_(parts), layout_(layout), row_bytes_(row_bytes(parts[0])), pieces_(parts.size()) {}
 
   // Fetches rows [begin, end) of the joined matrix.
   void fetch(uint32_t begin, uint32_t end) {
-    uint32_t start = 0;  // of the part, where parts are stacked
+    uint32_t start = 0;  // of the part, or of the pair that it is in
     for (uint32_t p = 0; p < parts_.size(); ++p) {
-      const uint32_t rows = parts_[p].rows;
+      const uint32_t rows = parts_[p].rows * together();
       Piece& piece = pieces_[p];
-      piece.first = paired_ ? (begin + 1 - p) / 2 : std::clamp(begin, start, start + rows) - start;
-      piece.end = paired_ ? (end + 1 - p) / 2 : std::clamp(end, start, start + rows) - start;
+      piece.first = rows_before(p, std::clamp(begin, start, start + rows) - start);
+      piece.end = rows_before(p, std::clamp(end, start, start + rows) - start);
       if (piece.end > piece.first) {
         piece.data = read_rows(parts_[p], piece.first, piece.end - piece.first, piece.scratch).data();
       }
-      start += rows;
+      if (p % together() == together() - 1) start += rows;
     }
   }
 
   // Where a fetched row starts. Valid until the next fetch.
   const std::byte* row(uint32_t row) const {
-    if (paired_) return pieces_[row % 2].at(row / 2, row_bytes_);
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-      if (row < parts_[p].rows) return pieces_[p].at(row, row_bytes_);
-      row -= parts_[p].rows;
-    }
-    return nullptr;
+    const JoinedRow from = joined_row(parts_, layout_, row);
+    return pieces_[from.part].at(from.row, row_bytes_);
   }
 
  private:
+  // Parts whose rows alternate.
+  uint32_t together() const { return layout_ == WeightLayout::paired ? 2 : 1; }
+  // Rows of part p among the first `joined` of its pair, or of itself.
+  uint32_t rows_before(uint32_t p, uint32_t joined) const {
+    return (joined + together() - 1 - p % together()) / together();
+  }
+
   struct Piece {
     uint32_t first = 0, end = 0;  // rows of its part
     const std::byte* data = nullptr;
@@ -61,7 +61,7 @@ class RowFetcher {
   };
 
   std::span<const WeightPart> parts_;
-  bool paired_;
+  WeightLayout layout_;
   uint64_t row_bytes_;
   std::vector<Piece> pieces_;
 };

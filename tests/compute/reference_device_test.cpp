@@ -71,6 +71,7 @@ TEST(ReferenceDevice, RefusesPartsThatDoNotFit) {
   EXPECT_TRUE(refused({a.part(), other_type.part()}, WeightLayout::stacked));
   EXPECT_TRUE(refused({a.part(), short_one.part()}, WeightLayout::paired));
   EXPECT_TRUE(refused({a.part()}, WeightLayout::paired));
+  EXPECT_TRUE(refused({a.part(), a.part(), a.part()}, WeightLayout::paired));
   EXPECT_TRUE(refused({truncated}, WeightLayout::stacked));
   EXPECT_TRUE(refused({ragged}, WeightLayout::stacked));
 }

@@ -45,6 +45,19 @@ TEST(ReadingOrder, TakesTurnsWhereRowsAreInterleaved) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(ReadingOrder, TakesOnePairAfterTheOther) {
+  const std::vector<std::byte> file(16 * kMega);
+  const std::span<const std::byte> all(file);
+  std::vector<TensorView> tensors;
+  for (const size_t begin : {0, 4, 8, 12}) tensors.push_back(tensor_of(all.subspan(begin * kMega, 3 * kMega)));
+  const MatrixPlan pairs{
+      "four", {tensors.data(), &tensors[1], &tensors[2], &tensors[3]}, WeightType::f32, WeightLayout::paired};
+  const MatrixPlan* const only = &pairs;
+  std::vector<uint64_t> found;  // begin, in MiB
+  for (const auto& part : in_reading_order({&only, 1})) found.push_back((part.data() - file.data()) / kMega);
+  EXPECT_EQ(found, (std::vector<uint64_t>{0, 4, 2, 6, 8, 12, 10, 14}));
+}
+
 /// Notes what is asked for, in order.
 class Asked {
  public:

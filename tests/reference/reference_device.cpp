@@ -32,15 +32,17 @@ uint32_t joined_rows(std::span<const WeightPart> parts, WeightLayout layout) {
     require(part.cols % block_size(part.type).elements == 0, "A row of a weight is no whole number of blocks.");
     rows = checked_add(rows, part.rows, "number of rows of a weight");
   }
-  if (layout == WeightLayout::paired) {
-    require(parts.size() == 2 && parts[0].rows == parts[1].rows, "A paired weight needs two parts of as many rows.");
+  for (size_t p = 0; layout == WeightLayout::paired && p < parts.size(); p += 2) {
+    const bool pair = p + 1 < parts.size() && parts[p].rows == parts[p + 1].rows;
+    require(pair, "A paired weight needs two parts of as many rows, or several such pairs.");
   }
   return rows;
 }
 
-/// The row of the joined matrix for row r of a part; first is the number of rows in the parts before it.
-uint32_t joined_row(WeightLayout layout, size_t part, uint32_t first, uint32_t r) {
-  return layout == WeightLayout::paired ? 2 * r + static_cast<uint32_t>(part) : first + r;
+/// The row of the joined matrix for row r of part p; first is the number of rows in the parts before it.
+uint32_t joined_row(std::span<const WeightPart> parts, WeightLayout layout, size_t p, uint32_t first, uint32_t r) {
+  if (layout == WeightLayout::stacked) return first + r;
+  return p % 2 == 0 ? first + 2 * r : first - parts[p].rows + 2 * r + 1;
 }
 
 class ReferenceDevice : public Device {
@@ -140,7 +142,7 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
   std::vector<std::byte> scratch;
   for (size_t p = 0; p < parts.size(); ++p) {
     for (uint32_t r = 0; r < parts[p].rows; ++r) {
-      float* out = weight->row(joined_row(layout, p, first, r));
+      float* out = weight->row(joined_row(parts, layout, p, first, r));
       dequantize(stored_as(type), read_rows(parts[p], r, 1, scratch), {out, cols});
     }
     first += parts[p].rows;

@@ -98,6 +98,33 @@ TEST_P(WeightLayoutTest, AlternatesTheRowsOfAPair) {
   }
 }
 
+// Of several pairs the rows of each alternate, pair after pair; bands and shards begin anywhere in them.
+TEST_P(WeightLayoutTest, PutsPairsOneBelowTheOther) {
+  Random random(10);
+  std::vector<FileMatrix> matrices;
+  for (const uint32_t rows : {35u, 35u, 7u, 7u, 50u, 50u}) matrices.push_back(random.matrix(GetParam(), rows, 64));
+  std::vector<WeightPart> parts;
+  for (const FileMatrix& matrix : matrices) parts.push_back(matrix.part());
+  const WeightExtent extent = joined_extent(parts, WeightLayout::paired);
+  ASSERT_EQ(extent.rows, 184u);
+  const uint64_t a_band = uint64_t{64} / columns_per_unit(GetParam()) * 16 * 64;
+  const auto shards = shard_rows(GetParam(), extent, a_band);
+  ASSERT_EQ(shards.size(), 3u);
+  for (const WeightShardLayout& shard : shards) {
+    std::vector<uint32_t> units(shard.unit_bytes / 4), scales(shard.scale_bytes / 4);
+    repack(parts, WeightLayout::paired, shard, units, scales);
+    for (uint32_t r = 0; r < shard.rows; ++r) {
+      const uint32_t row = shard.first_row + r, pair = row < 70 ? 0 : row < 84 ? 1 : 2;
+      const uint32_t of_pair = row - (pair == 0 ? 0 : pair == 1 ? 70 : 84);
+      for (uint32_t k = 0; k < 64; ++k) {
+        ASSERT_EQ(unpacked(shard, GetParam(), units, scales, r, k),
+                  filed(parts[2 * pair + of_pair % 2], of_pair / 2, k))
+            << "row " << row << ", column " << k;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, WeightLayoutTest,
                          ::testing::Values(WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q8_0,
                                            WeightType::q4_1, WeightType::q4_0),
@@ -109,7 +136,10 @@ TEST(WeightLayoutErrorTest, RefusesPartsThatDoNotFit) {
   test::expect_error("96 columns", [&] {
     joined_extent(std::vector<WeightPart>{a.part(), b.part()}, WeightLayout::stacked);
   });
-  test::expect_error("two parts", [&] { joined_extent(std::vector<WeightPart>{a.part()}, WeightLayout::paired); });
+  for (const size_t parts : {1, 3}) {
+    test::expect_error("two parts",
+                       [&] { joined_extent(std::vector<WeightPart>(parts, a.part()), WeightLayout::paired); });
+  }
   WeightPart cut = a.part();
   cut.data = cut.data.first(cut.data.size() - 1);
   test::expect_error("bytes", [&] { joined_extent(std::vector<WeightPart>{cut}, WeightLayout::stacked); });
