@@ -51,6 +51,18 @@ void check_heads(const ProjectHeadsArgs& args) {
   }
 }
 
+void check_experts(const ExpertCounts& experts, const char* op) {
+  const uint32_t most_used = std::min(kMaxUsedExperts, experts.all);
+  if (experts.all >= 1 && experts.all <= kMaxExperts && experts.used >= 1 && experts.used <= most_used) return;
+  throw bad_input(std::string(op) + " is asked for " + describe(experts) + "; allowed: 1 to " +
+                  std::to_string(kMaxExperts) + " experts, and 1 to " + std::to_string(kMaxUsedExperts) +
+                  " of them for a row.");
+}
+
+std::string describe(const ExpertCounts& experts) {
+  return std::to_string(experts.used) + " of " + std::to_string(experts.all) + " experts";
+}
+
 OpList separate_ops(const ProjectHeadsArgs& args) {
   check_heads(args);
   OpList ops;

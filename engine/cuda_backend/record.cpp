@@ -11,7 +11,6 @@
 #include "engine/cuda_backend/attention_plan.h"
 
 namespace canopy::cuda {
-namespace {
 
 ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what) {
   const auto& found = own<CudaActivations>(activations, what);
@@ -22,6 +21,8 @@ ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32
   }
   return found.params();
 }
+
+namespace {
 
 uint64_t floats(uint64_t rows, uint64_t cols) {
   return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");

@@ -24,6 +24,10 @@ class Scratch {
   std::vector<std::unique_ptr<Memory>> blocks_;  // ascending
 };
 
+/// The activations as kernels take them. Throws bad_input, naming them, where they have other columns or no room for so
+/// many rows.
+ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what);
+
 /// Appends the calls of ops to a list.
 class CallRecorder {
  public:
@@ -50,6 +54,9 @@ class CallRecorder {
   void add(const LinearArgs& args);
   void add(const LinearAddArgs& args);
   void add(const LinearSwigluArgs& args);
+  void add(const RouteArgs& args);
+  void add(const ExpertSwigluArgs& args);
+  void add(const ExpertAddArgs& args);
   void add(const AddBiasArgs& args);
   void add(const RopeStoreArgs& args);
   void add(const ProjectHeadsArgs& args);
@@ -65,6 +72,9 @@ class CallRecorder {
   /// What `kind` needs is in params; the second weight may be null.
   void product(ProductParams params, const CudaWeight& first, const CudaWeight* second, const Activations* in,
                uint32_t width, float eps);
+  /// Of each pair of a row and an expert that it has chosen; `product` says what is done with the sums.
+  void product_of_experts(ProductParams product, const Weight* weight, const Activations* in, uint32_t in_rows,
+                          const Buffer* chosen, const ExpertCounts& experts, uint32_t pairs);
   RopeStoreParams heads_of(const RopeStoreArgs& args);
   GpuLimits limits() const;
 

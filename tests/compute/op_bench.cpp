@@ -142,6 +142,13 @@ Weight* OpBench::paired_weight(const FileMatrix& even, const FileMatrix& odd) {
   return weights_.back().get();
 }
 
+Weight* OpBench::joined_weight(const std::vector<FileMatrix>& matrices, WeightLayout layout) {
+  std::vector<WeightPart> parts;
+  for (const FileMatrix& matrix : matrices) parts.push_back(matrix.part());
+  weights_.push_back(device_.make_weight(parts, layout, "test weight"));
+  return weights_.back().get();
+}
+
 KvLayer* OpBench::kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values) {
   KvLayer& layer = kv_layers(shape, 1)->layer(0);
   device_.write_kv(layer, false, 0, keys);

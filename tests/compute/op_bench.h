@@ -91,6 +91,7 @@ class OpBench {
 
   Weight* weight(const FileMatrix& matrix);
   Weight* paired_weight(const FileMatrix& even, const FileMatrix& odd);
+  Weight* joined_weight(const std::vector<FileMatrix>& matrices, WeightLayout layout);
 
   /// A cache with the given keys and values [slots, kv_heads, head_dim].
   KvLayer* kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values);

@@ -126,6 +126,23 @@ void add_attention(std::vector<GatedKernel>& kernels) {
   }
 }
 
+// As engine/vulkan/record_experts.cpp has them: pair by pair, and in tiles of four and eight pairs.
+void add_experts(std::vector<GatedKernel>& kernels) {
+  const auto variant = [](uint32_t columns, uint32_t slices) {
+    return GatedVariant{columns, {{{0, columns}, {1, 64}, {2, slices}, {3, columns > 1 ? 1u : 0u}}, 0}, kLeastWaves};
+  };
+  for (const std::string op : {"expert_swiglu_", "expert_products_"}) {
+    for (const std::string type : weight_types) {
+      kernels.push_back({op + type, {variant(1, 4), variant(4, 2), variant(8, 1)}});
+    }
+  }
+  for (const std::string type : {"quads", "words"}) kernels.push_back({"route_logits_" + type, {{1, {}}}});
+  kernels.push_back({"expert_add", {{1, {}}}});
+  GatedKernel choose{"route_choose", {{1, {}}}};
+  choose.must_fuse = false;
+  kernels.push_back(choose);
+}
+
 // Products whose sum were fused in one would draw other tokens than the host.
 void add_sampling(std::vector<GatedKernel>& kernels) {
   for (const char* shader :
@@ -144,6 +161,7 @@ std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants
   add_products(kernels, context, all_variants);
   add_row_kernels(kernels);
   add_attention(kernels);
+  add_experts(kernels);
   add_sampling(kernels);
   return kernels;
 }

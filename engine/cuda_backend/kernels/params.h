@@ -165,6 +165,44 @@ struct ProductParams {
   uint64_t head_counters = 0;         // uint32 [tiles of the pass, heads + 2 kv_heads], 0 between products
 };
 
+/// Experts of a layer, and of a row, at most.
+inline constexpr uint32_t kMostExperts = 1024, kMostUsedExperts = 64;
+/// Experts whose logits a block makes, one in each warp; shared memory of that kernel: a flag, keys, logits, sums.
+inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts + kMostUsedExperts) * 4 + 256 * 4;
+
+/// The experts that rows choose (kernels/route.cu).
+struct RouteParams {
+  uint64_t router = 0;  // [experts, cols]
+  ActivationsParams in;
+  uint64_t logits = 0;    // [rows, experts]
+  uint64_t chosen = 0;    // uint32 [rows, used]
+  uint64_t shares = 0;    // [rows, used]
+  uint64_t counters = 0;  // uint32 [rows], 0 between kernels
+  uint32_t experts = 0, used = 0;
+  uint32_t of_chosen = 0;  // 1: shares of the chosen ones
+  float norm_eps = 0;      // 0: no norm
+};
+
+/// Products of pairs of a row and one of its experts (kernels/experts.cu).
+struct ExpertParams {
+  ProductParams product;      // of one pair; its weight is the first expert
+  uint64_t chosen = 0;        // uint32 [pairs]
+  uint64_t expert_bytes = 0;  // from one expert's tiles to the next's
+  uint32_t row_pairs = 0;     // pairs that read the same row of activations
+};
+
+/// What rows make of the products of their experts.
+struct ExpertAddParams {
+  uint64_t products = 0;  // [rows, used, cols]
+  uint64_t shares = 0;    // [rows, used]
+  uint64_t x = 0;         // [rows, cols]
+  uint64_t norm = 0;      // [cols]
+  ActivationsParams out;
+  uint64_t aux = 0;  // [rows, aux_stride], or 0
+  uint32_t aux_stride = 0, aux_offset = 0;
+  uint32_t used = 0;
+};
+
 /// Elements of a head whose keys or values are in shared memory together: a stage has so many of 32 positions in f16,
 /// of 16 in the other types, in two halves each.
 inline constexpr uint32_t kSliceDims = 128, kAttentionStageBytes = 32 * kSliceDims * 2;

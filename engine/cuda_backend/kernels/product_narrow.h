@@ -26,10 +26,19 @@ struct NarrowRoom {
 template <class F>
 constexpr uint32_t kNarrowSteps = F::kBytes <= kMostWholeTile ? 2 : 1;
 
+/// The rows that a product is of: all of the pass, from its first on.
+struct PassRows {
+  static constexpr uint32_t kFirst = 0;
+  CANOPY_DEVICE static void factors(const ProductParams& p, const gpu::Shared<float>& to) {
+    make_factors(p, kFirst, p.width, to);
+  }
+  CANOPY_DEVICE static uint32_t first() { return kFirst; }
+};
+
 /// The sums of one chunk of one warp's rows.
-template <class F>
+template <class F, class Rows>
 CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weight, uint32_t group, uint32_t chunk,
-                                float (&total)[4]) {
+                                const Rows& rows, float (&total)[4]) {
   constexpr uint32_t steps_of_stage = kNarrowSteps<F>;
   constexpr uint32_t stage_bytes = steps_of_stage * F::kStepBytes + F::kSuperBytes;
   const NarrowRoom room(p, stage_bytes);
@@ -47,7 +56,8 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   gpu::let_next_start();
   gpu::wait_for_earlier();
   const gpu::Shared<float> factors(0, kNarrow);
-  uint64_t from = p.in.values + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;  // of the step to load
+  uint64_t from = p.in.values + uint64_t{rows.first()} * p.in.stride * 4;  // of the step to load
+  from += (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;
   gpu::keep(from);
   Quad next[kNarrow];
   const auto load = [&](uint32_t step) {
@@ -59,7 +69,7 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
     from += kStep * 4;
   };
   load(range.begin);
-  make_factors(p, 0, p.width, factors);
+  rows.factors(p, factors);
   gpu::sync();
   Staged<32, kNarrowRow> staged(room.staged);
   // Lanes of rows that the pass does not have take its last: what comes of it is nobody's.
@@ -106,8 +116,8 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   }
 }
 
-/// The chunks' sums are in shared memory.
-CANOPY_CALLED void finish_narrow(const ProductParams& p) {
+/// The chunks' sums are in shared memory; `first` is the row of the results that the first column's go to.
+CANOPY_CALLED void finish_narrow(const ProductParams& p, uint32_t first) {
   const RowTile place(p, gpu::block_x());
   const uint32_t rows = p.row_warps * kTileRows, chunks = gpu::threads() / 32 / p.row_warps, stride = p.width | 1u;
   const gpu::Shared<float> sums(NarrowRoom::kHead, chunks * rows * stride);
@@ -119,15 +129,17 @@ CANOPY_CALLED void finish_narrow(const ProductParams& p) {
   }
   gpu::sync();
   const gpu::Shared<uint32_t> done(32, 2);
-  const TileSums tile{sums, stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out, 0, p.width};
+  const TileSums tile{sums,  stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out,
+                      first, p.width};
   finish_tile(p, tile, 0, done, NarrowRoom::kHead + chunks * rows * stride * 4);
 }
 
-template <class F>
-CANOPY_DEVICE void narrow_product(const ProductParams& p, const WeightParams& weight, uint32_t row_tile) {
+template <class F, class Rows>
+CANOPY_DEVICE void narrow_product(const ProductParams& p, const WeightParams& weight, uint32_t row_tile,
+                                  const Rows& pass_rows) {
   const uint32_t wanted = row_tile * p.row_warps + gpu::warp() % p.row_warps, last = weight.groups() - 1;
   float total[4] = {};
-  narrow_chunk<F>(p, weight, wanted < last ? wanted : last, gpu::warp() / p.row_warps, total);
+  narrow_chunk<F>(p, weight, wanted < last ? wanted : last, gpu::warp() / p.row_warps, pass_rows, total);
   gpu::sync();  // the rings are free
   const uint32_t row = gpu::warp() % p.row_warps * kTileRows + gpu::lane() / 4, chunk = gpu::warp() / p.row_warps;
   const uint32_t stride = p.width | 1u, rows = p.row_warps * kTileRows;
@@ -145,11 +157,11 @@ template <class F, class SECOND>
 CANOPY_DEVICE void narrow_products(const ProductParams& p) {
   const RowTile place(p, gpu::block_x());
   if (std::is_same_v<F, SECOND> || place.weight == 0) {
-    narrow_product<F>(p, p.weights[place.weight], place.tile);
+    narrow_product<F>(p, p.weights[place.weight], place.tile, PassRows());
   } else {
-    narrow_product<SECOND>(p, p.weights[1], place.tile);
+    narrow_product<SECOND>(p, p.weights[1], place.tile, PassRows());
   }
-  finish_narrow(p);
+  finish_narrow(p, PassRows::kFirst);
 }
 
 }  // namespace canopy::cuda

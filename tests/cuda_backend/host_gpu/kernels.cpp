@@ -2,6 +2,7 @@
 
 #include "engine/cuda_backend/kernels/attention.cu"
 #include "engine/cuda_backend/kernels/embed.cu"
+#include "engine/cuda_backend/kernels/experts.cu"
 #include "engine/cuda_backend/kernels/head.cu"
 #include "engine/cuda_backend/kernels/heads.cu"
 #include "engine/cuda_backend/kernels/peak.cu"
@@ -10,6 +11,7 @@
 #include "engine/cuda_backend/kernels/product_k.cu"
 #include "engine/cuda_backend/kernels/product_two.cu"
 #include "engine/cuda_backend/kernels/product_x.cu"
+#include "engine/cuda_backend/kernels/route.cu"
 #include "engine/cuda_backend/kernels/rows.cu"
 #include "engine/cuda_backend/kernels/sample.cu"
 #include "engine/cuda_backend/kernels/top_k.cu"

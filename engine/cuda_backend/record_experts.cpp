@@ -1,0 +1,116 @@
+// Mixtures of experts: kernels/route.cu, experts.cu.
+
+#include <string>
+
+#include "engine/base/checked.h"
+#include "engine/base/error.h"
+#include "engine/cuda_backend/record.h"
+
+namespace canopy::cuda {
+namespace {
+
+static_assert(kMostExperts == kMaxExperts && kMostUsedExperts == kMaxUsedExperts);
+
+constexpr uint32_t kMostBlocks = 65535;  // of a grid, but along x
+
+uint64_t bytes_of(uint64_t rows, uint64_t cols) {
+  return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
+}
+
+/// Pairs of a row and one of its experts.
+uint32_t pairs_of(uint32_t width, const ExpertCounts& experts, const char* op) {
+  const uint64_t pairs = uint64_t{width} * experts.used;
+  if (pairs >= 1 && pairs <= kMostBlocks) return static_cast<uint32_t>(pairs);
+  throw bad_input(std::string(op) + " is asked for " + std::to_string(width) + " rows of " + describe(experts) +
+                  "; allowed: 1 to " + std::to_string(kMostBlocks / experts.used) + " rows.");
+}
+
+}  // namespace
+
+void CallRecorder::add(const RouteArgs& args) {
+  check_experts(args.experts, "route");
+  const auto [all, used] = args.experts;
+  const uint32_t cols = own<CudaActivations>(args.in, "The activations of a router").cols();
+  RouteParams p;
+  p.in = rows_of(args.in, args.width, cols, "The activations of a router");
+  p.router = at(args.router, bytes_of(all, cols), "The router");
+  p.logits = at(args.logits, bytes_of(args.width, all), "The logits of experts");
+  p.chosen = at(args.chosen, bytes_of(args.width, used), "The chosen experts");
+  p.shares = at(args.shares, bytes_of(args.width, used), "The shares of experts");
+  p.counters = counters_.at_least(bytes_of(1, args.width), "counters of blocks");
+  p.experts = all;
+  p.used = used;
+  p.of_chosen = args.of_chosen ? 1 : 0;
+  p.norm_eps = args.norm_eps;
+  const uint32_t blocks = (all + kRouteExperts - 1) / kRouteExperts;
+  calls.push_back(call_of("route", p, kRouteExperts * 32, blocks, args.width, 1, kRouteShared));
+}
+
+void CallRecorder::product_of_experts(ProductParams product, const Weight* weight, const Activations* in,
+                                      uint32_t in_rows, const Buffer* chosen, const ExpertCounts& experts,
+                                      uint32_t pairs) {
+  const auto& all = own<CudaWeight>(weight, "The weight of experts");
+  check_experts(experts, "A product with experts");
+  const uint32_t rows = all.rows() / experts.all;
+  if (all.rows() % experts.all != 0 || rows % kTileRows != 0) {
+    throw bad_input("The weight of " + std::to_string(experts.all) + " experts has " + std::to_string(all.rows()) +
+                    " rows; on CUDA devices each expert must have a multiple of " + std::to_string(kTileRows) +
+                    " rows. Choose the GPU's Vulkan device.");
+  }
+  ExpertParams p;
+  p.product = product;
+  p.product.weights[0] = all.params();
+  p.product.weights[0].rows = rows;
+  p.product.in = rows_of(in, in_rows, all.cols(), "The activations of a product");
+  p.product.width = 1;
+  const TileShape& shape = all.tiles.shape;
+  const ProductPlan plan = plan_product(p.product.weights[0], shape, WeightParams{}, TileShape{}, 1, limits());
+  p.product.chunk_supers = plan.cut.chunk_supers;
+  p.product.segment_supers = plan.cut.segment_supers;
+  p.product.row_warps = plan.row_warps;
+  p.product.stages = plan.stages;
+  p.product.row_tiles[0] = plan.row_tiles[0];
+  p.chosen = at(chosen, bytes_of(1, pairs), "The chosen experts");
+  p.expert_bytes = uint64_t{p.product.weights[0].groups()} * p.product.weights[0].supers() * shape.bytes();
+  p.row_pairs = pairs / in_rows;
+  calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0], pairs,
+                          1, plan.shared_bytes));
+}
+
+void CallRecorder::add(const ExpertSwigluArgs& args) {
+  check_experts(args.experts, "expert_swiglu");
+  const uint32_t pairs = pairs_of(args.width, args.experts, "expert_swiglu"), rows = args.expert_rows();
+  if (rows % 2 != 0) throw bad_input("Paired experts have an odd number of rows.");
+  ProductParams p;
+  p.kind = ProductKind::swiglu;
+  p.norm_eps = args.norm_eps;
+  p.out_activations = rows_of(args.out, pairs, rows / 2, "The gated activations of experts");
+  product_of_experts(p, args.weight, args.in, args.width, args.chosen, args.experts, pairs);
+}
+
+void CallRecorder::add(const ExpertAddArgs& args) {
+  check_experts(args.experts, "expert_add");
+  const uint32_t pairs = pairs_of(args.width, args.experts, "expert_add"), rows = args.expert_rows();
+  ProductParams product;
+  product.kind = ProductKind::store;
+  product.out = at(args.products, bytes_of(pairs, rows), "The products of experts");
+  product.out_stride = rows;
+  product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs);
+  ExpertAddParams p;
+  p.products = product.out;
+  p.shares = at(args.shares, bytes_of(1, pairs), "The shares of experts");
+  p.x = at(args.x, bytes_of(args.width, rows), "The residual stream");
+  p.norm = at(args.norm.weight, bytes_of(1, rows), "The weight of a norm");
+  p.out = rows_of(args.out, args.width, rows, "The activations of a sum");
+  p.used = args.experts.used;
+  if (args.aux != nullptr) {
+    if (args.aux_offset + rows > args.aux_stride) throw bad_input("Aux hidden states do not fit into their rows.");
+    p.aux = at(args.aux, bytes_of(args.width, args.aux_stride), "The aux hidden states");
+    p.aux_stride = args.aux_stride;
+    p.aux_offset = args.aux_offset;
+  }
+  constexpr uint32_t threads = 256;
+  calls.push_back(call_of("expert_add", p, threads, (rows + threads - 1) / threads, args.width));
+}
+
+}  // namespace canopy::cuda

@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
+// variants: - TEXEL=0; texel TEXEL=1
+// out[pair, f] = silu(g) * u with g, u the products of rows 2 f and 2 f + 1 of the pair's expert with its row of the
+// pass. Grid: (pairs or tiles of them, rows of an expert / 64).
+#define OWN_PUSH uint out_tile;
+#include "expert_product.glsl"
+
+layout(set = 0, binding = 7) writeonly buffer Out { float out_[]; };  // activations [pairs, expert_rows / 2]
+
+float gated(float g, float u) {
+  precise float silu = g / (1.0 + exp(-g));
+  precise float y = silu * u;
+  return y;
+}
+
+void finish_tile(uint pair_count, uint first_row, uint weight_row) {
+  const uint halves = LANES / 2u;
+  for (uint i = gl_LocalInvocationIndex; i < halves * pair_count; i += INVOCATIONS) {
+    uint c = i / halves, r = 2u * (i % halves);
+    if (!exists(r, first_row, weight_row)) continue;
+    uvec2 place = activation_column(pairs[c], out_tile, expert_rows / 2u);
+    out_[activation_element(place, (first_row + r) / 2u)] = gated(sums[c * LANES + r], sums[c * LANES + r + 1u]);
+  }
+}

@@ -1,0 +1,69 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// chosen[w] = the experts of the `used` largest logits, largest first, ties to the lower one, NaN below all numbers;
+// shares[w, i] = exp(logit of chosen[w, i] - largest) over the sum of that, of the chosen ones or of all. One workgroup
+// per row. An expert's rank is the number of those before it, so nothing is sorted and no order of arrival matters.
+
+const uint LANES = 64u;
+const uint MAX_EXPERTS = 1024u;
+const uint MAX_USED = 64u;
+layout(local_size_x = 64) in;
+
+layout(set = 0, binding = 0) readonly buffer Logits { float logits[]; };   // [width, experts]
+layout(set = 0, binding = 1) writeonly buffer Chosen { uint chosen[]; };   // [width, used]
+layout(set = 0, binding = 2) writeonly buffer Shares { float shares[]; };  // [width, used]
+
+layout(push_constant) uniform Push {
+  uint experts;
+  uint used;
+  uint of_chosen;  // 0: shares are of all
+};
+
+shared uint keys[MAX_EXPERTS];
+shared float best[MAX_USED];  // logits, largest first
+shared float sums[LANES];
+
+// Larger for a larger logit, the same for both zeros, 0 for NaN.
+uint key_of(float logit) {
+  uint bits = floatBitsToUint(logit);
+  uint magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return 0u;
+  return bits == magnitude ? magnitude + 0x80000000u : 0x80000000u - magnitude;
+}
+
+float exponential(float logit, float largest) {
+  precise float below = logit - largest;
+  return exp(below);
+}
+
+void main() {
+  uint w = gl_WorkGroupID.x, lane = gl_LocalInvocationID.x;
+  for (uint e = lane; e < experts; e += LANES) keys[e] = key_of(logits[w * experts + e]);
+  barrier();
+  for (uint e = lane; e < experts; e += LANES) {
+    uint own = keys[e], rank = 0u;
+    for (uint other = 0u; other < experts; ++other) {
+      rank += keys[other] > own || (keys[other] == own && other < e) ? 1u : 0u;
+    }
+    if (rank < used) {
+      chosen[w * used + rank] = e;
+      best[rank] = logits[w * experts + e];
+    }
+  }
+  barrier();
+  float largest = best[0];
+  precise float own = 0.0;
+  if (of_chosen != 0u) {
+    if (lane < used) own = exponential(best[lane], largest);
+  } else {
+    for (uint e = lane; e < experts; e += LANES) own = own + exponential(logits[w * experts + e], largest);
+  }
+  sums[lane] = own;
+  barrier();
+  precise float sum = 0.0;
+  for (uint l = 0u; l < LANES; ++l) sum = sum + sums[l];
+  if (lane < used) {
+    precise float share = exponential(best[lane], largest) / sum;
+    shares[w * used + lane] = share;
+  }
+}

@@ -1,0 +1,219 @@
+// Mixtures of experts: the router's choice, and products with the experts that each row has chosen.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/compute/expert_data.h"
+#include "tests/compute/op_test.h"
+
+namespace canopy::test {
+namespace {
+
+struct RouteCase {
+  ExpertCounts experts;
+  uint32_t cols, width;
+  bool of_chosen = true;
+  float norm_eps = 1e-6f;
+  bool integers = false;  // logits that are exact in f32, with many ties
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(experts.all + cols + width);
+    const size_t router_size = size_t{experts.all} * cols, in_size = size_t{width} * cols;
+    const std::vector<float> router = integers ? random.integers(router_size, 1) : random.values(router_size);
+    const std::vector<float> inputs = integers ? random.integers(in_size, 1) : random.values(in_size);
+    Buffer* logits = bench.output(uint64_t{width} * experts.all);
+    Buffer* chosen = bench.output(uint64_t{width} * experts.used);
+    Buffer* shares = bench.output(uint64_t{width} * experts.used);
+    bench.run([&](Recorder& r) {
+      r(RouteArgs{.width = width,
+                  .experts = experts,
+                  .router = bench.buffer(router),
+                  .in = bench.activations(width, cols, inputs),
+                  .norm_eps = norm_eps,
+                  .of_chosen = of_chosen,
+                  .logits = logits,
+                  .chosen = chosen,
+                  .shares = shares});
+    });
+    return {bench.result("logits", logits, integers ? exact : f32_rounding), bench.integers("chosen", chosen),
+            bench.result("shares", shares, f32_exp)};
+  }
+};
+
+class RouteTest : public OpTest {};
+
+TEST_P(RouteTest, AgreesWithTheOracle) {
+  static constexpr RouteCase cases[] = {{{8, 2}, 64, 1},    {{128, 8}, 256, 3}, {{5, 1}, 33, 7, false},
+                                        {{6, 6}, 290, 17},  {{130, 9}, 96, 2, false}, {{2, 1}, 1, 5},
+                                        {{1024, 64}, 20, 2}};
+  for (const RouteCase& one : cases) {
+    SCOPED_TRACE(describe(one.experts) + ", cols " + std::to_string(one.cols) + ", width " + std::to_string(one.width));
+    compare(one);
+  }
+}
+
+// Small integers: many logits are equal, and a choice by anything but the lower number shows.
+TEST_P(RouteTest, TiesGoToTheLowerExpert) {
+  for (const ExpertCounts experts : {ExpertCounts{64, 8}, ExpertCounts{200, 33}, ExpertCounts{7, 7}}) {
+    compare(RouteCase{experts, 9, 11, true, 0, true});
+  }
+}
+
+TEST_P(RouteTest, NanIsBelowAllNumbersAndChosenExpertsExist) {
+  compare([](Device& device) {
+    OpBench bench(device);
+    const uint32_t cols = 3;
+    const ExpertCounts experts{6, 4};
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    // Expert e's logit is its first weight: NaN, -inf, 2, NaN, -1, -inf.
+    std::vector<float> router;
+    for (const float first : {nan, -infinity, 2.0f, nan, -1.0f, -infinity}) router.insert(router.end(), {first, 0, 0});
+    // The second row has nothing but NaN.
+    const std::vector<float> inputs = {1, 0, 0, nan, 0, 0};
+    Buffer* chosen = bench.output(2 * experts.used);
+    bench.run([&](Recorder& r) {
+      r(RouteArgs{.width = 2,
+                  .experts = experts,
+                  .router = bench.buffer(router),
+                  .in = bench.activations(2, cols, inputs),
+                  .logits = bench.output(uint64_t{2} * experts.all),
+                  .chosen = chosen,
+                  .shares = bench.output(2 * experts.used)});
+    });
+    const Result result = bench.integers("chosen", chosen);
+    const std::vector<uint32_t> expected = {2, 4, 1, 5, 0, 1, 2, 3};
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result.words.begin()));
+    return Results{result};
+  });
+}
+
+TEST_P(RouteTest, CountsOutOfBoundsAreRefused) {
+  for (const ExpertCounts experts :
+       {ExpertCounts{0, 0}, ExpertCounts{4, 5}, ExpertCounts{4, 0}, ExpertCounts{1025, 2}, ExpertCounts{100, 65}}) {
+    SCOPED_TRACE(describe(experts));
+    EXPECT_THROW(RouteCase({experts, 8, 1})(device()), std::exception);
+  }
+}
+
+CANOPY_OP_TESTS(RouteTest);
+
+struct ExpertCase {
+  WeightType type;
+  ExpertCounts experts;
+  uint32_t ffn, hidden, width;
+  float norm_eps = 1e-6f;
+  bool same = false;  // all rows have chosen the same experts
+  bool aux = false;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(ffn + hidden + width);
+    const ExpertMatrices matrices(random, type, experts, ffn, hidden);
+    const ExpertMatrices::Weights weights = matrices.on(bench);
+    const uint32_t pairs = width * experts.used, stride = 2 * hidden + 3;
+    const Buffer* chosen = bench.buffer(random_choice(random, experts, width, same));
+    const Buffer* shares = bench.buffer(random.values(pairs));
+    const Activations* in = bench.activations(width, hidden, random.values(size_t{width} * hidden));
+    Activations* gated = bench.output_activations(pairs, ffn);
+    const Activations* to_add = bench.activations(pairs, ffn, random.values(size_t{pairs} * ffn));
+    Buffer* products = bench.output(uint64_t{pairs} * hidden);
+    Buffer* x = bench.buffer(random.values(size_t{width} * hidden));
+    Buffer* taps = aux ? bench.output(uint64_t{width} * stride) : nullptr;
+    Activations* out = bench.output_activations(width, hidden);
+    bench.run([&](Recorder& r) {
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, norm_eps, chosen, gated});
+      r(ExpertAddArgs{.width = width,
+                      .experts = experts,
+                      .weight = weights.down,
+                      .in = to_add,
+                      .chosen = chosen,
+                      .shares = shares,
+                      .products = products,
+                      .x = x,
+                      .norm = {bench.buffer(random.values(hidden))},
+                      .out = out,
+                      .aux = taps,
+                      .aux_stride = stride,
+                      .aux_offset = 2});
+    });
+    Results results = {bench.result("gated", gated, pairs, bench.of_products(f32_exp, type)),
+                       bench.result("products", products, bench.of_products(f32_rounding, type)),
+                       bench.result("x", x, bench.of_products(f32_rounding, type)),
+                       bench.result("out", out, width, bench.of_products(f32_rounding, type)),
+                       bench.norm_probe(out, width)};
+    if (aux) results.push_back(bench.result("aux", taps, bench.of_products(f32_rounding, type)));
+    return results;
+  }
+};
+
+class ExpertTest : public OpTest {
+ protected:
+  /// Of those experts, what the device takes: CUDA's begin at whole tiles.
+  static bool is_for(const Device& device, uint32_t ffn, uint32_t hidden) {
+    return device.info().backend != "cuda" || (2 * ffn % 16 == 0 && hidden % 16 == 0);
+  }
+};
+
+TEST_P(ExpertTest, AgreeWithTheOracle) {
+  struct Shape {
+    ExpertCounts experts;
+    uint32_t ffn, hidden, width;
+  };
+  static constexpr Shape shapes[] = {{{8, 2}, 32, 64, 1},  {{5, 3}, 96, 32, 3},   {{4, 4}, 32, 160, 7},
+                                     {{3, 1}, 64, 288, 8}, {{16, 4}, 32, 96, 19}, {{6, 2}, 160, 32, 65}};
+  for (const WeightType type : weight_types_under_test()) {
+    for (const Shape& s : shapes) {
+      const uint32_t ffn = columns_for(type, {s.ffn})[0], hidden = columns_for(type, {s.hidden})[0];
+      SCOPED_TRACE(std::string(to_string(type)) + " " + describe(s.experts) + ", ffn " + std::to_string(ffn) +
+                   ", hidden " + std::to_string(hidden) + ", width " + std::to_string(s.width));
+      compare(ExpertCase{type, s.experts, ffn, hidden, s.width, s.width % 2 == 0 ? 0.0f : 1e-6f, false, s.width == 7});
+      if (block_size(type).elements == 256) break;  // one shape that rows of such blocks can have
+    }
+  }
+}
+
+// Experts whose rows are no whole number of tiles, bands or blocks.
+TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
+  for (const auto& [ffn, hidden] : {std::pair{33u, 70u}, {5u, 131u}, {129u, 1u}, {1u, 9u}, {70u, 322u}}) {
+    if (!is_for(device(), ffn, hidden)) {
+      EXPECT_THROW((ExpertCase{WeightType::f16, {7, 3}, ffn, hidden, 1})(device()), std::exception);
+      continue;
+    }
+    for (const uint32_t width : {1u, 5u, 12u, 33u}) {
+      SCOPED_TRACE("ffn " + std::to_string(ffn) + ", hidden " + std::to_string(hidden) + ", width " +
+                   std::to_string(width));
+      compare(ExpertCase{WeightType::f16, {7, 3}, ffn, hidden, width, 1e-6f, false, true});
+    }
+  }
+}
+
+// All rows with the same experts, as rows of one tree may have, and with all experts.
+TEST_P(ExpertTest, ThatAllRowsHaveChosenAgreeWithTheOracle) {
+  for (const uint32_t width : {4u, 9u, 64u, 130u}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    compare(ExpertCase{WeightType::q8_0, {12, 2}, 32, 64, width, 1e-6f, true});
+    compare(ExpertCase{WeightType::q8_0, {3, 3}, 32, 64, width, 1e-6f});
+  }
+}
+
+TEST_P(ExpertTest, AWeightThatIsNoWholeNumberOfExpertsIsRefused) {
+  EXPECT_THROW(
+      {
+        OpBench bench(device());
+        Random random(1);
+        const ExpertMatrices matrices(random, WeightType::f32, {4, 2}, 32, 64);
+        const ExpertMatrices::Weights weights = matrices.on(bench);
+        const Activations* in = bench.activations(1, 64, random.values(64));
+        Activations* out = bench.output_activations(2, 32);
+        const Buffer* chosen = bench.buffer(std::vector<uint32_t>{0, 1});
+        bench.run([&](Recorder& r) { r(ExpertSwigluArgs{1, {5, 2}, weights.gate_up, in, 0, chosen, out}); });
+      },
+      std::exception);
+}
+
+CANOPY_OP_TESTS(ExpertTest);
+
+}  // namespace
+}  // namespace canopy::test

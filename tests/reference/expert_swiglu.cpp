@@ -1,0 +1,33 @@
+// g = scale(w) * sum_k weight[2 f, k] * in[w, k] with the rows of expert chosen[w, i]; u the same with row 2 f + 1
+// out[w * used + i, f] = silu(g) * u,   silu(g) = g / (1 + exp(-g))
+
+#include <cmath>
+#include <limits>
+
+#include "tests/reference/experts.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+
+template <>
+void compute(const ExpertSwigluArgs& args) {
+  const HostWeight& weight = host_weight(args.weight, "expert_swiglu: weight");
+  const uint32_t rows = rows_of_expert(weight, args.experts, "expert_swiglu"), used = args.experts.used;
+  require(rows % 2 == 0, "expert_swiglu: an expert has an odd number of rows, so they are not paired.");
+  const HostActivations& in = read_activations(args.in, args.width, weight.cols(), "expert_swiglu: in");
+  HostActivations& out = written_activations(args.out, args.width * used, rows / 2, "expert_swiglu: out");
+  const auto chosen = chosen_experts(args.chosen, args.width, args.experts, "expert_swiglu");
+  require(args.out != args.in, "expert_swiglu: in and out are the same activations.");
+
+  for (uint32_t pair = 0; pair < args.width * used; ++pair) {
+    const uint32_t w = pair / used;
+    const auto products = expert_products(weight, chosen[pair], rows, in.row(w), in.norm_scale(w, args.norm_eps));
+    for (uint32_t f = 0; f < rows / 2; ++f) {
+      const double gate = products[2 * f];
+      out.row(pair)[f] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * products[2 * f + 1]);
+    }
+    out.sum_of_squares(pair) = std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+}  // namespace canopy::reference

@@ -1,0 +1,48 @@
+// logits[w, e] = scale(w) * sum_k router[e, k] * in[w, k], rounded to f32
+// chosen[w] = the experts of the `used` largest, largest first, ties to the lower expert, NaN below all numbers
+// shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "tests/reference/matrix_product.h"
+#include "tests/reference/memory.h"
+#include "tests/reference/ops.h"
+
+namespace canopy::reference {
+
+template <>
+void compute(const RouteArgs& args) {
+  check_experts(args.experts, "route");
+  const auto [all, used] = args.experts;
+  require(args.in != nullptr, "route: in is missing.");
+  const uint32_t cols = args.in->cols();
+  const HostActivations& in = read_activations(args.in, args.width, cols, "route: in");
+  const auto router = elements<float>(args.router, uint64_t{all} * cols, "route: router");
+  const auto logits = elements<float>(args.logits, uint64_t{args.width} * all, "route: logits");
+  const auto chosen = elements<uint32_t>(args.chosen, uint64_t{args.width} * used, "route: chosen");
+  const auto shares = elements<float>(args.shares, uint64_t{args.width} * used, "route: shares");
+
+  std::vector<uint32_t> order(all);
+  for (uint32_t w = 0; w < args.width; ++w) {
+    float* const own = logits.data() + size_t{w} * all;
+    const double scale = in.norm_scale(w, args.norm_eps);
+    for (uint32_t e = 0; e < all; ++e) {
+      own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols));
+    }
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [own](uint32_t a, uint32_t b) {
+      return std::isnan(own[b]) ? !std::isnan(own[a]) : own[a] > own[b];
+    });
+    double sum = 0;
+    for (uint32_t i = 0; i < (args.of_chosen ? used : all); ++i) sum += std::exp(double{own[order[i]]} - own[order[0]]);
+    for (uint32_t i = 0; i < used; ++i) {
+      chosen[size_t{w} * used + i] = order[i];
+      shares[size_t{w} * used + i] = static_cast<float>(std::exp(double{own[order[i]]} - own[order[0]]) / sum);
+    }
+  }
+}
+
+}  // namespace canopy::reference
