@@ -22,6 +22,13 @@ LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
           .window = config.windows.empty() ? 0 : config.windows[n]};
 }
 
+/// As dense, with experts in the place of the feed-forward in all layers or some: Qwen3-MoE ("Qwen3 Technical Report").
+LayerSpec expert_layer(const ModelConfig& config, uint32_t n) {
+  LayerSpec spec = dense_layer(config, n);
+  if (config.layer_has_experts(n)) spec.feed_forward = FeedForward::mixture_of_experts;
+  return spec;
+}
+
 constexpr std::array architectures = std::to_array<Architecture>({
     {.name = "llama",
      .hugging_face = "LlamaForCausalLM",
@@ -56,6 +63,13 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .gguf_rope_layout = RopeLayout::half,
      .has_qk_norm = true,
      .layer = dense_layer},
+    {.name = "qwen3moe",
+     .hugging_face = "Qwen3MoeForCausalLM",
+     .models = "Qwen3 and Qwen3-Coder with experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .has_experts = true,
+     .layer = expert_layer},
     {.name = "smollm3",
      .hugging_face = "SmolLM3ForCausalLM",
      .models = "SmolLM3",
@@ -117,9 +131,30 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"mlp.up_proj", "ffn_up"},
     {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate", "ffn_gate_inp"},
+});
+
+// The same inside "mlp.experts.E.", with ".E" behind the canonical name.
+constexpr std::array expert_names = std::to_array<NamePair>({
+    {"gate_proj", "ffn_gate"},
+    {"up_proj", "ffn_up"},
+    {"down_proj", "ffn_down"},
 });
 
 constexpr std::string_view weight_suffix = ".weight", bias_suffix = ".bias";
+
+/// "mlp.experts.7.up_proj" -> "ffn_up.7"
+std::optional<std::string> name_of_expert(std::string_view name) {
+  constexpr std::string_view prefix = "mlp.experts.";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view rest = name.substr(prefix.size());
+  const size_t dot = rest.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  for (const auto& [theirs, ours] : expert_names) {
+    if (rest.substr(dot + 1) == theirs) return std::string(ours) + "." + std::string(rest.substr(0, dot));
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -162,7 +197,6 @@ void require_supported(std::span<const LayerSpec> layers) {
                       supported + " is supported.");
     };
     if (layers[n].mixer != Mixer::attention) refuse("a gated delta net", "attention");
-    if (layers[n].feed_forward != FeedForward::swiglu) refuse("a mixture of experts", "a dense feed-forward (SwiGLU)");
   }
 }
 
@@ -188,6 +222,16 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
       add("attn_k_norm", 1, c.head_dim);
     }
     add("ffn_norm", 1, c.hidden);
+    if (layers[layer].feed_forward == FeedForward::mixture_of_experts) {
+      add("ffn_gate_inp", c.experts, c.hidden);
+      for (uint32_t expert = 0; expert < c.experts; ++expert) {
+        const std::string number = "." + std::to_string(expert);
+        add("ffn_gate" + number, c.expert_ffn, c.hidden);
+        add("ffn_up" + number, c.expert_ffn, c.hidden);
+        add("ffn_down" + number, c.hidden, c.expert_ffn);
+      }
+      continue;
+    }
     add("ffn_gate", c.ffn, c.hidden);
     add("ffn_up", c.ffn, c.hidden);
     add("ffn_down", c.hidden, c.ffn);
@@ -200,6 +244,13 @@ bool is_drafter_architecture(std::string_view name) {
 
 bool is_drafter_class(std::string_view class_name) {
   return class_name.ends_with("DraftModel");
+}
+
+std::string_view without_expert(std::string_view canonical) {
+  const size_t dot = canonical.rfind('.');
+  const bool is_number = dot != std::string_view::npos && dot + 1 < canonical.size() &&
+                         canonical.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+  return is_number ? canonical.substr(0, dot) : canonical;
 }
 
 std::string canonical_name_from_gguf(std::string_view name) {
@@ -227,7 +278,8 @@ std::string canonical_name_from_hugging_face(std::string_view name) {
   for (const auto& [theirs, ours] : layer_names) {
     if (rest.substr(dot + 1) == theirs) return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(ours);
   }
-  return std::string(name);
+  const std::optional<std::string> of_expert = name_of_expert(rest.substr(dot + 1));
+  return of_expert ? "blk." + std::string(rest.substr(0, dot + 1)) + *of_expert : std::string(name);
 }
 
 }  // namespace canopy

@@ -32,6 +32,7 @@ struct Architecture {
   bool ties_head = false;          // in config.json: without 'tie_word_embeddings'
   uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
   bool has_fused_tensors = false;  // fused_tensors.h
+  bool has_experts = false;        // in some layers, or all
   double rope_theta = 10000;       // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
   Windows gguf_window = Windows::in_last_layers;
@@ -73,6 +74,9 @@ void append_layer_tensors(const ModelConfig& config, std::span<const LayerSpec> 
 /// kind; not necessarily one that can be run.
 bool is_drafter_architecture(std::string_view name);
 bool is_drafter_class(std::string_view class_name);
+
+/// "blk.3.ffn_down.17", of an expert, -> "blk.3.ffn_down"; other canonical names stay as they are.
+std::string_view without_expert(std::string_view canonical);
 
 /// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are.
 std::string canonical_name_from_gguf(std::string_view name);

@@ -182,6 +182,32 @@ std::optional<uint32_t> token_id(const GgufFile& file, const std::string& key, u
   return id;
 }
 
+void refuse_experts(const Keys& keys) {
+  if (const uint32_t experts = keys.u32_or("expert_count", 0); experts > 0) {
+    throw bad_input("The model has " + std::to_string(experts) +
+                    " experts; mixtures of experts are not supported in this architecture.");
+  }
+}
+
+void read_experts(const GgufFile& file, const Keys& keys, ModelConfig& config) {
+  config.experts = keys.u32("expert_count");
+  config.experts_used = keys.u32("expert_used_count");
+  config.expert_ffn = keys.u32("expert_feed_forward_length");
+  config.shares_among_chosen = file.boolean_if(keys.full("expert_weights_norm")).value_or(true);
+  config.has_experts.assign(std::min(config.layers, 1u << 16), true);  // validate_config bounds the layers
+  const auto refuse_other = [&](const char* key, auto value, auto allowed) {
+    if (value == allowed) return;
+    throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) + "; only " +
+                    std::to_string(allowed) + " is supported.");
+  };
+  constexpr uint32_t softmax = 1;
+  refuse_other("expert_gating_func", keys.u32_or("expert_gating_func", softmax), softmax);
+  refuse_other("expert_weights_scale", keys.number_or("expert_weights_scale", 1), 1.0);
+  for (const char* key : {"expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count"}) {
+    refuse_other(key, keys.u32_or(key, 0), 0u);
+  }
+}
+
 }  // namespace
 
 void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config) {
@@ -192,9 +218,6 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
   config.ffn = keys.u32("feed_forward_length");
   config.max_context = keys.u32("context_length");
   read_heads(keys, config);
-  if (const uint32_t experts = keys.u32_or("expert_count", 0); experts > 0) {
-    throw bad_input("The model has " + std::to_string(experts) + " experts; mixtures of experts are not supported.");
-  }
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   config.rope_theta = keys.number_or("rope.freq_base", 10000);
   config.rope_scaling = read_scaling(file, keys, config.max_context);
@@ -207,6 +230,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   ModelConfig config;
   config.architecture = architecture.name;
   read_gguf_transformer(file, architecture.name, config);
+  if (architecture.has_experts) {
+    read_experts(file, keys, config);
+  } else {
+    refuse_experts(keys);
+  }
   config.vocab = read_vocab(file, keys);
   config.rope_layout = architecture.gguf_rope_layout;
   config.has_qkv_bias = architecture.has_qkv_bias;

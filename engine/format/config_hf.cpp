@@ -159,6 +159,30 @@ std::vector<bool> read_rotating_layers(const JsonFields& fields, const ModelConf
   return rotates;
 }
 
+/// Which layers have experts: each `decoder_sparse_step`-th, but for those in `mlp_only_layers`.
+std::vector<bool> read_layers_with_experts(const JsonFields& fields, uint32_t layers) {
+  const uint32_t step = fields.u32_or("decoder_sparse_step", 1);
+  std::vector<bool> has_experts;
+  for (uint32_t n = 0; n < layers; ++n) has_experts.push_back(step != 0 && (n + 1) % step == 0);
+  if (!fields.has("mlp_only_layers")) return has_experts;
+  for (const json& entry : fields.list("mlp_only_layers")) {
+    if (!entry.is_number_unsigned() || entry.get<uint64_t>() >= layers) {
+      throw bad_input("The field 'mlp_only_layers' of config.json holds " + printable(entry.dump(), 40) +
+                      "; numbers of layers, 0 to " + std::to_string(layers - 1) + ", are allowed.");
+    }
+    has_experts[entry.get<uint64_t>()] = false;
+  }
+  return has_experts;
+}
+
+void read_experts(const JsonFields& fields, ModelConfig& config) {
+  config.experts = fields.u32(fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
+  config.experts_used = fields.u32("num_experts_per_tok");
+  config.expert_ffn = fields.u32("moe_intermediate_size");
+  config.shares_among_chosen = fields.boolean_or("norm_topk_prob", false);
+  config.has_experts = read_layers_with_experts(fields, std::min(config.layers, 1u << 16));
+}
+
 /// By layer: whether its attention has a window.
 std::vector<bool> read_sliding_layers(const JsonFields& fields, const ModelConfig& config, Windows where) {
   std::vector<bool> slides;
@@ -242,6 +266,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.has_qk_norm = architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
   read_hf_transformer(fields, config);
+  if (architecture.has_experts) read_experts(fields, config);
   config.vocab = fields.u32("vocab_size");
   config.tied_head = fields.boolean_or("tie_word_embeddings", architecture.ties_head);
   if (!generation_config_json.empty()) {

@@ -107,30 +107,37 @@ json scaling_json(const RopeScaling& scaling) {
 }
 
 json config_json(const ModelConfig& c) {
-  return {{"architecture", c.architecture},
-          {"name", c.name},
-          {"layers", c.layers},
-          {"hidden", c.hidden},
-          {"heads", c.heads},
-          {"kv_heads", c.kv_heads},
-          {"head_dim", c.head_dim},
-          {"ffn", c.ffn},
-          {"vocab", c.vocab},
-          {"max_context", c.max_context},
-          {"rms_eps", number_json(c.rms_eps)},
-          {"rope_theta", number_json(c.rope_theta)},
-          {"rope_scaling", scaling_json(c.rope_scaling)},
-          {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
-          {"unrotated_layers", std::ranges::count(c.rotates, false)},
-          {"window", c.windows.empty() ? json() : json(*std::ranges::max_element(c.windows))},
-          {"window_layers", c.windows.size() - static_cast<size_t>(std::ranges::count(c.windows, 0u))},
-          {"qkv_bias", c.has_qkv_bias},
-          {"qk_norm", c.has_qk_norm},
-          {"tied_head", c.tied_head},
-          {"bos", c.bos ? json(*c.bos) : json()},
-          {"eos", c.eos},
-          {"quantization", c.quantization},
-          {"parameters", c.parameters}};
+  json result = {{"architecture", c.architecture},
+                 {"name", c.name},
+                 {"layers", c.layers},
+                 {"hidden", c.hidden},
+                 {"heads", c.heads},
+                 {"kv_heads", c.kv_heads},
+                 {"head_dim", c.head_dim},
+                 {"ffn", c.ffn},
+                 {"vocab", c.vocab},
+                 {"max_context", c.max_context},
+                 {"rms_eps", number_json(c.rms_eps)},
+                 {"rope_theta", number_json(c.rope_theta)},
+                 {"rope_scaling", scaling_json(c.rope_scaling)},
+                 {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
+                 {"unrotated_layers", std::ranges::count(c.rotates, false)},
+                 {"window", c.windows.empty() ? json() : json(*std::ranges::max_element(c.windows))},
+                 {"window_layers", c.windows.size() - static_cast<size_t>(std::ranges::count(c.windows, 0u))},
+                 {"qkv_bias", c.has_qkv_bias},
+                 {"qk_norm", c.has_qk_norm},
+                 {"tied_head", c.tied_head},
+                 {"bos", c.bos ? json(*c.bos) : json()},
+                 {"eos", c.eos},
+                 {"quantization", c.quantization},
+                 {"parameters", c.parameters}};
+  if (c.has_experts.empty()) return result;
+  result["experts"] = {{"count", c.experts},
+                       {"used", c.experts_used},
+                       {"ffn", c.expert_ffn},
+                       {"layers", c.layers_with_experts()},
+                       {"shares_among_chosen", c.shares_among_chosen}};
+  return result;
 }
 
 /// A drafter's own fields behind those of its layers; what it borrows from the target is left out.

@@ -18,17 +18,28 @@ uint64_t rows_of_parts(const FusedTensor& fused) {
   return rows;
 }
 
+TensorView shape_of(const FusedTensor& fused) {
+  const RequiredTensor& part = fused.parts.front();
+  TensorView expected;
+  expected.rank = fused.stacked ? 3 : 2;
+  expected.shape = {rows_of_parts(fused), part.cols};
+  if (fused.stacked) expected.shape = {fused.parts.size(), part.rows, part.cols};
+  return expected;
+}
+
 void append_parts(const TensorView& tensor, const FusedTensor& fused, std::vector<TensorView>& result) {
-  const uint64_t all = rows_of_parts(fused), cols = fused.parts.front().cols;
-  if (tensor.rank != 2 || tensor.rows() != all || tensor.cols() != cols) {
-    throw bad_input("The tensor " + quoted_name(tensor.name) + " has the shape " + tensor.shape_text() + "; [" +
-                    std::to_string(all) + ", " + std::to_string(cols) + "] is expected.");
+  const TensorView expected = shape_of(fused);
+  if (tensor.rank != expected.rank || tensor.shape != expected.shape) {
+    throw bad_input("The tensor " + quoted_name(tensor.name) + " has the shape " + tensor.shape_text() + "; " +
+                    expected.shape_text() + " is expected.");
   }
+  const uint64_t all = rows_of_parts(fused);
   uint64_t first = 0;
   for (const RequiredTensor& part : fused.parts) {
     TensorView view = tensor;
     view.name = part.name;
-    view.shape[0] = part.rows;
+    view.rank = 2;
+    view.shape = {part.rows, part.cols};
     // Of a packed matrix a share, which may lie elsewhere: its rows are made of all bytes.
     const uint64_t begin = tensor.bytes.size() * first / all, end = tensor.bytes.size() * (first + part.rows) / all;
     view.bytes = tensor.bytes.subspan(begin, end - begin);
@@ -54,6 +65,22 @@ std::vector<FusedTensor> fused_tensors(const ModelConfig& c) {
   return result;
 }
 
+std::vector<FusedTensor> stacked_experts(const ModelConfig& c) {
+  std::vector<FusedTensor> result;
+  for (uint32_t n = 0; n < c.layers; ++n) {
+    if (!c.layer_has_experts(n)) continue;
+    const auto add = [&](const std::string& name, uint64_t rows, uint64_t cols) {
+      const std::string tensor = "blk." + std::to_string(n) + "." + name;
+      FusedTensor& fused = result.emplace_back(FusedTensor{tensor + "_exps", {}, true});
+      for (uint32_t e = 0; e < c.experts; ++e) fused.parts.push_back({tensor + "." + std::to_string(e), rows, cols});
+    };
+    add("ffn_gate", c.expert_ffn, c.hidden);
+    add("ffn_up", c.expert_ffn, c.hidden);
+    add("ffn_down", c.hidden, c.expert_ffn);
+  }
+  return result;
+}
+
 std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::span<const FusedTensor> fused) {
   std::unordered_map<std::string_view, const FusedTensor*> wanted;
   for (const FusedTensor& one : fused) wanted.emplace(one.name, &one);
@@ -69,8 +96,8 @@ std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::spa
   }
   for (const FusedTensor& one : fused) {
     if (!wanted.contains(one.name)) continue;
-    throw bad_input("The tensor " + quoted_name(one.name) + " is missing; its shape should be [" +
-                    std::to_string(rows_of_parts(one)) + ", " + std::to_string(one.parts.front().cols) + "].");
+    throw bad_input("The tensor " + quoted_name(one.name) + " is missing; its shape should be " +
+                    shape_of(one).shape_text() + ".");
   }
   return result;
 }

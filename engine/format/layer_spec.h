@@ -16,7 +16,7 @@ enum class Mixer {
 
 enum class FeedForward {
   swiglu,              // Wdown (silu(Wgate h) * (Wup h))
-  mixture_of_experts,  // the same in some of many experts; refused so far
+  mixture_of_experts,  // the same in some of many experts, which a router chooses for each row
 };
 
 /// A pre-norm layer: x += mixer(rms_norm(x)); x += feed_forward(rms_norm(x)).

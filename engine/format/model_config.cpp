@@ -17,6 +17,8 @@ constexpr uint64_t max_hidden = 1 << 17;
 constexpr uint64_t max_heads = 1024;
 constexpr uint64_t max_head_dim = 1024;
 constexpr uint64_t max_ffn = 1 << 20;
+constexpr uint64_t max_experts = 1024;
+constexpr uint64_t max_experts_used = 64;
 constexpr uint64_t max_vocab = 1 << 22;
 constexpr uint64_t max_positions = 1 << 26;
 constexpr double most_scaling = 1e6;
@@ -44,6 +46,17 @@ void check_token(const char* field, uint32_t id, uint32_t vocab) {
   if (id < vocab) return;
   throw bad_input("The model's " + std::string(field) + " is " + std::to_string(id) + ", outside its vocabulary of " +
                   std::to_string(vocab) + " tokens.");
+}
+
+void check_experts_of(const ModelConfig& config) {
+  if (config.has_experts.empty()) return;
+  if (config.experts < 2 || config.experts > max_experts) {
+    throw bad_input("The model's expert count is " + std::to_string(config.experts) + "; 2 to " +
+                    std::to_string(max_experts) + " is allowed.");
+  }
+  check_count("number of experts that a token uses", config.experts_used,
+              std::min<uint64_t>(config.experts, max_experts_used));
+  check_count("feed-forward size of an expert", config.expert_ffn, max_ffn);
 }
 
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {
@@ -155,6 +168,7 @@ void validate_transformer(const ModelConfig& config) {
                     "; it must be even, rotary embedding turns pairs.");
   }
   check_count("feed-forward size", config.ffn, max_ffn);
+  check_experts_of(config);
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);

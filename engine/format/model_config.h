@@ -39,7 +39,7 @@ struct RopeScaling {
 };
 
 struct ModelConfig {
-  std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3"
+  std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3moe"
   std::string name;          // for people; made safe to show
   uint32_t layers = 0;
   uint32_t hidden = 0;    // width of the residual stream
@@ -47,8 +47,13 @@ struct ModelConfig {
   uint32_t kv_heads = 0;  // divides heads
   uint32_t head_dim = 0;  // even
   uint32_t ffn = 0;
-  uint32_t vocab = 0;        // rows of the embedding; the tokenizer may have fewer entries
-  uint32_t max_context = 0;  // positions
+  uint32_t experts = 0;             // of each layer that has any; 0: none has
+  uint32_t experts_used = 0;        // that a row goes through
+  uint32_t expert_ffn = 0;          // inner width of one
+  bool shares_among_chosen = true;  // what a row's experts count adds up to 1
+  std::vector<bool> has_experts;    // by layer: whether it has experts in the place of a feed-forward; empty: none has
+  uint32_t vocab = 0;               // rows of the embedding; the tokenizer may have fewer entries
+  uint32_t max_context = 0;         // positions
   float rms_eps = 0;
   double rope_theta = 0;
   RopeScaling rope_scaling;
@@ -64,6 +69,8 @@ struct ModelConfig {
   uint64_t parameters = 0;    // elements of all tensors
 
   uint32_t q_width() const { return heads * head_dim; }  // rows of attn_q, columns of attn_output
+  bool layer_has_experts(uint32_t n) const { return !has_experts.empty() && has_experts[n]; }
+  uint32_t layers_with_experts() const { return static_cast<uint32_t>(std::ranges::count(has_experts, true)); }
   bool has_unrotated_layers() const { return std::ranges::find(rotates, false) != rotates.end(); }
   uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
 };

@@ -51,6 +51,7 @@ void ModelFile::State::open_gguf() {
   tokenizer = read_gguf_tokenizer(gguf, config.vocab);
   file = TensorFile(std::move(gguf), canonical_name_from_gguf);
   file.split(fused_tensors(config));
+  file.split(stacked_experts(config));
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {

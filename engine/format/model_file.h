@@ -8,6 +8,8 @@
 //   blk.N.attn_q.bias [Q]   blk.N.attn_k.bias [K]   blk.N.attn_v.bias [K] (all where config.has_qkv_bias)
 //   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
 //   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
+// and where layer N has E experts of width X, in the place of the last three:
+//   blk.N.ffn_gate_inp [E, H]   blk.N.ffn_gate.M [X, H]   blk.N.ffn_up.M [X, H]   blk.N.ffn_down.M [H, X] of expert M
 
 #include <cstdint>
 #include <filesystem>

@@ -76,14 +76,29 @@ void add_attention(Recorder& record, const ForwardContext& model, const PassShap
                        .out = b.normed.get()});
 }
 
+namespace {
+
+/// Where a layer's output is written as aux hidden states; no buffer where it is not.
+struct AuxPlace {
+  Buffer* buffer = nullptr;
+  uint32_t stride = 0, offset = 0;
+};
+
+AuxPlace aux_of(const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  const auto& layers = model.aux_layers;
+  const auto found = std::find(layers.begin(), layers.end(), layer);
+  const uint32_t hidden = model.config.hidden, stride = static_cast<uint32_t>(layers.size()) * hidden;
+  if (!pass.aux_hidden_states || found == layers.end()) return {nullptr, stride, 0};
+  return {model.buffers.aux_hidden_states.get(), stride, static_cast<uint32_t>(found - layers.begin()) * hidden};
+}
+
+}  // namespace
+
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
-  const uint32_t hidden = model.config.hidden;
-  const auto& aux_layers = model.aux_layers;
-  const auto aux = std::find(aux_layers.begin(), aux_layers.end(), layer);
-  const bool writes_aux = pass.aux_hidden_states && aux != aux_layers.end();
+  const AuxPlace aux = aux_of(model, pass, layer);
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
@@ -95,9 +110,47 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                        .x = b.x.get(),
                        .norm = {&next_norm},
                        .out = b.normed.get(),
-                       .aux = writes_aux ? b.aux_hidden_states.get() : nullptr,
-                       .aux_stride = static_cast<uint32_t>(aux_layers.size()) * hidden,
-                       .aux_offset = writes_aux ? static_cast<uint32_t>(aux - aux_layers.begin()) * hidden : 0});
+                       .aux = aux.buffer,
+                       .aux_stride = aux.stride,
+                       .aux_offset = aux.offset});
+}
+
+void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
+                 const Buffer& next_norm) {
+  const PassBuffers& b = model.buffers;
+  const LayerWeights& weights = model.weights.layers[layer];
+  const ModelConfig& config = model.config;
+  const ExpertCounts experts{config.experts, config.experts_used};
+  const AuxPlace aux = aux_of(model, pass, layer);
+  record(RouteArgs{.width = pass.width,
+                   .experts = experts,
+                   .router = weights.router.get(),
+                   .in = b.normed.get(),
+                   .norm_eps = config.rms_eps,
+                   .of_chosen = config.shares_among_chosen,
+                   .logits = b.expert_logits.get(),
+                   .chosen = b.chosen_experts.get(),
+                   .shares = b.expert_shares.get()});
+  record(ExpertSwigluArgs{.width = pass.width,
+                          .experts = experts,
+                          .weight = weights.gate_up.get(),
+                          .in = b.normed.get(),
+                          .norm_eps = config.rms_eps,
+                          .chosen = b.chosen_experts.get(),
+                          .out = b.expert_gated.get()});
+  record(ExpertAddArgs{.width = pass.width,
+                       .experts = experts,
+                       .weight = weights.ffn_down.get(),
+                       .in = b.expert_gated.get(),
+                       .chosen = b.chosen_experts.get(),
+                       .shares = b.expert_shares.get(),
+                       .products = b.expert_products.get(),
+                       .x = b.x.get(),
+                       .norm = {&next_norm},
+                       .out = b.normed.get(),
+                       .aux = aux.buffer,
+                       .aux_stride = aux.stride,
+                       .aux_offset = aux.offset});
 }
 
 namespace {

@@ -26,6 +26,11 @@ void add_attention(Recorder& record, const ForwardContext& model, const PassShap
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm);
 
+/// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T;
+/// the rest as add_swiglu.
+void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
+                 const Buffer& next_norm);
+
 /// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
 /// through the rows in chunks of what `gathered` and `logits` hold; the logits of the last chunk stay.
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);

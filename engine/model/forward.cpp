@@ -29,7 +29,9 @@ void add_mixer(Recorder& record, const ForwardContext& model, const PassShape& p
 void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   switch (model.layers[layer].feed_forward) {
     case FeedForward::swiglu: add_swiglu(record, model, pass, layer, norm_after(model.weights, layer)); break;
-    case FeedForward::mixture_of_experts: break;  // require_supported() refused it
+    case FeedForward::mixture_of_experts:
+      add_experts(record, model, pass, layer, norm_after(model.weights, layer));
+      break;
   }
 }
 

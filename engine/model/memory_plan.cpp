@@ -20,13 +20,19 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
   const uint64_t width = limits.rows();
   const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) + 2 * config.q_width() +
                            2 * config.kv_width() + 2;  // likeliest and its logit
+  const bool has_experts = config.layers_with_experts() > 0;
+  const uint32_t used = has_experts ? config.experts_used : 0;
+  const uint64_t of_experts = has_experts ? config.experts + used * (uint64_t{2} + config.hidden) : 0;  // per row
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim * (config.has_unrotated_layers() ? 2 : 1);
-  const uint64_t activations =
-      device.activation_bytes(limits.rows(), config.hidden) + device.activation_bytes(limits.rows(), config.q_width()) +
-      device.activation_bytes(limits.rows(), config.ffn) + device.activation_bytes(limits.head_rows, config.hidden);
-  const uint64_t words = checked_mul(width, per_row, "size of the activations") + logits + moves + rotation;
+  const uint64_t gated = has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0;
+  const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
+                               device.activation_bytes(limits.rows(), config.q_width()) +
+                               device.activation_bytes(limits.rows(), config.ffn) +
+                               device.activation_bytes(limits.head_rows, config.hidden);
+  const uint64_t words =
+      checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;
   return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(limits);
 }
 

@@ -114,6 +114,19 @@ uint64_t pass_result_bytes(const ModelLimits& limits) {
   return PassLayout(largest(limits, HeadOutput::argmax)).result_bytes;
 }
 
+namespace {
+
+void allocate_expert_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
+  const uint64_t width = limits.rows(), used = config.experts_used;
+  b.expert_logits = device.allocate(width * config.experts * sizeof(float), "expert logits");
+  b.chosen_experts = device.allocate(width * used * kWord, "chosen experts");
+  b.expert_shares = device.allocate(width * used * sizeof(float), "expert shares");
+  b.expert_gated = device.allocate_activations(limits.rows() * config.experts_used, config.expert_ffn, "gated experts");
+  b.expert_products = device.allocate(width * used * config.hidden * sizeof(float), "expert products");
+}
+
+}  // namespace
+
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.rows();
   PassBuffers b;
@@ -143,6 +156,7 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.normed = device.allocate_activations(limits.rows(), config.hidden, "normed");
   b.attended = device.allocate_activations(limits.rows(), config.q_width(), "attended");
   b.gated = device.allocate_activations(limits.rows(), config.ffn, "gated");
+  if (config.layers_with_experts() > 0) allocate_expert_buffers(device, config, limits, b);
   b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 
   if (limits.aux_layers > 0)

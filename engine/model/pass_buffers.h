@@ -33,6 +33,13 @@ struct PassBuffers {
   std::unique_ptr<Activations> gated;     // [W, F]
   std::unique_ptr<Activations> gathered;  // [R, H] the rows that the logits are at
 
+  // Of layers with E experts of width X, of which a row uses k; null where there are none.
+  std::unique_ptr<Buffer> expert_logits;      // [W, E]
+  std::unique_ptr<Buffer> chosen_experts;     // uint32 [W, k]
+  std::unique_ptr<Buffer> expert_shares;      // [W, k]
+  std::unique_ptr<Activations> expert_gated;  // [W * k, X]
+  std::unique_ptr<Buffer> expert_products;    // [W, k, H]
+
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last

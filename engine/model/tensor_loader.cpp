@@ -21,7 +21,8 @@ namespace {
 
 std::vector<float> decoded(const TensorView& tensor) {
   std::vector<float> values(tensor.elements());
-  dequantize(tensor.type, tensor.bytes, values);  // a vector, which is never packed
+  std::vector<std::byte> scratch;
+  dequantize(tensor.type, rows_of(tensor, 0, tensor.rows(), scratch), values);
   return values;
 }
 
@@ -146,6 +147,11 @@ std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
 std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor) {
   const TensorView* only = &tensor;
   return vectors({&only, 1}, "norm");
+}
+
+std::unique_ptr<Buffer> TensorLoader::router(const TensorView& tensor) {
+  const TensorView* only = &tensor;
+  return vectors({&only, 1}, "router");
 }
 
 std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {

@@ -30,6 +30,9 @@ class TensorLoader {
   /// The decoded values of a vector. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> norm(const TensorView& tensor);
 
+  /// The decoded values of a matrix as floats. Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> router(const TensorView& tensor);
+
   /// The decoded values of vectors, one after the other. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);
 

@@ -38,11 +38,12 @@ class Planner {
     } else {
       plan_.output.push_back(add("output", {&file_.require("output", config_.vocab, hidden)}));
     }
-    plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes);
-    plan_.weight_elements -= hidden * config_.vocab;  // the embedding is looked up, not multiplied
+    plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes) - idle_bytes_;
+    plan_.weight_elements -= hidden * config_.vocab + idle_elements_;  // the embedding is looked up, not multiplied
     const uint64_t biases = config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0;
     const uint64_t vectors = config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + hidden;
-    plan_.device_bytes += vectors * sizeof(float);
+    const uint64_t routers = uint64_t{config_.layers_with_experts()} * config_.experts * hidden;
+    plan_.device_bytes += (vectors + routers) * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
     for (const auto& [form, count] : widened_) {
       plan_.warnings.push_back(std::to_string(count) + " matrices are in a form that no kernel reads (" + form +
@@ -54,7 +55,7 @@ class Planner {
 
  private:
   LayerPlan layer(uint32_t n) {
-    return plan_layer(
+    LayerPlan layer = plan_layer(
         config_, n, QkvJoin::all,
         [&](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
           return file_.require(name, rows, cols);
@@ -62,6 +63,13 @@ class Planner {
         [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
           return add(std::move(name), std::move(parts), layout);
         });
+    if (layer.router == nullptr) return layer;
+    const uint32_t all = config_.experts, idle = all - config_.experts_used;
+    for (const MatrixPlan* experts : {&layer.gate_up, &layer.ffn_down}) {
+      idle_bytes_ += device_.weight_bytes(experts->device_parts(), experts->layout) / all * idle;
+      for (const TensorView* part : experts->parts) idle_elements_ += part->elements() / all * idle;
+    }
+    return layer;
   }
 
   MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked) {
@@ -107,7 +115,8 @@ class Planner {
   const Device& device_;
   const QuantizeOnLoad quantize_;
   WeightPlan plan_;
-  std::map<std::string, uint64_t> widened_;  // matrices that the file has packed, by their form
+  std::map<std::string, uint64_t> widened_;      // matrices that the file has packed, by their form
+  uint64_t idle_bytes_ = 0, idle_elements_ = 0;  // of experts that one row does not use
   uint64_t converted_ = 0;
   uint64_t converted_bytes_ = 0;
   TensorType converted_type_ = TensorType::f32;
@@ -137,7 +146,7 @@ MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, W
 LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const RequireTensor& require,
                      const AddMatrix& add) {
   const std::string prefix = "blk." + std::to_string(n) + ".";
-  const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) {
+  const auto tensor = [&](const std::string& name, uint64_t rows, uint64_t cols) {
     return &require(prefix + name, rows, cols);
   };
   const uint64_t hidden = config.hidden;
@@ -158,12 +167,23 @@ LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const 
   } else {
     for (const TensorView* part : joined) layer.qkv.push_back(add(part->name, {part}, WeightLayout::stacked));
   }
-  const TensorView* gate = tensor("ffn_gate", config.ffn, hidden);
-  const TensorView* up = tensor("ffn_up", config.ffn, hidden);
   layer.attn_output =
       add(prefix + "attn_output", {tensor("attn_output", hidden, config.q_width())}, WeightLayout::stacked);
-  layer.gate_up = add(prefix + "ffn_gate_up", {gate, up}, WeightLayout::paired);
-  layer.ffn_down = add(prefix + "ffn_down", {tensor("ffn_down", hidden, config.ffn)}, WeightLayout::stacked);
+  std::vector<const TensorView*> gate_up, down;
+  if (config.layer_has_experts(n)) {
+    layer.router = tensor("ffn_gate_inp", config.experts, hidden);
+    for (uint32_t e = 0; e < config.experts; ++e) {
+      const std::string number = "." + std::to_string(e);
+      gate_up.push_back(tensor("ffn_gate" + number, config.expert_ffn, hidden));
+      gate_up.push_back(tensor("ffn_up" + number, config.expert_ffn, hidden));
+      down.push_back(tensor("ffn_down" + number, hidden, config.expert_ffn));
+    }
+  } else {
+    gate_up = {tensor("ffn_gate", config.ffn, hidden), tensor("ffn_up", config.ffn, hidden)};
+    down = {tensor("ffn_down", hidden, config.ffn)};
+  }
+  layer.gate_up = add(prefix + "ffn_gate_up", std::move(gate_up), WeightLayout::paired);
+  layer.ffn_down = add(prefix + "ffn_down", std::move(down), WeightLayout::stacked);
   return layer;
 }
 

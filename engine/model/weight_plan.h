@@ -50,10 +50,11 @@ struct QuantizedTensors {
 };
 
 struct LayerPlan {
-  std::vector<MatrixPlan> qkv;  // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
-  MatrixPlan attn_output;       // [H, Q]
-  MatrixPlan gate_up;           // paired [2F, H]
-  MatrixPlan ffn_down;          // [H, F]
+  std::vector<MatrixPlan> qkv;         // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
+  MatrixPlan attn_output;              // [H, Q]
+  MatrixPlan gate_up;                  // paired [2F, H]; of a layer with experts those of each, one below the other
+  MatrixPlan ffn_down;                 // [H, F]; likewise
+  const TensorView* router = nullptr;  // [E, H] of a layer with experts: kept as floats, no matrix of the device
 };
 
 /// The tensor of that canonical name and shape, ModelFile::require or its like.
@@ -76,9 +77,11 @@ struct WeightPlan {
   std::vector<LayerPlan> layers;
   std::vector<MatrixPlan> output;  // [V, H]; empty where the head is tied to the embedding
   uint64_t file_bytes = 0;         // of the matrices
-  uint64_t device_bytes = 0;       // matrices and norms
-  uint64_t pass_bytes = 0;         // of the matrices every pass reads: not an embedding beside an untied head
-  uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding
+  uint64_t device_bytes = 0;       // matrices, routers and norms
+  uint64_t pass_bytes = 0;  // of the matrices a pass of one row reads: not an embedding beside an untied head, and of
+                            // experts those that a row uses
+  uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding,
+                                 // and of experts those that it uses
   QuantizedTensors quantized;
   std::vector<std::string> warnings;
 };

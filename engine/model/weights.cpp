@@ -28,6 +28,7 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   }
   layer.attn_output = tensors.matrix(plan.attn_output);
   layer.ffn_norm = norm("ffn_norm", config.hidden);
+  if (plan.router != nullptr) layer.router = tensors.router(*plan.router);
   layer.gate_up = tensors.matrix(plan.gate_up);
   layer.ffn_down = tensors.matrix(plan.ffn_down);
   return layer;

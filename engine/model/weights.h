@@ -22,8 +22,9 @@ struct LayerWeights {
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
   std::unique_ptr<Weight> attn_output;       // [H, Q]
   std::unique_ptr<Buffer> ffn_norm;          // [H]
-  std::unique_ptr<Weight> gate_up;           // [2F, H], rows of gate and up in turn
-  std::unique_ptr<Weight> ffn_down;          // [H, F]
+  std::unique_ptr<Buffer> router;            // [E, H], null but where the layer has E experts
+  std::unique_ptr<Weight> gate_up;           // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
+  std::unique_ptr<Weight> ffn_down;          // [H, F]; [E * H, F] with experts
 };
 
 /// The weights of layer n. `plan` comes from plan_layer().

@@ -74,6 +74,7 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
     }
     layer.attn_output = make_matrix(planned.attn_output);
     layer.ffn_norm = norm(config_.hidden);
+    if (planned.router != nullptr) layer.router = norm(uint64_t{config_.experts} * config_.hidden);
     layer.gate_up = make_matrix(planned.gate_up);
     layer.ffn_down = make_matrix(planned.ffn_down);
     weights_.layers.push_back(std::move(layer));

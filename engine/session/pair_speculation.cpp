@@ -31,6 +31,10 @@ ModelShape model_shape(const Model& model) {
   shape.head_dim = config.head_dim;
   shape.ffn = config.ffn;
   shape.vocab = config.vocab;
+  shape.moe_layers = config.layers_with_experts();
+  shape.experts = config.experts;
+  shape.experts_per_row = config.experts_used;
+  shape.expert_ffn = config.expert_ffn;
   shape.weight_bytes = static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements());
   shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits()));
   shape.activation_bytes = sizeof(float);

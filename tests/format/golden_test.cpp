@@ -93,10 +93,8 @@ TEST(Golden, TinyLlama3) {
 }
 
 TEST(Golden, OtherArchitecturesAreNamedAndDescribed) {
-  for (const char* name : {"tiny-qwen3-moe", "tiny-qwen3_5"}) {
-    test::expect_error("is not supported; supported are: ", [&] { ModelFile::open(golden(name)); });
-    EXPECT_GT(describe_json(golden(name))["tensors"].size(), 0u) << name;
-  }
+  test::expect_error("is not supported; supported are: ", [&] { ModelFile::open(golden("tiny-qwen3_5")); });
+  EXPECT_GT(describe_json(golden("tiny-qwen3_5"))["tensors"].size(), 0u);
 }
 
 TEST(Golden, DequantizedBlocksAreExact) {

@@ -15,6 +15,7 @@ namespace {
 
 using test::expect_error;
 using test::GgufBuilder;
+using test::SafetensorsBuilder;
 using test::TempFolder;
 using test::tiny_config;
 using test::tiny_gguf;

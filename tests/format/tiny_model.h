@@ -10,7 +10,8 @@
 
 namespace canopy::test {
 
-/// A llama, qwen2 or qwen3 GGUF with a tied head; change it before build().
+/// A llama, qwen2, qwen3 or qwen3moe GGUF with a tied head; change it before build(). Of the last each row uses 2 of 4
+/// experts of width 16.
 inline GgufBuilder tiny_gguf(const std::string& architecture = "llama") {
   GgufBuilder b;
   const auto key = [&](const char* name) { return architecture + "." + name; };
@@ -27,12 +28,20 @@ inline GgufBuilder tiny_gguf(const std::string& architecture = "llama") {
   b.zeros("token_embd.weight", {8, 10}).zeros("output_norm.weight", {8});
   b.zeros("blk.0.attn_norm.weight", {8}).zeros("blk.0.attn_q.weight", {8, 8}).zeros("blk.0.attn_k.weight", {8, 4});
   b.zeros("blk.0.attn_v.weight", {8, 4}).zeros("blk.0.attn_output.weight", {8, 8}).zeros("blk.0.ffn_norm.weight", {8});
-  b.zeros("blk.0.ffn_gate.weight", {8, 16}).zeros("blk.0.ffn_up.weight", {8, 16});
-  b.zeros("blk.0.ffn_down.weight", {16, 8});
+  if (architecture == "qwen3moe") {
+    b.value<uint32_t>(key("expert_count"), 4).value<uint32_t>(key("expert_used_count"), 2);
+    b.value<uint32_t>(key("expert_feed_forward_length"), 16).zeros("blk.0.ffn_gate_inp.weight", {8, 4});
+    b.zeros("blk.0.ffn_gate_exps.weight", {8, 16, 4}).zeros("blk.0.ffn_up_exps.weight", {8, 16, 4});
+    b.zeros("blk.0.ffn_down_exps.weight", {16, 8, 4});
+  } else {
+    b.zeros("blk.0.ffn_gate.weight", {8, 16}).zeros("blk.0.ffn_up.weight", {8, 16});
+    b.zeros("blk.0.ffn_down.weight", {16, 8});
+  }
   if (architecture == "qwen2") {
     b.zeros("blk.0.attn_q.bias", {8}).zeros("blk.0.attn_k.bias", {4}).zeros("blk.0.attn_v.bias", {4});
   }
-  if (architecture == "qwen3") b.zeros("blk.0.attn_q_norm.weight", {4}).zeros("blk.0.attn_k_norm.weight", {4});
+  if (architecture.starts_with("qwen3"))
+    b.zeros("blk.0.attn_q_norm.weight", {4}).zeros("blk.0.attn_k_norm.weight", {4});
   return b;
 }
 

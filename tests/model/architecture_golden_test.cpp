@@ -51,7 +51,7 @@ size_t expect_same_choices(std::span<const float> actual, std::span<const float>
 
 constexpr const char* kGoldenSuffix = ".golden.json";
 // Of architectures that are refused so far.
-constexpr std::string_view kRefused[] = {"tiny-qwen3-moe", "tiny-qwen3_5"};
+constexpr std::string_view kRefused[] = {"tiny-qwen3_5"};
 
 /// The checkpoints that have a golden file.
 std::vector<std::string> checkpoints() {

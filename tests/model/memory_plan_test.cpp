@@ -130,19 +130,32 @@ TEST(MemoryPlan, NeedsLittleBesideASmallModel) {
   EXPECT_LE(static_cast<double>(plan.weights + plan.working), 1.15 * file);
 }
 
-TEST(MemoryPlan, CountsWhatIsAllocated) {
+void expect_counted(const ModelConfig& config) {
   const auto device = make_reference_device();
   for (const uint32_t width : {1u, 128u, 1025u}) {
     ModelLimits l = limits();
     l.context = 1024;
     l.max_width = width;
-    l.head_rows = head_rows_for(config(), width);
+    l.head_rows = head_rows_for(config, width);
     l.aux_layers = 5;
-    const MemoryPlan plan = plan_memory(config(), l, 0, *device);
+    const MemoryPlan plan = plan_memory(config, l, 0, *device);
     const uint64_t before = device->memory().available;
-    const PassBuffers buffers = allocate_pass_buffers(*device, config(), l);
+    const PassBuffers buffers = allocate_pass_buffers(*device, config, l);
     EXPECT_EQ(plan.working, before - device->memory().available) << "width " << width;
   }
+}
+
+TEST(MemoryPlan, CountsWhatIsAllocated) {
+  expect_counted(config());
+}
+
+TEST(MemoryPlan, CountsWhatExpertsWorkIn) {
+  ModelConfig c = config();
+  c.experts = 60;
+  c.experts_used = 4;
+  c.expert_ffn = 352;
+  c.has_experts.assign(c.layers, true);
+  expect_counted(c);
 }
 
 }  // namespace

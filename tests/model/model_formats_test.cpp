@@ -83,6 +83,83 @@ TEST(ModelFormats, ACheckpointInSeveralFilesIsTheOneInOne) {
   EXPECT_TRUE(same_bits(load(write_shards(folder)).logits, load(golden_folder() / "tiny-qwen3").logits));
 }
 
+/// The model of a GGUF file as a folder in which each expert has tensors of its own.
+fs::path write_folder_of_experts(const TempFolder& folder, const RandomModel& random) {
+  const ModelFile gguf = ModelFile::open(folder.write("whole.gguf", random.build()));
+  const std::pair<std::string_view, std::string_view> names[] = {{"attn_norm", "input_layernorm"},
+                                                                 {"attn_q", "self_attn.q_proj"},
+                                                                 {"attn_k", "self_attn.k_proj"},
+                                                                 {"attn_v", "self_attn.v_proj"},
+                                                                 {"attn_output", "self_attn.o_proj"},
+                                                                 {"attn_q_norm", "self_attn.q_norm"},
+                                                                 {"attn_k_norm", "self_attn.k_norm"},
+                                                                 {"ffn_norm", "post_attention_layernorm"},
+                                                                 {"ffn_gate_inp", "mlp.gate"},
+                                                                 {"ffn_gate", "gate_proj"},
+                                                                 {"ffn_up", "up_proj"},
+                                                                 {"ffn_down", "down_proj"}};
+  SafetensorsBuilder weights;
+  for (const TensorView& tensor : gguf.tensors()) {
+    std::string name = tensor.name == "token_embd" ? "model.embed_tokens" : "model.norm";
+    if (tensor.name.starts_with("blk.")) {
+      const size_t kind = tensor.name.find('.', 4) + 1, dot = tensor.name.find('.', kind);
+      const std::string_view ours = std::string_view(tensor.name).substr(kind, dot - kind);
+      const auto found = std::ranges::find(names, ours, [](const auto& pair) { return pair.first; });
+      name = "model.layers." + tensor.name.substr(4, kind - 4);
+      if (dot != std::string::npos) name += "mlp.experts" + tensor.name.substr(dot) + ".";
+      name += found->second;
+    }
+    const std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.rank);
+    const std::string_view data(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    weights.tensor(name + ".weight", to_string(tensor.type), shape, data);
+  }
+  folder.write("model.safetensors", weights.build());
+  const nlohmann::json config = {{"architectures", {"Qwen3MoeForCausalLM"}},
+                                 {"hidden_size", random.hidden},
+                                 {"num_hidden_layers", random.layers},
+                                 {"num_attention_heads", random.heads},
+                                 {"num_key_value_heads", random.kv_heads},
+                                 {"head_dim", random.head_dim},
+                                 {"intermediate_size", random.ffn},
+                                 {"vocab_size", random.vocab},
+                                 {"max_position_embeddings", random.context},
+                                 {"rms_norm_eps", 1e-5f},
+                                 {"rope_theta", 10000.0},
+                                 {"tie_word_embeddings", true},
+                                 {"num_experts", random.experts},
+                                 {"num_experts_per_tok", random.experts_used},
+                                 {"moe_intermediate_size", random.expert_ffn},
+                                 {"norm_topk_prob", true}};
+  folder.write("config.json", config.dump());
+  return folder.path();
+}
+
+TEST(ModelFormats, ExpertsInOneTensorAreThoseInManyOfTheirOwn) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "qwen3moe";
+  random.type = TensorType::f16;
+  const Loaded one = load(folder.write("one.gguf", random.build()));
+  EXPECT_TRUE(all_finite(one.logits));
+  const TempFolder many;
+  EXPECT_TRUE(same_bits(load(write_folder_of_experts(many, random)).logits, one.logits));
+  random.seed = 2;
+  EXPECT_FALSE(same_bits(load(folder.write("other.gguf", random.build())).logits, one.logits));
+}
+
+TEST(ModelFormats, ExpertsMayHaveOtherTypesThanTheRest) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "qwen3moe";
+  random.type = TensorType::q4_k;
+  random.finer = TensorType::q6_k;
+  random.hidden = random.expert_ffn = 256;
+  random.head_dim = 64;
+  const Loaded mixed = load(folder.write("mixed.gguf", random.build()));
+  EXPECT_TRUE(mixed.warnings.empty());
+  EXPECT_TRUE(all_finite(mixed.logits));
+}
+
 TEST(ModelFormats, TypesMayDifferFromTensorToTensor) {
   // As in files named Q4_K_M, with other types for head and embedding.
   const TempFolder folder;

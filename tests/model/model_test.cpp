@@ -52,7 +52,7 @@ TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
   std::vector<LayerSpec> layers(3);
   EXPECT_NO_THROW(require_supported(layers));
   layers[2].feed_forward = FeedForward::mixture_of_experts;
-  expect_error("Layer 2 of the model is a mixture of experts", [&] { require_supported(layers); });
+  EXPECT_NO_THROW(require_supported(layers));
   layers[1].mixer = Mixer::gated_delta_net;
   expect_error("Layer 1 of the model is a gated delta net", [&] { require_supported(layers); });
 }

@@ -43,6 +43,12 @@ std::vector<ContractCase> cases() {
   q4.model.hidden = 96;
   q4.model.ffn = 160;
   result.push_back(q4);
+  ContractCase experts{"qwen3moe_q4_1", with("qwen3moe", TensorType::q4_1)};
+  experts.model.experts = 7;
+  experts.model.experts_used = 3;
+  experts.model.hidden = 96;
+  experts.model.head_dim = 32;
+  result.push_back(experts);
   ContractCase mixed{"llama_q4_k_m", with("llama", TensorType::q4_k)};
   mixed.model.finer = TensorType::q6_k;
   mixed.model.hidden = 256;

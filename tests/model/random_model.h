@@ -27,6 +27,7 @@ struct RandomModel {
   std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files named Q4_K_M
   bool tied = true;
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
+  uint32_t experts = 6, experts_used = 2, expert_ffn = 32;  // of qwen3moe
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
   /// The type that a matrix is converted to before it is written, for its name and columns; nullopt: none.
@@ -100,6 +101,10 @@ inline GgufBuilder RandomModel::builder() const {
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
   b.value<uint32_t>(key("rope.dimension_count"), head_dim);
   b.value<float>(key("attention.layer_norm_rms_epsilon"), 1e-5f).value<float>(key("rope.freq_base"), 10000.0f);
+  if (architecture == "qwen3moe") {
+    b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
+    b.value<uint32_t>(key("expert_feed_forward_length"), expert_ffn);
+  }
   b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
   std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
   std::vector<int32_t> types = {3, 3};
@@ -119,6 +124,13 @@ inline GgufBuilder RandomModel::builder() const {
     const std::optional<TensorType> to = requantize ? requantize(name, cols) : std::nullopt;
     if (to) data = requantized(data, kind, *to, rows * cols);
     b.tensor(name + ".weight", {cols, rows}, to.value_or(kind), std::move(data));
+  };
+  const auto stacked = [&](const std::string& name, TensorType kind, uint64_t rows, uint64_t cols) {
+    std::string data;
+    for (uint32_t e = 0; e < experts; ++e) data += random_matrix(random, kind, rows, cols);
+    const std::optional<TensorType> to = requantize ? requantize(name, cols) : std::nullopt;
+    if (to) data = requantized(data, kind, *to, experts * rows * cols);
+    b.tensor(name + ".weight", {cols, rows, experts}, to.value_or(kind), std::move(data));
   };
   const auto norm = [&](const std::string& name, uint64_t count, const char* suffix = ".weight") {
     std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
@@ -141,12 +153,19 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "attn_k", kv_heads * head_dim, ".bias");
       norm(blk + "attn_v", kv_heads * head_dim, ".bias");
     }
-    if (architecture == "qwen3") {
+    if (architecture == "qwen3" || architecture == "qwen3moe") {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
     }
     matrix(blk + "attn_output", type, hidden, heads * head_dim);
     norm(blk + "ffn_norm", hidden);
+    if (architecture == "qwen3moe") {
+      matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
+      stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
+      stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
+      stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
+      continue;
+    }
     matrix(blk + "ffn_gate", type, ffn, hidden);
     matrix(blk + "ffn_up", other, ffn, hidden);
     matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);

@@ -44,16 +44,26 @@ struct Results {
 Results results_on(Device& device, const ModelFile& file) {
   ModelOptions options;
   options.context = 64;
-  options.max_width = 8;
+  options.max_width = 16;
   const auto model = Model::load(device, file, options);
   Results results;
   RowBatch prompt, next;
-  for (uint32_t i = 0; i < 7; ++i) prompt.add_text((i * 1931 + 7) % 5000, i);
+  for (uint32_t i = 0; i < 11; ++i) prompt.add_text((i * 1931 + 7) % 5000, i);
   results.prompt = logits_of(*model, prompt, {0, 3, 6});
-  next.add_text(4999, 7);
+  next.add_text(4999, 11);
   results.decoded = logits_of(*model, next, {0});
-  results.keys = model->read_kv(1, false, 0, 8);
+  results.keys = model->read_kv(1, false, 0, 12);
   return results;
+}
+
+void expect_the_same(const ModelFile& file, Device& whole, Device& cut) {
+  const Results a = results_on(whole, file), b = results_on(cut, file);
+  EXPECT_TRUE(same_bits(a.prompt, b.prompt));
+  EXPECT_TRUE(same_bits(a.decoded, b.decoded));
+  EXPECT_TRUE(same_bits(a.keys, b.keys));
+  for (const Device* device : {&whole, &cut}) {
+    for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  }
 }
 
 class ShardedModel : public ::testing::TestWithParam<TensorType> {};
@@ -67,13 +77,20 @@ TEST_P(ShardedModel, GivesTheBitsOfAWholeOne) {
   // The limit really holds: other objects beyond it are refused.
   EXPECT_THROW(cut->allocate_kv({64, 64, 256, CacheType::f32}, 1, "too long"), Error);
   EXPECT_NO_THROW(whole->allocate_kv({64, 64, 256, CacheType::f32}, 1, "long"));
-  const Results a = results_on(*whole, file), b = results_on(*cut, file);
-  EXPECT_TRUE(same_bits(a.prompt, b.prompt));
-  EXPECT_TRUE(same_bits(a.decoded, b.decoded));
-  EXPECT_TRUE(same_bits(a.keys, b.keys));
-  for (const Device* device : {whole.get(), cut.get()}) {
-    for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
-  }
+  expect_the_same(file, *whole, *cut);
+}
+
+// Shards begin and end within experts.
+TEST_P(ShardedModel, MayHaveExpertsInSeveralShards) {
+  const TempFolder folder;
+  RandomModel random = large(GetParam());
+  random.architecture = "qwen3moe";
+  random.experts = 20;
+  random.experts_used = 3;
+  random.expert_ffn = 256;
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", random.build()));
+  ASSERT_GT(20 * file.require("blk.0.ffn_gate.0", 256, 512).bytes.size(), kLimit);
+  expect_the_same(file, *open(std::nullopt), *open(kLimit));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ShardedModel,
