@@ -9,6 +9,7 @@
 #include "engine/cuda_backend/product_plan.h"
 #include "engine/cuda_backend/weight_tiles.h"
 #include "engine/predict/cuda_code.h"
+#include "engine/predict/expert_work.h"
 #include "engine/predict/op_work.h"
 
 namespace canopy::predict {
@@ -82,6 +83,35 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   work.lane_ops = product_ops(plan, first, width, code) + product_ops(plan, second, width, code);
   work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
   work.tail_latencies = plan.parts > 1 ? 2 : 0;
+  work.steps = kGraphStep;
+  return work;
+}
+
+/// Each pair of a row and an expert is a product of one row; what several read comes from the cache but once.
+Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32_t width, const DeviceProfile& device) {
+  const cuda::GpuLimits limits = gpu_limits_of(device);
+  cuda::WeightParams one = weight_params_of(weight);
+  one.rows /= experts.all;
+  const cuda::ProductPlan plan = cuda::plan_product(one, tile_shape_of(weight), {}, {}, 1, limits);
+  const CudaCode code =
+      cuda_code(cuda::product_kernel(weight->type(), weight->type(), plan.columns), device.cuda_capability);
+  const double pairs = 1.0 * width * experts.used, touched = experts.touched(width);
+  const double weights = 1.0 * one.rows * one.cols, bytes = tile_bytes(weight) / experts.all;
+  const double of_weight = code.of_weight - (cuda::kNarrow - 1) * kNarrowStageOps / kRowsOfTile;
+
+  Work work;
+  work.kernel = std::string("experts_") + cuda::kernel_suffix(weight->type());
+  work.registers = code.registers;
+  work.shared_bytes = plan.shared_bytes;
+  work.invocations = plan.threads;
+  work.workgroups = pairs * plan.row_tiles[0];
+  work.workgroups_reading_memory = touched * plan.row_tiles[0];
+  work.bytes_in_flight =
+      plan.threads / 32.0 * plan.stage_bytes * (limits.copies_aside() ? plan.stages - kPartOfStage : kNotAside);
+  work.memory_bytes = touched * bytes;
+  work.cache_bytes = (pairs - touched) * bytes + pairs * (plan.row_tiles[0] * one.cols + one.rows) * sizeof(float);
+  work.lane_ops = pairs * weights * of_weight;
+  work.matrix_flops = 2 * pairs * weights * cuda::kNarrow;
   work.steps = kGraphStep;
   return work;
 }
@@ -201,6 +231,21 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
   if (const auto* add = std::get_if<LinearAddArgs>(&op)) {
     Work work = launch_of_product(add->weight, nullptr, add->width, device);
     work.cache_bytes += 2.0 * sizeof(float) * add->width * add->weight->rows();  // x
+    return work;
+  }
+  if (const auto* experts = std::get_if<ExpertSwigluArgs>(&op)) {
+    return launch_of_experts(experts->weight, experts->experts, experts->width, device);
+  }
+  if (const auto* experts = std::get_if<ExpertAddArgs>(&op)) {
+    Work work = launch_of_experts(experts->weight, experts->experts, experts->width, device);
+    work.cache_bytes += bytes_beside(experts->price(), *experts->weight, experts->experts, experts->width);
+    work.steps += kGraphStep;  // the rows' sums
+    return work;
+  }
+  if (const auto* route = std::get_if<RouteArgs>(&op)) {
+    Work work = work_of_route(*route);
+    work.kernel = RouteArgs::name;
+    work.steps = kGraphStep;
     return work;
   }
   Work work = work_by_price(op, device);

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/format/architecture.h"
 
 namespace canopy::predict {
 namespace {
@@ -16,11 +17,13 @@ struct NamedModel {
   std::string_view architecture;
   uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
   bool tied_head;
+  uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of every layer
 };
 
-// From the published configurations; "tiny" is none of them: for tests of what takes a shape.
+// From the published configurations; "tiny" and "tiny-moe" are none of them: for tests of what takes a shape.
 constexpr NamedModel kModels[] = {
     {"tiny", "qwen3", 2, 256, 4, 2, 64, 512, 1024, true},
+    {"tiny-moe", "qwen3moe", 2, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256},
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
     {"llama-2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, false},
@@ -34,6 +37,8 @@ constexpr NamedModel kModels[] = {
     {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, false},
     {"qwen3-14b", "qwen3", 40, 5120, 40, 8, 128, 17408, 151936, false},
     {"qwen3-32b", "qwen3", 64, 5120, 64, 8, 128, 25600, 151936, false},
+    {"qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, false, 128, 8, 768},
+    {"qwen3-coder-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 5472, 151936, false, 128, 8, 768},
 };
 
 struct NamedType {
@@ -51,8 +56,6 @@ struct RefusedModel {
   std::string_view name, kind;
 };
 constexpr RefusedModel kRefused[] = {
-    {"qwen3-30b-a3b", "is a mixture of experts"},
-    {"qwen3-coder-30b-a3b", "is a mixture of experts"},
     {"qwen3.5-27b", "has recurrent layers"},
 };
 
@@ -82,8 +85,13 @@ ModelConfig config_of(const NamedModel& model) {
   config.max_context = 131072;
   config.rms_eps = 1e-6f;
   config.rope_theta = 1e6;
-  config.has_qk_norm = model.architecture == "qwen3";
-  config.rope_layout = model.architecture == "qwen3" ? RopeLayout::half : RopeLayout::interleaved;
+  const bool is_qwen3 = model.architecture.starts_with("qwen3");
+  config.has_qk_norm = is_qwen3;
+  config.rope_layout = is_qwen3 ? RopeLayout::half : RopeLayout::interleaved;
+  config.experts = model.experts;
+  config.experts_used = model.experts_used;
+  config.expert_ffn = model.expert_ffn;
+  if (model.experts > 0) config.has_experts.assign(model.layers, true);
   config.tied_head = model.tied_head;
   return config;
 }
@@ -141,7 +149,8 @@ std::string shape_name(const ModelConfig& config) {
   for (const NamedModel& model : kModels) {
     const ModelConfig known = config_of(model);
     const auto sizes = [](const ModelConfig& c) {
-      return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocab);
+      return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocab, c.experts,
+                        c.experts_used, c.expert_ffn);
     };
     if (sizes(known) == sizes(config)) return std::string(model.name) + "-" + type;
   }
@@ -158,6 +167,8 @@ DrafterFile random_drafter(const NamedShape& shape) {
   DrafterConfig drafter;
   drafter.transformer = shape.config;
   drafter.transformer.name = shape.config.name + "-dflash";
+  drafter.transformer.has_experts.clear();  // drafters are dense
+  drafter.transformer.experts = drafter.transformer.experts_used = drafter.transformer.expert_ffn = 0;
   drafter.transformer.layers = std::min(layers, shape.config.layers);
   drafter.transformer.vocab = 0;
   drafter.attention.assign(drafter.transformer.layers, drafter_attention(0));
@@ -175,7 +186,9 @@ DrafterFile random_drafter(const NamedShape& shape) {
       drafter, [&shape](std::string_view tensor, uint64_t cols) { return type_of_tensor(shape, tensor, cols); });
 }
 
-TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols) {
+TensorType type_of_tensor(const NamedShape& shape, std::string_view name, uint64_t cols) {
+  const std::string_view tensor = without_expert(name);
+  if (tensor.ends_with(".ffn_gate_inp")) return TensorType::f32;
   const size_t dot = tensor.rfind('.');
   const auto given = shape.types.find(dot == std::string_view::npos ? tensor : tensor.substr(dot + 1));
   if (given != shape.types.end()) {

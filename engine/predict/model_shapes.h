@@ -36,7 +36,7 @@ std::string shape_name(const ModelConfig& config);
 
 /// The type that a file of such weights has for a matrix of `cols` columns, by its canonical name ("blk.3.attn_v").
 /// q4_0, q4_1 and q4_k have the head in Q6_K; q4_k_m also half of the layers' attn_v and ffn_down. Rows that are no
-/// whole blocks of 256 get the next larger type that has blocks of 32.
+/// whole blocks of 256 get the next larger type that has blocks of 32. Routers are F32.
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols);
 
 /// A model of this shape with random weights, to be measured on a device.

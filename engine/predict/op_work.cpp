@@ -6,6 +6,7 @@
 #include "engine/compute/product_split.h"
 #include "engine/predict/attention_work.h"
 #include "engine/predict/cuda_work.h"
+#include "engine/predict/expert_work.h"
 #include "engine/predict/product_cut.h"
 
 namespace canopy::predict {
@@ -126,6 +127,21 @@ Work work_of_args(const LinearSwigluArgs& args, const KernelRules& rules, const 
   return work;
 }
 
+Work work_of_args(const RouteArgs& args, const KernelRules&, const DeviceProfile&) {
+  return work_of_route(args);
+}
+
+Work work_of_args(const ExpertSwigluArgs& args, const KernelRules&, const DeviceProfile&) {
+  return work_of_experts(*args.weight, args.experts, args.width);
+}
+
+Work work_of_args(const ExpertAddArgs& args, const KernelRules&, const DeviceProfile&) {
+  Work work = work_of_experts(*args.weight, args.experts, args.width);
+  work.cache_bytes += bytes_beside(args.price(), *args.weight, args.experts, args.width);
+  work.steps += 1;  // the rows' sums
+  return work;
+}
+
 /// The workgroup that comes last for the heads of a tile finishes them, so many at a time as shared memory has room
 /// for: all sums go over memory, and behind the count come the loads of each turn.
 void finish_heads(Work& work, const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {
@@ -177,6 +193,12 @@ uint64_t bytes_of_weight(const LinearAddArgs& args) {
 }
 uint64_t bytes_of_weight(const LinearSwigluArgs& args) {
   return stored_bytes(*args.weight);
+}
+uint64_t bytes_of_weight(const ExpertSwigluArgs& args) {
+  return expert_price(*args.weight, args.experts, args.width).bytes;
+}
+uint64_t bytes_of_weight(const ExpertAddArgs& args) {
+  return expert_price(*args.weight, args.experts, args.width).bytes;
 }
 uint64_t bytes_of_weight(const ProjectHeadsArgs& args) {
   uint64_t bytes = 0;

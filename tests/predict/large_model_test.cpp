@@ -48,10 +48,9 @@ NamedShape dense_30b() {
 
 GgufBuilder metadata(const ModelConfig& config) {
   GgufBuilder file;
-  file.text("general.architecture", "qwen3").text("general.name", config.name);
-  const auto number = [&](const char* key, uint32_t value) {
-    file.value<uint32_t>(std::string("qwen3.") + key, value);
-  };
+  const std::string prefix = config.architecture + ".";
+  file.text("general.architecture", config.architecture).text("general.name", config.name);
+  const auto number = [&](const char* key, uint32_t value) { file.value<uint32_t>(prefix + key, value); };
   number("block_count", config.layers);
   number("context_length", 40960);
   number("embedding_length", config.hidden);
@@ -60,8 +59,24 @@ GgufBuilder metadata(const ModelConfig& config) {
   number("attention.head_count_kv", config.kv_heads);
   number("attention.key_length", config.head_dim);
   number("attention.value_length", config.head_dim);
-  file.value<float>("qwen3.attention.layer_norm_rms_epsilon", 1e-6f).value<float>("qwen3.rope.freq_base", 1e6f);
+  if (config.experts > 0) {
+    number("expert_count", config.experts);
+    number("expert_used_count", config.experts_used);
+    number("expert_feed_forward_length", config.expert_ffn);
+  }
+  file.value<float>(prefix + "attention.layer_norm_rms_epsilon", 1e-6f).value<float>(prefix + "rope.freq_base", 1e6f);
   return file;
+}
+
+bool is_of_expert(const RequiredTensor& tensor) {
+  return without_expert(tensor.name) != tensor.name;
+}
+
+/// The tensors that a GGUF file has, which holds the experts of a layer as one: the first stands for all.
+std::vector<RequiredTensor> stored_tensors(const ModelConfig& config) {
+  std::vector<RequiredTensor> tensors = required_tensors(config);
+  std::erase_if(tensors, [](const RequiredTensor& one) { return is_of_expert(one) && !one.name.ends_with(".0"); });
+  return tensors;
 }
 
 /// Writes a GGUF file whose tensors are a hole; empty where the file system has no holes.
@@ -88,16 +103,22 @@ std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& sh
     tensor.name = wanted.name + ".weight";
     tensor.dimensions = {wanted.cols};
     if (!vector) tensor.dimensions.push_back(wanted.rows);
+    uint64_t matrices = 1;
+    if (is_of_expert(wanted)) {
+      matrices = shape.config.experts;
+      tensor.name = std::string(without_expert(wanted.name)) + "_exps.weight";
+      tensor.dimensions.push_back(matrices);
+    }
     tensor.type = static_cast<uint32_t>(type);
     tensor.offset = data;
     file.tensors.push_back(tensor);
-    data += (tensor_bytes(type, wanted.rows * wanted.cols, wanted.name) + 31) / 32 * 32;
+    data += (tensor_bytes(type, matrices * wanted.rows * wanted.cols, wanted.name) + 31) / 32 * 32;
   }
   return write_sparse(folder, name, file, data);
 }
 
 std::filesystem::path sparse_file(const TempFolder& folder, const NamedShape& shape, GgufBuilder file) {
-  return sparse_file(folder, shape, shape.name + ".gguf", std::move(file), required_tensors(shape.config));
+  return sparse_file(folder, shape, shape.name + ".gguf", std::move(file), stored_tensors(shape.config));
 }
 
 #define CANOPY_SPARSE_FILE(path, ...)                          \
@@ -130,7 +151,8 @@ class LargeModel : public ::testing::TestWithParam<LargeShape> {};
 INSTANTIATE_TEST_SUITE_P(Shapes, LargeModel,
                          ::testing::Values(LargeShape{"qwen3_8b_q4_k", model_shape("qwen3-8b-q4_k"), 4, 5},
                                            LargeShape{"qwen3_8b_bf16", model_shape("qwen3-8b-bf16"), 15, 16},
-                                           LargeShape{"dense_30b_q4_k", dense_30b(), 15, 18}),
+                                           LargeShape{"dense_30b_q4_k", dense_30b(), 15, 18},
+                                           LargeShape{"a3b_30b_q4_k", model_shape("qwen3-coder-30b-a3b-q4_k"), 15, 18}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(LargeModel, IsPlannedAndLoadedFromASparseFile) {
@@ -156,7 +178,7 @@ TEST_P(LargeModel, InPartsIsPlannedAndLoadedLikeOneFile) {
   constexpr size_t count = 4;
   const TempFolder folder;
   const NamedShape& shape = GetParam().shape;
-  const std::vector<RequiredTensor> tensors = required_tensors(shape.config);
+  const std::vector<RequiredTensor> tensors = stored_tensors(shape.config);
   std::vector<std::filesystem::path> paths;
   for (size_t i = 0; i < count; ++i) {
     GgufBuilder part = i == 0 ? metadata(shape.config) : GgufBuilder();
@@ -297,7 +319,7 @@ TEST(LargeGptq, IsPlannedAsFourBitsWithoutBeingRead) {
   EXPECT_GT(plan.device_bytes, wide + 6 * kGiB * 5 / 8);
 }
 
-TEST(LargeMixture, IsRefusedByNameBeforeAnythingIsRead) {
+TEST(LargeMixture, OfAnotherArchitectureIsRefusedBeforeAnythingIsRead) {
   const TempFolder folder;
   const NamedShape shape = dense_30b();
   GgufBuilder file = metadata(shape.config);
@@ -307,7 +329,7 @@ TEST(LargeMixture, IsRefusedByNameBeforeAnythingIsRead) {
   EXPECT_EQ(bytes_in_memory(path, kAroundTheHeader), 0u);
 }
 
-TEST(LargeMixture, OfItsOwnArchitectureIsRefusedToo) {
+TEST(LargeMixture, OfItsOwnArchitectureWithoutItsFieldsIsRefused) {
   const TempFolder folder;
   const NamedShape shape = dense_30b();
   GgufBuilder file = metadata(shape.config);
