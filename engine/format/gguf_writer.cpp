@@ -121,8 +121,9 @@ void GgufWriter::tensor(std::string_view name, std::span<const uint64_t> shape, 
   add(name, shape, type).fill = std::move(fill);
 }
 
-void GgufWriter::tensor(std::string_view name, const TensorView& view) {
-  add(name, std::span(view.shape).first(view.rank), view.type).view = view.bytes;
+void GgufWriter::tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type,
+                        std::vector<std::span<const std::byte>> parts) {
+  add(name, shape, type).parts = std::move(parts);
 }
 
 void GgufWriter::write(const PutBytes& put) const {
@@ -138,7 +139,7 @@ void GgufWriter::write(const PutBytes& put) const {
       tensor.fill(bytes);
       put(bytes);
     } else {
-      put(tensor.view);
+      for (const std::span<const std::byte> part : tensor.parts) put(part);
     }
     put(std::span(zeros).first((alignment - tensor.bytes % alignment) % alignment));
   }

@@ -34,8 +34,9 @@ class GgufWriter {
 
   /// `shape` is row-major, the contiguous dimension last. `fill` is called by write(), for one tensor at a time.
   void tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type, Fill fill);
-  /// A tensor that is written as it is; its bytes must outlive the writer.
-  void tensor(std::string_view name, const TensorView& view);
+  /// A tensor whose bytes are written as they are, part after part; they must outlive the writer.
+  void tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type,
+              std::vector<std::span<const std::byte>> parts);
 
   uint64_t tensor_count() const { return tensors_.size(); }
 
@@ -48,8 +49,8 @@ class GgufWriter {
     std::string header;  // name, dimensions and type; the offset follows
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    Fill fill;  // empty: `view` is written
-    std::span<const std::byte> view;
+    Fill fill;  // empty: `parts` are written
+    std::vector<std::span<const std::byte>> parts;
   };
 
   Tensor& add(std::string_view name, std::span<const uint64_t> shape, TensorType type);

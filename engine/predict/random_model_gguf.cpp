@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/format/architecture.h"
 #include "engine/format/drafter_gguf.h"
+#include "engine/format/fused_tensors.h"
 #include "engine/format/gguf_writer.h"
 
 namespace canopy::predict {
@@ -29,6 +30,11 @@ void add_config(const ModelConfig& config, GgufWriter& writer) {
   u32(".attention.value_length", config.head_dim);
   u32(".rope.dimension_count", config.head_dim);
   u32(".vocab_size", config.vocab);
+  if (config.experts > 0) {
+    u32(".expert_count", config.experts);
+    u32(".expert_used_count", config.experts_used);
+    u32(".expert_feed_forward_length", config.expert_ffn);
+  }
   writer.f32(prefix + ".attention.layer_norm_rms_epsilon", config.rms_eps);
   writer.f32(prefix + ".rope.freq_base", static_cast<float>(config.rope_theta));
 }
@@ -61,6 +67,25 @@ void add_vocabulary(uint32_t size, GgufWriter& writer) {
   writer.boolean("tokenizer.ggml.add_space_prefix", false);
 }
 
+void add_tensors(const ModelFile& model, const ModelConfig& config, GgufWriter& writer) {
+  for (const RequiredTensor& wanted : required_tensors(config)) {
+    if (without_expert(wanted.name) != wanted.name) continue;
+    const TensorView& tensor = model.require(wanted.name, wanted.rows, wanted.cols);
+    writer.tensor(wanted.name.ends_with(".bias") ? wanted.name : wanted.name + ".weight",
+                  std::span(tensor.shape).first(tensor.rank), tensor.type, {tensor.bytes});
+  }
+  for (const FusedTensor& stacked : stacked_experts(config)) {
+    const RequiredTensor& first = stacked.parts.front();
+    std::vector<std::span<const std::byte>> parts;
+    for (const RequiredTensor& part : stacked.parts) {
+      parts.push_back(model.require(part.name, part.rows, part.cols).bytes);
+    }
+    const std::array<uint64_t, 3> shape = {stacked.parts.size(), first.rows, first.cols};
+    writer.tensor(stacked.name + ".weight", shape, model.require(first.name, first.rows, first.cols).type,
+                  std::move(parts));
+  }
+}
+
 }  // namespace
 
 void write_random_model(const NamedShape& shape, const PutBytes& put) {
@@ -72,11 +97,7 @@ void write_random_model(const NamedShape& shape, const PutBytes& put) {
   writer.u32("general.quantization_version", 2);
   add_config(shape.config, writer);
   add_vocabulary(shape.config.vocab, writer);
-  for (const RequiredTensor& wanted : required_tensors(shape.config)) {
-    const bool is_bias = wanted.name.ends_with(".bias");
-    writer.tensor(is_bias ? wanted.name : wanted.name + ".weight",
-                  model.require(wanted.name, wanted.rows, wanted.cols));
-  }
+  add_tensors(model, shape.config, writer);
   writer.write(put);
 }
 

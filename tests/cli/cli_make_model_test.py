@@ -36,6 +36,13 @@ class MakeModel(unittest.TestCase):
         self.assertEqual(run("make-model", "tiny-q4_k_m", self.model, "--overwrite").returncode, 0)
         self.assertEqual(os.path.getsize(self.model), before)
 
+    def test_experts_lie_together_as_in_published_files(self):
+        self.assertEqual(run("make-model", "tiny-moe-q4_k", self.model, "--drafter", self.drafter).returncode, 0)
+        file = self.inspected(self.model)
+        self.assertEqual(file["config"]["architecture"], "qwen3moe")
+        self.assertEqual([file["config"]["experts"][key] for key in ("count", "used", "ffn", "layers")], [16, 4, 256, 2])
+        self.assertEqual(self.inspected(self.drafter)["config"]["hidden"], 256)
+
     def test_refuses_by_name(self):
         result = run("make-model", "qwen9-1b-q4_k", self.model)
         self.assertEqual(result.returncode, 1)
