@@ -18,27 +18,15 @@
 #include <variant>
 #include <vector>
 
+#include "engine/compute/delta_net.h"
 #include "engine/compute/kv_slots.h"
+#include "engine/compute/op_price.h"
 #include "engine/compute/rows.h"
 #include "engine/compute/sampling.h"
 #include "engine/compute/types.h"
 
 namespace canopy {
 
-/// Lower estimate of the memory traffic and the arithmetic of an op.
-struct OpPrice {
-  uint64_t bytes = 0;  // read and written
-  uint64_t flops = 0;
-  bool operator==(const OpPrice&) const = default;
-};
-inline OpPrice operator+(const OpPrice& a, const OpPrice& b) {
-  return {a.bytes + b.bytes, a.flops + b.flops};
-}
-
-/// Bytes of `count` floats or other words.
-inline uint64_t word_bytes(uint64_t count) {
-  return count * 4;
-}
 /// Price of reading and multiplying in a product: the weight once and W rows of `cols`. Writing the results is not
 /// included, each op adds that itself.
 inline OpPrice product_price(const Weight& weight, uint64_t width) {
@@ -521,6 +509,7 @@ inline constexpr uint32_t kMaxKvMoves = 64;
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
 using Op = std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs,
                         ExpertAddArgs, AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs,
-                        ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs>;
+                        ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs,
+                        DeltaInputsArgs, DeltaNetArgs, GatedNormArgs, GateArgs>;
 
 }  // namespace canopy

@@ -11,22 +11,7 @@
 #include "engine/cuda_backend/attention_plan.h"
 
 namespace canopy::cuda {
-
-ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what) {
-  const auto& found = own<CudaActivations>(activations, what);
-  if (found.cols() != cols || found.max_width() < width || width == 0) {
-    throw bad_input(std::string(what) + " has room for " + std::to_string(found.max_width()) + " rows of " +
-                    std::to_string(found.cols()) + " columns; needed: " + std::to_string(width) + " of " +
-                    std::to_string(cols) + ", at least one row.");
-  }
-  return found.params();
-}
-
 namespace {
-
-uint64_t floats(uint64_t rows, uint64_t cols) {
-  return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
-}
 
 CacheParams cache_of(const KvLayer* layer, const KvShape& shape) {
   const auto& found = own<CudaKv>(layer, "The K/V cache");
@@ -38,11 +23,26 @@ CacheParams cache_of(const KvLayer* layer, const KvShape& shape) {
 
 }  // namespace
 
+uint64_t floats(uint64_t rows, uint64_t cols) {
+  return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
+}
+
 Address Scratch::at_least(uint64_t bytes, const char* name) {
   if (blocks_.empty() || blocks_.back()->bytes() < bytes) {
     blocks_.push_back(std::make_unique<Memory>(context_, bytes, false, name));
   }
   return blocks_.back()->address();
+}
+
+ActivationsParams CallRecorder::rows_of(const Activations* activations, uint32_t width, uint32_t cols,
+                                        const char* what) {
+  const auto& found = own<CudaActivations>(activations, what);
+  if (found.cols() != cols || found.max_width() < width || width == 0) {
+    throw bad_input(std::string(what) + " has room for " + std::to_string(found.max_width()) + " rows of " +
+                    std::to_string(found.cols()) + " columns; needed: " + std::to_string(width) + " of " +
+                    std::to_string(cols) + ", at least one row.");
+  }
+  return found.params();
 }
 
 Address CallRecorder::at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional) {

@@ -12,6 +12,9 @@
 
 namespace canopy::cuda {
 
+/// Bytes of a matrix of floats. Throws bad_input where there is no such number.
+uint64_t floats(uint64_t rows, uint64_t cols);
+
 /// Memory that the calls of several recordings share: it only grows, and is not moved while a recording uses it.
 class Scratch {
  public:
@@ -23,10 +26,6 @@ class Scratch {
   Context& context_;
   std::vector<std::unique_ptr<Memory>> blocks_;  // ascending
 };
-
-/// The activations as kernels take them. Throws bad_input, naming them, where they have other columns or no room for so
-/// many rows.
-ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what);
 
 /// Appends the calls of ops to a list.
 class CallRecorder {
@@ -48,6 +47,9 @@ class CallRecorder {
   std::vector<const CudaBuffer*> inputs;
 
  private:
+  /// The activations as kernels take them. Throws bad_input, naming them, where they have other columns or no room for
+  /// so many rows.
+  static ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what);
   /// The address of a buffer that holds at least `bytes`; 0 for null where that is allowed.
   Address at(const Buffer* buffer, uint64_t bytes, const char* what, bool optional = false);
   void add(const EmbedArgs& args);
@@ -69,6 +71,10 @@ class CallRecorder {
   void add(const CopyRowsArgs& args);
   void add(const NormRowsArgs& args);
   void add(const KvMoveArgs& args);
+  void add(const DeltaInputsArgs& args);
+  void add(const DeltaNetArgs& args);
+  void add(const GatedNormArgs& args);
+  void add(const GateArgs& args);
   /// What `kind` needs is in params; the second weight may be null.
   void product(ProductParams params, const CudaWeight& first, const CudaWeight* second, const Activations* in,
                uint32_t width, float eps);

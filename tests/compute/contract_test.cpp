@@ -518,6 +518,45 @@ TEST_P(ContractTest, NormRows) {
   });
 }
 
+TEST_P(ContractTest, GatedNorm) {
+  Random random(13);
+  const uint32_t heads = 3, head_dim = 50, cols = heads * head_dim;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
+  const std::vector<float> norm = random.values(head_dim);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const GatedNormArgs args{.width = width,
+                             .heads = heads,
+                             .head_dim = head_dim,
+                             .in = bench.buffer(gather(inputs, cols, rows)),
+                             .gate = bench.buffer(gather(gates, cols, rows)),
+                             .weight = bench.buffer(norm),
+                             .eps = 1e-6f,
+                             .out = bench.output_activations(width, cols)};
+    bench.run([&](Recorder& r) { r(args); });
+    return Results{bench.result("out", args.out, width, exact)};
+  });
+}
+
+TEST_P(ContractTest, Gate) {
+  Random random(14);
+  const uint32_t cols = 130;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const Buffer* in = bench.buffer(gather(inputs, cols, rows));
+    Activations* x = bench.output_activations(width, cols);
+    const Buffer* gate = bench.buffer(gather(gates, cols, rows));
+    bench.run([&](Recorder& r) {
+      r(NormRowsArgs{width, in, {nullptr}, x});
+      r(GateArgs{width, gate, x});
+    });
+    return Results{bench.result("x", x, width, exact)};
+  });
+}
+
 CANOPY_OP_TESTS(ContractTest);
 
 }  // namespace

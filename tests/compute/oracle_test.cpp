@@ -224,5 +224,58 @@ TEST_F(OracleTest, KvMoveSwaps) {
   EXPECT_EQ(floats(bench.values("v", cache, shape, exact).words), (std::vector<float>{-5, -6, -3, -4, -1, -2}));
 }
 
+/// One head of one row that is [2, 2] at the start: the numbers of a step worked out by hand.
+TEST_F(OracleTest, DeltaNetDecaysThenCorrectsWhatTheKeyFinds) {
+  const DeltaShape shape{1, 1, 4, 4, 2, false};
+  // S = [[1, 2], [3, 4]] in its corner, query (1, 1), key (1, 0), value (10, 20), beta 0.5, decay 0.5.
+  const Buffer* in = bench.buffer(std::vector<float>{1, 1, 0, 0, 1, 0, 0, 0, 10, 20, 0, 0, 0.5f, 0.5f, 0, 0});
+  Buffer* states = bench.buffer(std::vector<float>{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  Buffer* spare = bench.output(16);
+  Buffer* out = bench.output(4);
+  const Buffer* steps = bench.buffer(std::vector<DeltaStep>{{0, DeltaStep::kNone, 0, 0}});
+  bench.run([&](Recorder& r) { r(DeltaNetArgs{1, 1, in, steps, shape, states, spare, out}); });
+  // Decayed: [[0.5, 1], [1.5, 2]]. The key finds (0.5, 1); u = 0.5 (9.5, 19) = (4.75, 9.5).
+  EXPECT_EQ(head(bench.result("states", states, exact), 8), (std::vector<float>{5.25f, 10.5f, 0, 0, 1.5f, 2, 0, 0}));
+  EXPECT_EQ(head(bench.result("out", out, exact), 4), (std::vector<float>{6.75f, 12.5f, 0, 0}));
+}
+
+TEST_F(OracleTest, DeltaInputsTakesWindowsByParents) {
+  const DeltaShape shape{1, 1, 4, 4, 3, false};
+  const uint32_t size = shape.row_elements();
+  std::vector<float> rows(size_t{3} * size);
+  for (uint32_t w = 0; w < 3; ++w) {
+    for (uint32_t c = 0; c < 12; ++c) rows[w * size + c] = static_cast<float>(w + 1) * (c < 8 ? 1 : 100);
+  }
+  std::vector<float> tails(2 * 12, -7);  // of place 0, which nobody names
+  tails.insert(tails.end(), 12, 1000);   // of place 1: the older row
+  tails.insert(tails.end(), 12, 2000);
+  std::vector<float> taps;
+  for (uint32_t c = 0; c < 12; ++c) taps.insert(taps.end(), {1, 10, 100});
+  // Row 0 follows the text, rows 1 and 2 both follow row 0.
+  const std::vector<DeltaStep> steps = {{0, DeltaStep::kNone, 1, DeltaStep::kNone},
+                                        {1, 0, DeltaStep::kNone, DeltaStep::kNone},
+                                        {2, 0, 1, DeltaStep::kNone}};
+  DeltaInputsArgs args{.width = 3,
+                       .rows = 3,
+                       .in = bench.buffer(rows),
+                       .steps = bench.buffer(steps),
+                       .shape = shape,
+                       .taps = bench.buffer(taps),
+                       .bias = bench.buffer(std::vector<float>{0}),
+                       .rate = bench.buffer(std::vector<float>{-1}),
+                       .tails = bench.buffer(tails),
+                       .out = bench.output(uint64_t{3} * size)};
+  bench.run([&](Recorder& r) { r(args); });
+  const std::vector<float> out = floats(bench.result("out", args.out, exact).words);
+  // Of a value, where silu of a large number is the number.
+  EXPECT_FLOAT_EQ(out[8], 1000 + 20000 + 10000);
+  EXPECT_FLOAT_EQ(out[size + 8], 2000 + 1000 + 20000);
+  EXPECT_FLOAT_EQ(out[2 * size + 8], 2000 + 1000 + 30000);
+  EXPECT_FLOAT_EQ(out[0], 0.25f);  // a query of four equal elements: 1 / sqrt(4), and 1 / sqrt(key_dim) beside it
+  EXPECT_FLOAT_EQ(out[4], 0.5f);   // a key
+  EXPECT_FLOAT_EQ(out[12], 0.5f);  // beta of 0
+  EXPECT_FLOAT_EQ(out[13], 0.5f);  // exp(-log(1 + exp(0)))
+}
+
 }  // namespace
 }  // namespace canopy::test

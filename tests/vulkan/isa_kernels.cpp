@@ -96,6 +96,11 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
     }
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
+  add("gated_norm", {}, 8);
+  add("delta_inputs", {{0, 4}}, 8);  // the taps of all published models
+  for (const uint32_t reads : {0u, 1u}) add("delta_net", {{0, 128}, {1, reads}}, kLeastWaves);
+  add("gate", {}, 8);
+  kernels.back().must_fuse = false;
   add("add_bias", {}, 8);
   kernels.back().must_fuse = false;
 }

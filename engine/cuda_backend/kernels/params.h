@@ -333,6 +333,51 @@ struct AddBiasParams {
   uint32_t cols = 0;
 };
 
+/// Columns of a state that a block has, and the lanes that share one: each has every so many-th quad of its elements.
+inline constexpr uint32_t kStateColumns = 32, kColumnLanes = 4;
+inline constexpr uint32_t kMostKeyDim = 128;  // as DeltaShape
+
+/// As DeltaShape.
+struct DeltaShapeParams {
+  uint32_t row_elements = 0;
+  uint32_t channels = 0;
+  uint32_t key_heads = 0, value_heads = 0;
+  uint32_t key_dim = 0, value_dim = 0;
+  uint32_t taps = 0;
+  uint32_t tiled = 0;
+};
+
+struct DeltaInputsParams {
+  uint64_t in = 0, out = 0;
+  uint64_t steps = 0;
+  uint64_t taps = 0, bias = 0, rate = 0;
+  uint64_t tails = 0;
+  DeltaShapeParams shape;
+  float query_scale = 1;  // 1 / sqrt(key_dim)
+  float eps = 0;
+};
+
+struct DeltaNetParams {
+  uint64_t in = 0;
+  uint64_t out = 0;  // 0: nothing is read off the states
+  uint64_t steps = 0;
+  uint64_t states = 0, spare = 0;
+  DeltaShapeParams shape;
+  uint32_t step_count = 0;
+};
+
+struct GatedNormParams {
+  uint64_t in = 0, gate = 0, weight = 0;
+  ActivationsParams out;
+  uint32_t head_dim = 0;
+  float eps = 0;
+};
+
+struct GateParams {
+  uint64_t gate = 0;
+  ActivationsParams x;
+};
+
 struct KvMoveParams {
   uint64_t moves = 0;
   uint64_t scratch = 0;  // [count, layers, 2, slot_words]

@@ -11,6 +11,7 @@
 #include "engine/cuda_backend/kernels/product_k.cu"
 #include "engine/cuda_backend/kernels/product_two.cu"
 #include "engine/cuda_backend/kernels/product_x.cu"
+#include "engine/cuda_backend/kernels/recurrence.cu"
 #include "engine/cuda_backend/kernels/route.cu"
 #include "engine/cuda_backend/kernels/rows.cu"
 #include "engine/cuda_backend/kernels/sample.cu"

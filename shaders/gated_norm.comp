@@ -1,0 +1,44 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// out[w, h] = in / sqrt(mean of squares + eps) * weight * silu(gate), for each head h. One workgroup per (head, row).
+#include "activations.glsl"
+
+layout(local_size_x = 32) in;
+
+layout(set = 0, binding = 0) readonly buffer In { float in_[]; };          // [width, heads * head_dim]
+layout(set = 0, binding = 1) readonly buffer Gate { float gate[]; };       // [width, heads * head_dim]
+layout(set = 0, binding = 2) readonly buffer NormWeight { float norm_weight[]; };  // [head_dim]
+layout(set = 0, binding = 3) writeonly buffer Out { float out_activations[]; };    // activations [width, heads * head_dim]
+
+layout(push_constant) uniform Push {
+  uint heads;
+  uint head_dim;
+  uint tile;
+  float eps;
+};
+
+const uint LANES = 32u;
+shared float lane_sums[LANES];
+
+void main() {
+  uint head = gl_WorkGroupID.x, w = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x;
+  uint cols = heads * head_dim, first = head * head_dim;
+  uvec2 place = activation_column(w, tile, cols);
+  precise float squares = 0.0;
+  for (uint d = lane; d < head_dim; d += LANES) {
+    float x = in_[w * cols + first + d];
+    squares = fma(x, x, squares);
+  }
+  lane_sums[lane] = squares;
+  barrier();
+  precise float all = 0.0;
+  for (uint l = 0u; l < LANES; ++l) all = all + lane_sums[l];
+  precise float mean = all / float(head_dim) + eps;
+  precise float factor = 1.0 / sqrt(mean);
+  for (uint d = lane; d < head_dim; d += LANES) {
+    float g = gate[w * cols + first + d];
+    precise float open = g / (1.0 + exp(-g));
+    precise float y = in_[w * cols + first + d] * factor * norm_weight[d] * open;
+    out_activations[activation_element(place, first + d)] = y;
+  }
+}
