@@ -13,10 +13,6 @@ static_assert(kMostExperts == kMaxExperts && kMostUsedExperts == kMaxUsedExperts
 
 constexpr uint32_t kMostBlocks = 65535;  // of a grid, but along x
 
-uint64_t bytes_of(uint64_t rows, uint64_t cols) {
-  return checked_mul(checked_mul(rows, cols, "size of an operand"), uint64_t{4}, "size of an operand");
-}
-
 /// Pairs of a row and one of its experts.
 uint32_t pairs_of(uint32_t width, const ExpertCounts& experts, const char* op) {
   const uint64_t pairs = uint64_t{width} * experts.used;
@@ -33,11 +29,11 @@ void CallRecorder::add(const RouteArgs& args) {
   const uint32_t cols = own<CudaActivations>(args.in, "The activations of a router").cols();
   RouteParams p;
   p.in = rows_of(args.in, args.width, cols, "The activations of a router");
-  p.router = at(args.router, bytes_of(all, cols), "The router");
-  p.logits = at(args.logits, bytes_of(args.width, all), "The logits of experts");
-  p.chosen = at(args.chosen, bytes_of(args.width, used), "The chosen experts");
-  p.shares = at(args.shares, bytes_of(args.width, used), "The shares of experts");
-  p.counters = counters_.at_least(bytes_of(1, args.width), "counters of blocks");
+  p.router = at(args.router, floats(all, cols), "The router");
+  p.logits = at(args.logits, floats(args.width, all), "The logits of experts");
+  p.chosen = at(args.chosen, floats(args.width, used), "The chosen experts");
+  p.shares = at(args.shares, floats(args.width, used), "The shares of experts");
+  p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
   p.experts = all;
   p.used = used;
   p.of_chosen = args.of_chosen ? 1 : 0;
@@ -70,7 +66,7 @@ void CallRecorder::product_of_experts(ProductParams product, const Weight* weigh
   p.product.row_warps = plan.row_warps;
   p.product.stages = plan.stages;
   p.product.row_tiles[0] = plan.row_tiles[0];
-  p.chosen = at(chosen, bytes_of(1, pairs), "The chosen experts");
+  p.chosen = at(chosen, floats(1, pairs), "The chosen experts");
   p.expert_bytes = uint64_t{p.product.weights[0].groups()} * p.product.weights[0].supers() * shape.bytes();
   p.row_pairs = pairs / in_rows;
   calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0], pairs,
@@ -93,19 +89,19 @@ void CallRecorder::add(const ExpertAddArgs& args) {
   const uint32_t pairs = pairs_of(args.width, args.experts, "expert_add"), rows = args.expert_rows();
   ProductParams product;
   product.kind = ProductKind::store;
-  product.out = at(args.products, bytes_of(pairs, rows), "The products of experts");
+  product.out = at(args.products, floats(pairs, rows), "The products of experts");
   product.out_stride = rows;
   product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs);
   ExpertAddParams p;
   p.products = product.out;
-  p.shares = at(args.shares, bytes_of(1, pairs), "The shares of experts");
-  p.x = at(args.x, bytes_of(args.width, rows), "The residual stream");
-  p.norm = at(args.norm.weight, bytes_of(1, rows), "The weight of a norm");
+  p.shares = at(args.shares, floats(1, pairs), "The shares of experts");
+  p.x = at(args.x, floats(args.width, rows), "The residual stream");
+  p.norm = at(args.norm.weight, floats(1, rows), "The weight of a norm");
   p.out = rows_of(args.out, args.width, rows, "The activations of a sum");
   p.used = args.experts.used;
   if (args.aux != nullptr) {
     if (args.aux_offset + rows > args.aux_stride) throw bad_input("Aux hidden states do not fit into their rows.");
-    p.aux = at(args.aux, bytes_of(args.width, args.aux_stride), "The aux hidden states");
+    p.aux = at(args.aux, floats(args.width, args.aux_stride), "The aux hidden states");
     p.aux_stride = args.aux_stride;
     p.aux_offset = args.aux_offset;
   }
