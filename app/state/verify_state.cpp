@@ -7,13 +7,16 @@
 namespace canopy::app {
 
 bool update(VerifyState& state, const Event& event) {
-  if (!state.running) return false;
-  if (const auto* progress = std::get_if<VerifyProgress>(&event)) {
-    state.progress = *progress;
-  } else if (const auto* done = std::get_if<RecordingVerified>(&event)) {
+  if (const auto* done = std::get_if<RecordingVerified>(&event)) {
+    // Also after a failure of something else, which looked like that of the check.
+    if (done->path != state.path) return false;
     state.running = false;
     state.result = *done;
     return true;
+  }
+  if (!state.running) return false;
+  if (const auto* progress = std::get_if<VerifyProgress>(&event)) {
+    state.progress = *progress;
   } else if (const auto* failure = std::get_if<Failure>(&event)) {
     // A failure of a reply does not end a check that waits for that reply, but the loss of the device does.
     if (failure->reply_id == 0 || failure->kind == ErrorKind::device_lost) state.running = false;

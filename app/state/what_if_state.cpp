@@ -35,19 +35,18 @@ std::vector<std::string> choices_of(const WhatIfState& state) {
   return choices;
 }
 
-/// The reply on show, as far as it is written; false where a tree of it has left memory.
+/// The reply on show, as far as it is written; false where a tree of it has left memory. It has a first token.
 bool add_live_rounds(const LiveLog& log, const ReplySummary& reply, WhatIfQuestion& question) {
   question.header = log.header();
   question.ended = reply.reason.has_value();
   question.ar_tokens_per_second = reply.ar_tokens_per_second;
-  if (!reply.first_token) return false;
   question.first_token = *reply.first_token;
   for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
     std::shared_ptr<const RoundRecord> record = log.round(i);
     if (record == nullptr) return false;
     question.rounds.push_back(std::move(record));
   }
-  return !question.rounds.empty();
+  return true;
 }
 
 /// A question about these devices where the last one was about something else.
@@ -59,27 +58,34 @@ std::optional<WhatIfQuestion> ask(WhatIfAsked& asked, const RoundsState& rounds,
   const auto recording = std::dynamic_pointer_cast<const TraceLog>(log);
   const size_t count = recording != nullptr ? log->rounds() : reply.first_round + reply.rounds;
   const bool ended = recording != nullptr || reply.reason.has_value();
-  const bool same = asked.log.lock() == log && asked.choices == choices;
+  const size_t first = recording != nullptr ? 0 : reply.first_round;
+  const bool same_text = asked.log.lock() == log && asked.first_round == first;
+  const bool same = same_text && asked.choices == choices;
   const bool news =
       count < asked.rounds || (ended && (!asked.ended || count != asked.rounds)) || count >= asked.rounds + least_news;
   if (same && !news) return std::nullopt;
   WhatIfQuestion question;
+  bool is_whole = true;
   if (recording != nullptr) {
     question.trace = std::shared_ptr<const TraceReader>(recording, &recording->reader());
     question.header = recording->reader().header();
   } else {
     const auto live = std::dynamic_pointer_cast<const LiveLog>(log);
-    if (live == nullptr || !add_live_rounds(*live, reply, question)) return std::nullopt;
+    if (live == nullptr || !reply.first_token || reply.rounds == 0) return std::nullopt;
+    is_whole = add_live_rounds(*live, reply, question);
   }
-  // Another recording: what is there is about something else.
-  if (asked.log.lock() != log) asked.answer = {};
+  // Another recording or reply: what is there is about something else.
+  if (!same_text) asked.answer = {};
   asked.log = log;
-  asked.first_round = recording != nullptr ? 0 : reply.first_round;
+  asked.first_round = first;
   asked.rounds = count;
   asked.ended = ended;
   asked.choices = choices;
-  question.number = ++asked.asked;
-  return question;
+  question.number = ++asked.asked;  // answers to earlier ones are not taken any more
+  if (is_whole) return question;
+  asked.answer = {};
+  asked.answer.problem = "The trees of this reply are no longer in memory. Record replies to keep them whole.";
+  return std::nullopt;
 }
 
 }  // namespace

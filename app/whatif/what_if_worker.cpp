@@ -26,12 +26,10 @@ WhatIfWorker::WhatIfWorker(WhatIfMaker maker) : shared_(std::make_shared<Shared>
 
 WhatIfWorker::~WhatIfWorker() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->wake = {};
-    shared_->current.request_stop();
-  }
-  thread_.request_stop();
+  thread_.request_stop();  // first: no other question may be begun between the two
+  const std::lock_guard lock(shared_->mutex);
+  shared_->wake = {};
+  shared_->current.request_stop();
 }
 
 void WhatIfWorker::set_wake(std::function<void()> wake) {

@@ -63,6 +63,20 @@ TEST(VerifyState, AnotherTextStaysOnTheScreen) {
       << view.cards[0].detail;
 }
 
+TEST(VerifyState, ItsResultIsToldEvenIfSomethingElseFailedMeanwhile) {
+  ViewModel view = view_with_recording();
+  update(view, UiCommand(VerifyCommand(VerifyShown{})));
+  Failure calibration;  // that ran before it and was cancelled
+  calibration.kind = ErrorKind::cancelled;
+  update(view, Event(calibration));
+  RecordingVerified other = same_text();
+  other.path = "/b/other.canopytrace";
+  update(view, Event(other));
+  EXPECT_EQ(view.chat.note, "");
+  update(view, Event(same_text()));
+  EXPECT_NE(view.chat.note.find("Checked here"), std::string::npos);
+}
+
 TEST(VerifyState, EndsWithItsFailureAndIsCancelled) {
   ViewModel view = view_with_recording();
   EXPECT_TRUE(update(view, UiCommand(VerifyCommand(StopVerifying{}))).engine.empty()) << "nothing runs";
