@@ -221,7 +221,7 @@ def weight_instructions(name, kernel):
         most = max(kernel.loops, key=lambda loop: (loop.tensor, loop.instructions))
         instructions, tensor = most.instructions - most.tensor, most.tensor
     else:
-        # A step is four times the inner loop, and what the outer one has around it.
+        # A step is one loop, or four times an inner one and what the outer one has around it.
         inner, tensor = kernel.loops[0]
         outer = next((loop.instructions for loop in kernel.loops[1:] if loop.tensor == tensor), inner)
         instructions = inner - tensor + (outer - inner) / 4

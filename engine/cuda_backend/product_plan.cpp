@@ -11,7 +11,12 @@ namespace {
 
 // Enough weights under way for the largest GPUs even where a multiprocessor has one block, and room for two elsewhere.
 constexpr uint32_t kLargeShared = 160 << 10, kLargeRings = 60 << 10, kRings = 40 << 10;
-constexpr uint32_t kMostStages = 3;
+constexpr uint32_t kMostStages = 3, kMostNarrowStages = 4;
+// Rows of a pass that a narrow product has at most on GPUs with memory as fast as their arithmetic: its warps stage the
+// rows each for itself, which is more and more of their instructions.
+constexpr uint32_t kFewRows = 4;
+// Blocks of a narrow product that a large GPU should have, if they are not to be smaller than blocks can be.
+constexpr uint32_t kEnoughBlocks = 256;
 
 /// Types of weights that a kernel takes in one launch, beside those that are the same.
 constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, WeightType::q6_k},
@@ -26,11 +31,12 @@ uint32_t narrow_stage_bytes(const TileShape& shape) {
 }
 
 /// As many stages as the rings of `warps` warps have room for in what is best, but two where that is possible at all.
-uint32_t stages_of(uint32_t stage_bytes, uint32_t warps, uint32_t other_bytes, const GpuLimits& gpu) {
+uint32_t stages_of(uint32_t stage_bytes, uint32_t warps, uint32_t most_stages, uint32_t other_bytes,
+                   const GpuLimits& gpu) {
   if (!gpu.copies_aside()) return 1;
   const uint32_t best = gpu.shared_bytes >= kLargeShared ? kLargeRings : kRings, all = stage_bytes * warps;
   const uint32_t most = std::max(1u, (gpu.shared_bytes - std::min(other_bytes, gpu.shared_bytes)) / all);
-  return std::min(std::clamp(best / all, 2u, kMostStages), most);
+  return std::min(std::clamp(best / all, 2u, most_stages), most);
 }
 
 void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
@@ -38,18 +44,27 @@ void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
   plan.threads = warps * 32;
   plan.block_rows = plan.row_warps * kTileRows;
   const uint32_t staged = warps * width * kNarrowRow;
-  plan.stages = stages_of(plan.stage_bytes, warps, kNarrowHead + staged, gpu);
+  plan.stages = stages_of(plan.stage_bytes, warps, kMostNarrowStages, kNarrowHead + staged, gpu);
   const uint32_t sums = plan.cut.chunks * plan.block_rows * (width | 1u) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kNarrowHead + std::max(warps * plan.stages * plan.stage_bytes + staged, sums + heads);
+}
+
+/// Of a narrow block, with rows of their own: eight warps are all that it has.
+uint32_t narrow_row_warps(const WeightParams& weight, const TileShape& shape, uint32_t chunks) {
+  if (shape.code_bytes >= 32) return 2;
+  uint32_t warps = 8 / std::max(chunks, 1u);
+  // Fewer where units would have one block more than others, and sums of squares leave room for it.
+  while (warps > 2 && pieces(weight.rows, warps * kTileRows) < kEnoughBlocks) warps /= 2;
+  return warps;
 }
 
 void plan_wide(ProductPlan& plan, uint32_t warps, const GpuLimits& gpu) {
   plan.row_warps = warps;
   plan.threads = warps * 32;
   plan.block_rows = warps * 2 * kTileRows;
-  plan.parts = plan.cut.chunks * (plan.columns == 64 && plan.cut.two_segments() ? 2 : 1);
+  plan.parts = plan.cut.chunks * (plan.cut.two_segments() ? 2 : 1);
   const uint32_t staged = 2 * (plan.columns + 1) * kStep * 2;
-  plan.stages = stages_of(plan.stage_bytes, 2 * warps, kWideHead + staged, gpu);
+  plan.stages = stages_of(plan.stage_bytes, 2 * warps, kMostStages, kWideHead + staged, gpu);
   const uint32_t sums = plan.block_rows * (plan.columns + 1) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kWideHead + std::max({2 * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
 }
@@ -66,22 +81,46 @@ ColumnCut column_cut(const WeightParams& weight, const TileShape& shape) {
   return cut;
 }
 
+namespace {
+
+/// Blocks' rows × columns that the busiest unit of the GPU has one after the other, where a block has so many rows.
+uint64_t busiest(const WeightParams& first, const WeightParams& second, const ProductPlan& plan, uint32_t width,
+                 const GpuLimits& gpu) {
+  const uint32_t row_tiles = pieces(first.rows, plan.block_rows) + pieces(second.rows, plan.block_rows);
+  const uint64_t blocks = uint64_t{row_tiles} * pieces(width, plan.columns) * plan.parts;
+  return (blocks + gpu.units - 1) / gpu.units * plan.block_rows * plan.columns;
+}
+
+void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape& shape, const WeightParams& second,
+                  uint32_t width, const GpuLimits& gpu) {
+  const uint32_t most = most_columns(shape.code_bytes, gpu.copies_aside());
+  for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
+    plan_wide(plan, wide_warps(shape.code_bytes, plan.columns), gpu);
+    if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
+  }
+  if (plan.columns != 64 || !gpu.adds_slowly() || gpu.units == 0) return;
+  // Blocks of half the columns have half the rows, too, and are dealt out more evenly. Their weights are decoded twice,
+  // which takes less than what they wait for.
+  ProductPlan halves = plan;
+  halves.columns = 32;
+  plan_wide(halves, wide_warps(shape.code_bytes, halves.columns), gpu);
+  if (busiest(first, second, halves, width, gpu) < busiest(first, second, plan, width, gpu)) plan = halves;
+}
+
+}  // namespace
+
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
                          const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
   ProductPlan plan;
   plan.cut = column_cut(first, first_shape);
   const auto wide_stage = [](const TileShape& shape) { return shape.step_bytes() + shape.super_bytes(); };
-  if (width <= kNarrow) {
-    plan.row_warps = first_shape.code_bytes >= 32 ? 2 : 8 / std::max(plan.cut.chunks, 1u);
+  if (width <= (gpu.copies_aside() && !gpu.adds_slowly() ? kFewRows : kNarrow)) {
+    plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan_narrow(plan, width, gpu);
   } else {
     plan.stage_bytes = std::max(wide_stage(first_shape), wide_stage(second_shape));
-    const uint32_t most = most_columns(first_shape.code_bytes, gpu.copies_aside());
-    for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
-      plan_wide(plan, wide_warps(first_shape.code_bytes, plan.columns), gpu);
-      if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
-    }
+    plan_columns(plan, first, first_shape, second, width, gpu);
   }
   plan.pass_tiles = pieces(width, plan.columns);
   plan.row_tiles = {pieces(first.rows, plan.block_rows), second.rows > 0 ? pieces(second.rows, plan.block_rows) : 0};

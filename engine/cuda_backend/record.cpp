@@ -73,7 +73,8 @@ void CallRecorder::add(const EmbedArgs& args) {
 }
 
 GpuLimits CallRecorder::limits() const {
-  return {context_.facts().capability, context_.facts().shared_bytes};
+  const DeviceFacts& facts = context_.facts();
+  return {facts.capability, facts.shared_bytes, facts.multiprocessors};
 }
 
 void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaWeight* second, const Activations* in,

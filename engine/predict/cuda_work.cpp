@@ -31,7 +31,7 @@ constexpr double kPairFlops = 2.0 * 16 * 8 * 16;  // of a tensor-core instructio
 constexpr double kMergedAtATime = 8;              // results that a warp of the merge asks for together
 
 cuda::GpuLimits gpu_limits_of(const DeviceProfile& device) {
-  return {device.cuda_capability, static_cast<uint32_t>(device.cuda_shared_kb * 1024)};
+  return {device.cuda_capability, static_cast<uint32_t>(device.cuda_shared_kb * 1024), device.units};
 }
 
 cuda::WeightParams weight_params_of(const Weight* weight) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 
@@ -110,6 +111,46 @@ TEST(CudaPassTest, KernelsOfAPassOverlapButForTheFirst) {
   const auto commands = device->compile(ops);
   EXPECT_GE(calls_of("launch") - before, ops.size());
   EXPECT_EQ(overlapping_launches() - overlapping, calls_of("launch") - before - 1);
+}
+
+/// Rows of a pass, all alike, times a weight of halves, on a GPU that the rest of the machine does not matter for.
+std::vector<float> rows_on(int capability, uint32_t width) {
+  constexpr uint32_t rows = 256, cols = 600;
+  FakeMachine machine;
+  machine.gpus[0].capability = capability;
+  use_machine(machine);
+  const auto device = open_cuda_device(fake_device_options());
+  uint32_t state = 7;
+  const auto next = [&] { return state = state * 1664525u + 1013904223u; };
+  std::vector<uint16_t> halves(rows * cols);
+  for (uint16_t& half : halves) half = static_cast<uint16_t>(0x2C00u | (next() >> 16 & 0x83FFu));
+  std::vector<float> row(cols), all;
+  for (float& value : row) value = static_cast<float>(next() >> 8) / static_cast<float>(1 << 23) - 1.0f;
+  for (uint32_t w = 0; w < width; ++w) all.insert(all.end(), row.begin(), row.end());
+  const WeightPart part{WeightType::f16, rows, cols, std::as_bytes(std::span(halves))};
+  const auto weight = device->make_weight({&part, 1}, WeightLayout::stacked, "weight");
+  const auto in = device->allocate_activations(width, cols, "in");
+  device->write_activations(*in, width, all);
+  const auto out = device->allocate(uint64_t{width} * rows * 4, "out");
+  const std::vector<Op> ops = {LinearArgs{width, weight.get(), in.get(), 1e-5f, out.get(), rows, 0}};
+  EXPECT_TRUE(device->run(*device->compile(ops)));
+  std::vector<float> results(uint64_t{width} * rows);
+  device->read(*out, 0, std::as_writable_bytes(std::span(results)));
+  return results;
+}
+
+// What is narrow, and how wide passes are dealt out, depends on the GPU; no bit does.
+TEST(CudaPassTest, RowsHaveTheSameBitsHoweverAGpuIsGivenThem) {
+  const std::vector<float> alone = rows_on(90, 1);
+  for (const int capability : {89, 90}) {
+    for (const uint32_t width : {3u, 6u, 8u, 40u}) {
+      const std::vector<float> together = rows_on(capability, width);
+      for (uint32_t w = 0; w < width; ++w) {
+        ASSERT_EQ(std::memcmp(alone.data(), together.data() + w * alone.size(), alone.size() * 4), 0)
+            << "row " << w << " of " << width << ", capability " << capability;
+      }
+    }
+  }
 }
 
 TEST(CudaPassTest, MeasuresWhatTheGpuReaches) {

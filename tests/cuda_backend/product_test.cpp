@@ -77,6 +77,29 @@ TEST(ProductPlanTest, KeepsEnoughUnderWayOnAnH100) {
   }
 }
 
+// An H100's memory is as fast as its arithmetic: from five rows on, those are staged once for all warps of a block.
+TEST(ProductPlanTest, IsNarrowForFewRowsWhereArithmeticIsShort) {
+  const auto columns = [](uint32_t width, const GpuLimits& gpu) {
+    return plan_product(shape_of(4096, 4096), kTileQ4K, {}, {}, width, gpu).columns;
+  };
+  for (const uint32_t width : {1u, 4u}) EXPECT_EQ(columns(width, {90, 227 << 10, 132}), kNarrow);
+  for (const uint32_t width : {5u, 8u, 16u}) EXPECT_EQ(columns(width, {90, 227 << 10, 132}), 16u);
+  for (const uint32_t width : {1u, 8u}) EXPECT_EQ(columns(width, {89, 99 << 10, 128}), kNarrow);
+  for (const uint32_t width : {1u, 8u}) EXPECT_EQ(columns(width, {75, 64 << 10, 68}), kNarrow);
+}
+
+// Where all wait for tensor cores, as few units as possible have a block more than others: 192 of 256 rows on 128 units
+// would keep 64 of them idle half of the time.
+TEST(ProductPlanTest, DealsOutWidePassesEvenly) {
+  const auto columns = [](uint32_t rows, uint32_t cols, const GpuLimits& gpu) {
+    return plan_product(shape_of(rows, cols), kTileQ4K, {}, {}, 64, gpu).columns;
+  };
+  EXPECT_EQ(columns(24576, 4096, {89, 99 << 10, 128}), 32u);
+  EXPECT_EQ(columns(4096, 12288, {89, 99 << 10, 128}), 64u);
+  EXPECT_EQ(columns(24576, 4096, {89, 99 << 10, 0}), 64u);
+  EXPECT_EQ(columns(24576, 4096, {90, 227 << 10, 132}), 64u);
+}
+
 /// A product with a norm at several widths: each row against the same row alone, the last pass against the oracle.
 struct DeepCase {
   WeightType type;

@@ -1,9 +1,8 @@
 #pragma once
 // Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for
 // all rows of the pass; those are turned to halves by the block, a step ahead, in one of two buffers. A block has one
-// chunk of the weight's columns or, at 64 rows, one segment: there all units of a large GPU would not be busy
-// otherwise, and there are not enough registers for the sums of two. What comes of the parts is added by the block that
-// comes last for a tile.
+// segment of a chunk of the weight's columns: all units of a large GPU would not be busy otherwise, and there are not
+// enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
 //
 // Grid: tiles of the pass (neighbours share weights in the L2 cache), blocks of rows of the first weight, then of the
 // second, parts of the columns.
@@ -20,10 +19,12 @@ template <class F, uint32_t TILES, uint32_t WARPS>
 struct WideProduct {
   static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
   static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
-  static constexpr bool kSegments = TILES == 8;             // a block has a segment
   static constexpr uint32_t kQuads = kColumns / WARPS;      // that a lane stages in a step
   static constexpr uint32_t kBatch = kQuads <= 4 ? kQuads : kQuads / 4, kBatches = kQuads / kBatch;
-  static constexpr uint32_t kOctets = 4 / kBatches;                        // of columns, while a batch is under way
+  static constexpr uint32_t kOctets = 4 / kBatches;  // of columns, while a batch is under way
+  // What an octet's number chooses is known where the loop over them is unrolled: that saves a third of the
+  // instructions. F32 would take more registers than there are.
+  static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 && TILES == 8 ? 1 : 4;
   static constexpr uint32_t kStageBytes = F::kStepBytes + F::kSuperBytes;  // of 16 rows
   static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
   using Rows = Staged<kSlot, 32>;
@@ -38,7 +39,7 @@ struct WideProduct {
   CANOPY_DEVICE float& sum(uint32_t i) { return sums[i / (TILES * 4)][i / 4 % TILES][i % 4]; }
 
   struct Steps {
-    uint32_t begin, middle, end;
+    uint32_t begin, end;
   };
 
   CANOPY_DEVICE uint32_t ring() const { return kRings + gpu::warp() * p.stages * 2 * kStageBytes; }
@@ -46,14 +47,13 @@ struct WideProduct {
   CANOPY_DEVICE Steps steps() const {
     const bool two = p.segment_supers < p.chunk_supers;
     const uint32_t part = gpu::block_z();
-    const ChunkSteps chunk = chunk_steps(p, weight, kSegments && two ? part / 2 : part);
-    if (!kSegments || !two) return {chunk.begin, chunk.middle, chunk.end};
-    return part % 2 == 0 ? Steps{chunk.begin, chunk.middle, chunk.middle} : Steps{chunk.middle, chunk.end, chunk.end};
+    const ChunkSteps chunk = chunk_steps(p, weight, two ? part / 2 : part);
+    if (!two) return {chunk.begin, chunk.end};
+    return part % 2 == 0 ? Steps{chunk.begin, chunk.middle} : Steps{chunk.middle, chunk.end};
   }
 
-  /// Of the steps, middle and end, and where the tiles of this warp's rows begin: looked up, not kept, as registers are
-  /// few.
-  CANOPY_DEVICE gpu::Shared<uint32_t> bounds() const { return {kWideFlags + 16, 2}; }
+  /// Where the steps end, and where the tiles of this warp's rows begin: looked up, not kept, as registers are few.
+  CANOPY_DEVICE gpu::Shared<uint32_t> steps_end() const { return {kWideFlags + 16, 1}; }
   CANOPY_DEVICE gpu::Shared<uint64_t> tiles() const { return {kWideTiles + gpu::warp() * 16, 2}; }
   CANOPY_DEVICE void find_tiles(const WeightParams& weight, uint32_t row_tile) const {
     if (gpu::lane() < 2) {
@@ -111,7 +111,7 @@ struct WideProduct {
     const Fragment<F> weights[2] = {{at, at + F::kStepBytes, step % 2},
                                     {at + kStageBytes, at + kStageBytes + F::kStepBytes, step % 2}};
     Quad quads[kBatch];
-    CANOPY_NO_UNROLL
+    CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {
       if (has_next && octet % kOctets == 0) load(quads, octet / kOctets, step + 1);
       multiply_octet(weights, octet, rows_of(step));
@@ -123,8 +123,7 @@ struct WideProduct {
   CANOPY_DEVICE void sum_part(uint32_t row_tile) {
     find_tiles(weight, row_tile);
     const Steps range = steps();
-    bounds()[0] = range.middle;  // all threads write the same
-    bounds()[1] = range.end;
+    steps_end()[0] = range.end;  // all threads write the same
     for (uint32_t i = 0; i < p.stages; ++i) {
       if (range.begin + i < range.end) copy(range.begin + i, i);
       gpu::end_copy_group();
@@ -139,28 +138,18 @@ struct WideProduct {
       load(quads, batch, range.begin);
       stage(quads, batch, range.begin);
     }
-    float total[kSegments ? 1 : kSums] = {};
     uint32_t stage_number = 0;
-    for (uint32_t step = range.begin; step < bounds()[1]; ++step) {
+    for (uint32_t step = range.begin; step < steps_end()[0]; ++step) {
       wait_for_stage(p.stages);
       gpu::sync();  // this step's rows are there, the other buffer is free
-      if constexpr (!kSegments) {
-        if (step == bounds()[0]) {
-          CANOPY_UNROLL
-          for (uint32_t i = 0; i < kSums; ++i) {
-            total[i] = total[i] + sum(i);
-            sum(i) = 0;
-          }
-        }
-      }
-      multiply_step(step, stage_number, step + 1 < bounds()[1]);
+      multiply_step(step, stage_number, step + 1 < steps_end()[0]);
       gpu::sync_warp();
-      if (step + p.stages < bounds()[1]) copy(step + p.stages, stage_number);
+      if (step + p.stages < steps_end()[0]) copy(step + p.stages, stage_number);
       gpu::end_copy_group();
       stage_number = stage_number + 1 == p.stages ? 0 : stage_number + 1;
     }
     CANOPY_UNROLL
-    for (uint32_t i = 0; i < kSums; ++i) sum(i) = (kSegments ? 0.0f : total[kSegments ? 0 : i]) + sum(i);
+    for (uint32_t i = 0; i < kSums; ++i) sum(i) = 0.0f + sum(i);  // as narrow products begin a chunk
   }
 
   /// Leaves them in shared memory, where finish_wide() takes them.
@@ -229,7 +218,7 @@ CANOPY_DEVICE void wide_products_of(const ProductParams& p) {
     product.leave_sums();
   }
   using Product = WideProduct<F, TILES, WARPS>;
-  finish_wide(p, Product::kRows, Product::kColumns, Product::kSegments && p.segment_supers < p.chunk_supers);
+  finish_wide(p, Product::kRows, Product::kColumns, p.segment_supers < p.chunk_supers);
 }
 
 template <class F, class SECOND, uint32_t TILES>

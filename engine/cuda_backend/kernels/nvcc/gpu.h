@@ -11,6 +11,8 @@
 #define CANOPY_CALLED static __device__ __noinline__
 #define CANOPY_UNROLL _Pragma("unroll")
 #define CANOPY_NO_UNROLL _Pragma("unroll 1")
+#define CANOPY_PRAGMA(text) _Pragma(#text)
+#define CANOPY_UNROLL_BY(count) CANOPY_PRAGMA(unroll count)
 /// A kernel NAME of blocks of up to THREADS, with Params as its one argument `p`. It begins when all earlier kernels of
 /// the stream have ended.
 #define CANOPY_KERNEL(NAME, Params, THREADS)                                                     \

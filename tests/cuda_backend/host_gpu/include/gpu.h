@@ -18,6 +18,7 @@
 #define CANOPY_CALLED static inline
 #define CANOPY_UNROLL
 #define CANOPY_NO_UNROLL
+#define CANOPY_UNROLL_BY(count)
 #define CANOPY_KERNEL(NAME, Params, THREADS)          \
   static inline void NAME##_body(const Params& p);    \
   CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, 1) { \
