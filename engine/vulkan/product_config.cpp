@@ -223,8 +223,10 @@ std::vector<FmaConfig> fma_candidates(const ProductShape& shape, uint32_t max_co
 std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns,
                                             bool software, const DeviceLimits& limits) {
   std::vector<MatrixConfig> candidates = {choose_matrix(shape, matrix, max_columns, software, limits)};
-  const auto add = [&](uint32_t rows, uint32_t row_tiles, uint32_t step, uint32_t ahead) {
+  const uint32_t widest = candidates[0].columns;
+  const auto add = [&](uint32_t rows, uint32_t row_tiles, uint32_t step, uint32_t ahead, uint32_t columns) {
     MatrixConfig config = candidates[0];
+    config.columns = columns;
     config.ahead = config.integers() ? 1 : ahead;
     config.row_tiles = row_tiles;
     config.subgroups = rows / matrix.m / row_tiles;
@@ -235,12 +237,17 @@ std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const Mat
     if (!known && sane) candidates.push_back(config);
   };
   for (const uint32_t rows : {64u, 128u}) {
-    add(rows, 1, 32, 1);
-    for (const uint32_t ahead : {1u, 2u}) add(rows, 1, 64, ahead);
+    add(rows, 1, 32, 1, widest);
+    for (const uint32_t ahead : {1u, 2u}) add(rows, 1, 64, ahead, widest);
     // Of the widest tiles too few waves have room beside each other.
-    if (candidates[0].columns < kMostMatrixColumns) add(rows, 1, 128, 2);
+    if (widest < kMostMatrixColumns) add(rows, 1, 128, 2, widest);
   }
-  add(128, 2, 64, 1);
+  add(128, 2, 64, 1, widest);
+  if (software || candidates[0].integers()) return candidates;
+  // Where the activations come from a cache that gives little more than the memory, tiles of 256 rows, which read them
+  // least often. Of 64 columns such a tile has no room: two of 32 each decode the weights, and read them at once.
+  add(256, 2, 64, 2, std::min(widest, 32u));
+  if (widest > 32) add(128, 1, 64, 2, 32);
   return candidates;
 }
 

@@ -201,7 +201,8 @@ TEST(LinearVariantsTest, AllOfTheFamilyMatrixGiveTheSameBits) {
   for (const vk::MatrixConfig config : {vk::MatrixConfig{.columns = 32, .subgroups = 8, .row_tiles = 1},
                                         {.columns = 16, .subgroups = 4, .row_tiles = 2, .step = 64, .ahead = 2},
                                         {.columns = 16, .subgroups = 8, .row_tiles = 2, .step = 64},
-                                        {.columns = 16, .subgroups = 8, .row_tiles = 1, .step = 128, .ahead = 2}}) {
+                                        {.columns = 16, .subgroups = 8, .row_tiles = 1, .step = 128, .ahead = 2},
+                                        {.columns = 16, .subgroups = 16, .row_tiles = 2, .step = 32, .ahead = 2}}) {
     EXPECT_TRUE(same_bits(products(matrix_variant(config)), expected)) << config.variant().text;
   }
 }

@@ -92,6 +92,24 @@ TEST(ProductConfigTest, MatrixTilesAreOfFewWidths) {
   }
 }
 
+// Tiles of 256 rows read activations least often; two of 32 columns stand in for one of 64, which has no room.
+TEST(ProductConfigTest, TimesTilesOf256Rows) {
+  for (const uint32_t width : {1u, 32u, 64u}) {
+    uint32_t tall = 0;
+    for (const MatrixConfig& config :
+         matrix_candidates(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, gpu_limits())) {
+      EXPECT_TRUE(config.fits(gpu_limits())) << config.variant().text;
+      EXPECT_LE(config.columns, std::max(16u, width)) << config.variant().text;
+      if (config.tile_rows() == 256) ++tall;
+    }
+    EXPECT_EQ(tall, 1u) << width;
+    for (const MatrixConfig& config :
+         matrix_candidates(shape(4096, 4096, width), kHalves, kMostMatrixColumns, true, gpu_limits())) {
+      EXPECT_LE(config.tile_rows(), 128u) << config.variant().text;
+    }
+  }
+}
+
 TEST(ProductConfigTest, TakesTheLargestMatricesThatDivideTheTiles) {
   DeviceReport report;
   report.limits = gpu_limits();
