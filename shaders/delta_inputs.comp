@@ -4,6 +4,7 @@
 // What the recurrence of a gated delta net reads (DeltaInputsArgs of engine/compute/delta_net.h has the formulas). One
 // workgroup per (head, step), query heads first, then key heads, value heads and, last, the numbers of all value heads.
 #include "delta.glsl"
+#include "exponentials.glsl"
 
 layout(constant_id = 0) const uint TAPS = 4;
 layout(local_size_x = 32) in;
@@ -51,11 +52,6 @@ float input_of(uint t, uint c) {
   return (window[t] & IN_TAIL) != 0u ? tails[(window[t] & ~IN_TAIL) + c] : in_[window[t] + c];
 }
 
-float silu(float x) {
-  precise float y = x / (1.0 + exp(-x));
-  return y;
-}
-
 float convolved(uint c, uint kept) {
   precise float sum = 0.0;
   [[unroll]] for (uint t = 0u; t < TAPS; ++t) {
@@ -69,13 +65,10 @@ float convolved(uint c, uint kept) {
 void write_gates(uint to) {
   for (uint h = gl_LocalInvocationID.x; h < value_heads; h += LANES) {
     uint at = window[TAPS - 1u] + channels + h;
-    precise float beta = 1.0 / (1.0 + exp(-in_[at]));
     precise float x = in_[at + value_heads] + bias[h];
-    precise float grown = 1.0 + exp(x);
-    precise float softplus = x > 20.0 ? x : log(grown);
-    precise float exponent = rate[h] * softplus;
-    out_[to + channels + h] = beta;
-    out_[to + channels + value_heads + h] = exp(exponent);
+    precise float exponent = rate[h] * softplus(x);
+    out_[to + channels + h] = sigmoid(in_[at]);
+    out_[to + channels + value_heads + h] = exp_of_negative(exponent);
   }
 }
 

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // x[w, c] *= 1 / (1 + exp(-gate[w, c])). One invocation per element. Grid: (cols / 64, width).
 #include "activations.glsl"
+#include "exponentials.glsl"
 
 layout(local_size_x = 64) in;
 
@@ -17,6 +18,6 @@ void main() {
   uint c = gl_GlobalInvocationID.x, w = gl_WorkGroupID.y;
   if (c >= cols) return;
   uint at = activation_element(activation_column(w, tile, cols), c);
-  precise float y = x_activations[at] / (1.0 + exp(-gate[w * cols + c]));
+  precise float y = x_activations[at] * sigmoid(gate[w * cols + c]);
   x_activations[at] = y;
 }

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // out[w, h] = in / sqrt(mean of squares + eps) * weight * silu(gate), for each head h. One workgroup per (head, row).
 #include "activations.glsl"
+#include "exponentials.glsl"
 
 layout(local_size_x = 32) in;
 
@@ -36,8 +37,7 @@ void main() {
   precise float mean = all / float(head_dim) + eps;
   precise float factor = 1.0 / sqrt(mean);
   for (uint d = lane; d < head_dim; d += LANES) {
-    float g = gate[w * cols + first + d];
-    precise float open = g / (1.0 + exp(-g));
+    float open = silu(gate[w * cols + first + d]);
     precise float y = in_[w * cols + first + d] * factor * norm_weight[d] * open;
     out_activations[activation_element(place, first + d)] = y;
   }
