@@ -73,7 +73,10 @@ double step_for(double most) {
 }
 
 std::string tick_words(double value, double step) {
-  return fixed(value, step >= 1 && std::floor(step) == step ? 0 : step >= 0.1 ? 1 : 2);
+  // As many digits as the step has: 0.25 is not 0.2.
+  int digits = 0;
+  for (double rest = step; digits < 3 && std::abs(rest - std::round(rest)) > 1e-9 * rest; rest *= 10) ++digits;
+  return fixed(value, digits);
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ std::string results_name(std::span<const Results> all, size_t index) {
 
 std::string verdict_words(const Sweep& sweep) {
   const std::string sentence = verdict_of(sweep).sentence;
+  if (sentence.starts_with("ar ")) return "AR" + sentence.substr(2) + ".";
   if (!sentence.empty()) return capitalised(sentence) + ".";
   return grouped(sweep.runs.size()) + " of " + grouped(sweep.counts().total()) +
          " replies were measured: not every column has written yet.";

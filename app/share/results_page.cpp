@@ -100,19 +100,26 @@ bool is_figure(const std::string& cell) {
   return cell == "-" || (!cell.empty() && cell.find_first_not_of("0123456789.,-+") == std::string::npos);
 }
 
-/// What a column of a table is called on the page, and the term that explains it (app/base/terms.h). The files and the
-/// command line keep the short names.
+constexpr std::string_view kOfRepeats = "The standard deviation over the repeats.",
+                           kOfRatio = "The standard error of the ratio before it.";
+
+/// What a column of a table is called on the page, and what explains it: a term (app/base/terms.h) or a sentence. The
+/// files and the command line keep the short names.
 struct Heading {
-  std::string_view column, words, term;
+  std::string_view column, words, about;
 };
 
 constexpr Heading kHeadings[] = {
     {"way", "way", "way to decode"},
     {"tok/s", "tok/s", "tok/s"},
     {"S(N)", "\u00d7 plain", "times plain"},
-    {"error of S", "error", ""},
-    {"error of x", "error", ""},
-    {"error of times", "error", ""},
+    {"sd", "sd", kOfRepeats},
+    {"their sd", "their sd", kOfRepeats},
+    {"error", "error", kOfRatio},
+    {"their error", "their error", kOfRatio},
+    {"error of S", "error", kOfRatio},
+    {"error of x", "error", kOfRatio},
+    {"error of times", "error", kOfRatio},
     {"tau", "tokens per pass", "tau"},
     {"rows", "width", "width"},
     {"round ms", "round, ms", "round ms"},
@@ -128,8 +135,10 @@ std::string heading_html(const std::string& column, const std::string& kind) {
   const bool ratio = column.starts_with("x ");
   std::string words = known == std::end(kHeadings) ? column : std::string(known->words);
   if (ratio) words = "\u00d7 " + column.substr(2);
-  const Term* term = find_term(ratio ? "ratio" : known == std::end(kHeadings) ? "" : known->term);
-  const std::string about = term ? " title=\"" + html_text(term->meaning) + "\"" : "";
+  const std::string_view asked = ratio ? "ratio" : known == std::end(kHeadings) ? "" : known->about;
+  const Term* term = find_term(asked);
+  const std::string_view meaning = term ? term->meaning : asked;
+  const std::string about = meaning.empty() ? "" : " title=\"" + html_text(meaning) + "\"";
   return "<th" + kind + about + ">" + name_html(words) + "</th>";
 }
 
@@ -152,7 +161,8 @@ std::string table_html(const TextTable& table) {
   for (size_t i = 0; i < table.columns.size(); ++i) out += heading_html(table.columns[i], kind(i));
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows) {
-    out += "<tr>";
+    // The rows over all prompts are what counts.
+    out += table.columns.front() == "category" && row.front() == kAllCategories ? "<tr class=\"whole\">" : "<tr>";
     for (size_t i = 0; i < row.size(); ++i) out += std::string("<td") + kind(i) + ">" + name_html(row[i]) + "</td>";
     out += "</tr>\n";
   }
@@ -254,7 +264,7 @@ std::string results_page(std::span<const Results> all) {
   body += "<main>\n<div class=\"stats\">\n";
   if (all.size() > 1)
     if (const std::string chart = widths_chart(all, "Times plain decoding, S(N)"); !chart.empty())
-      body += "<section class=\"wide\">" + chart + "</section>\n";
+      body += "<section class=\"wide\"><div class=\"stats\">" + chart + "</div></section>\n";
   for (size_t i = 1; i < all.size(); ++i) body += beside_section(all, i);
   for (size_t i = 0; i < all.size(); ++i) body += measured_section(all, i);
   body += words_section();

@@ -52,6 +52,20 @@ TEST(Results, ThePageHasVerdictPlotsMachineFiguresAndTheRawFile) {
   EXPECT_EQ(page.find("http"), page.find("http-equiv")) << "nothing is loaded";
 }
 
+// A step of a quarter is said with its digits.
+TEST(Results, TicksAreNotRounded) {
+  Sweep sweep = with_widths();
+  for (MeasuredRun& run : sweep.runs)
+    if (sweep.contestants[run.key.contestant].way.mode != DecodeMode::ar) run.decode_ms *= 8;
+  const std::vector<Results> all = {results_of(sweep)};
+  const std::string page = results_page(all);
+  EXPECT_NE(page.find(">0.25</text>"), std::string::npos);
+  EXPECT_NE(page.find(">0.75</text>"), std::string::npos);
+  EXPECT_EQ(page.find(">0.2</text>"), std::string::npos);
+  EXPECT_NE(page.find("AR is the fastest here"), std::string::npos);
+  EXPECT_NE(page.find("<tr class=\"whole\">"), std::string::npos);
+}
+
 // The file keeps its short names; a reader of the page gets words, and their meaning.
 TEST(Results, HeadingsOfThePageAreWordsThatAreExplained) {
   const std::vector<Results> all = {results_of(test::measured_sweep()), results_of(elsewhere())};
