@@ -4,8 +4,10 @@
 
 #include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
+#include "app/cli/terminal.h"
 #include "app/share/results.h"
 #include "app/share/results_page.h"
+#include "engine/base/mapped_file.h"
 
 namespace canopy::cli {
 namespace {
@@ -20,7 +22,10 @@ int show_results(const ResultsOptions& options) {
     throw UsageError("Only one of --html and --markdown can go to standard output.");
   std::vector<app::Results> all;
   for (const std::string& file : options.files) all.push_back(app::read_results(file));
-  if (!options.html.empty()) write_report(options.html, app::results_page(all));
+  if (!options.html.empty()) {
+    write_report(options.html, app::results_page(all));
+    if (options.html != "-") note("The page is in " + shown(options.html) + ".");
+  }
   if (options.html.empty() || !options.markdown.empty())
     write_report(options.markdown.empty() ? "-" : options.markdown, app::results_markdown(all));
   return 0;

@@ -186,7 +186,11 @@ int verify(VerifyOptions& options) {
   second_mode(options);  // a wrong one is told before the model is loaded
   follow_recording(trace, options);
   catch_interrupts();
-  const OpenedModel opened = open_model(options.model);
+  const std::string recorded = printable(trace.header().target.file_name);
+  const OpenedModel opened =
+      with_context(recorded.empty() ? "The recording"
+                                    : "The recording was made with " + quoted_name(trace.header().target.file_name),
+                   [&] { return open_model(options.model); });
   const Engine& engine = *opened.model;
   const RecordedIdentity identity = compare_identity(engine, trace, options.with_mode);
   if (!identity.differences.empty() && !options.any_model)

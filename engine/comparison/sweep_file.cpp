@@ -351,6 +351,8 @@ std::string sweep_text(const Sweep& sweep) {
 }
 
 Sweep parse_sweep(std::string_view text) {
+  // What else is sent along with a sweep is named, not called a broken one.
+  if (text.starts_with("CanopyTr")) throw bad_input("This is a recording (canopy-cli trace reads it), not a sweep.");
   // A journal's first line is an object by itself, and so is a file that was written without line breaks.
   const size_t line = std::min(text.find('\n'), text.size());
   const bool one_line = json::accept(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(line));

@@ -74,7 +74,8 @@ Verdict verdict_of(const Sweep& sweep) {
   verdict.sentence =
       sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base + " here";
   if (best.times_baseline.has_error() && !best.times_baseline.differs_from_one())
-    verdict.sentence += ", less than " + std::to_string(best.times_baseline.pairs) + " repeats can tell from it";
+    verdict.sentence +=
+        ", which " + std::to_string(best.times_baseline.pairs) + " repeats cannot tell from no difference";
   verdict.sentence += "; " + text_words(verdict.agreement, sweep, best.contestant);
   return verdict;
 }

@@ -69,6 +69,13 @@ class WithoutADevice(VerifyCase):
             self.refused(words, content, icd="/nonexistent")
         self.verify(os.path.join(self.folder, "missing"), code=CANNOT, icd="/nonexistent")
 
+    def test_without_a_model_the_recordings_is_named(self):
+        path = self.put(whole_trace())
+        result = run("verify", path, "--model", os.path.join(self.folder, "none.gguf"), icd="/nonexistent")
+        self.assertEqual(result.returncode, CANNOT)
+        recorded = next(json.loads(payload) for kind, payload in records(whole_trace()) if kind == HEADER)
+        self.assertIn(f"made with '{recorded['target']['file_name']}'", result.stderr)
+
     def test_modes_that_are_none(self):
         result = self.verify(self.put(whole_trace()), "--mode", "fast", code=CANNOT, icd="/nonexistent")
         self.assertIn("allowed: recorded, ar, chain", result.stderr)

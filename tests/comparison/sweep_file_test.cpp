@@ -50,6 +50,10 @@ TEST(SweepFile, WhatWasWrittenIsReadBack) {
   EXPECT_EQ(sweep_text(read), sweep_text(sweep));
 }
 
+TEST(SweepFile, ARecordingIsCalledOne) {
+  test::expect_error("This is a recording", [] { parse_sweep("CanopyTr\x01\x02\x03"); });
+}
+
 TEST(SweepFile, TheMetadataAreComplete) {
   const json object = json::parse(sweep_text(full_sweep()));
   for (const char* field : {"format", "version", "kind", "canopy", "created", "cores", "subjects", "contestants",

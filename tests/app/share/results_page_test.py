@@ -43,7 +43,9 @@ class ResultsCase(unittest.TestCase):
 
     def open(self, *files):
         page = self.path("report.html")
-        self.assertEqual(self.results(*files, "--html", page).stdout, "")
+        made = self.results(*files, "--html", page)
+        self.assertEqual(made.stdout, "")
+        self.assertIn("The page is in " + page, made.stderr)
         self.browser.messages.clear()
         self.browser.requests.clear()
         self.browser.open(page)
