@@ -1,10 +1,13 @@
-// The window adds nothing to the engine's work on the device: the device calls of the application, which draws every
-// panel while it writes, are compared with those of the same commands without a window (gui.md, criterion 28).
+// The window and the engine's work on the device. It adds nothing: the device calls of the application, which draws
+// every panel while it writes, are compared with those of the same commands without a window (gui.md, criterion 28).
+// And it waits for nothing: it is drawn while the device hangs (criterion 21).
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +18,7 @@
 #include "app/run/app.h"
 #include "engine/session/engine_thread.h"
 #include "tests/app/support/test_engine.h"
+#include "tests/compute/forwarding_device.h"
 #include "tests/model/golden_data.h"
 #include "tests/programs/recorded_calls.h"
 #include "tests/reference/reference_device.h"
@@ -184,6 +188,60 @@ void expect_same_calls(const Watched& watched, const Watched& unwatched) {
   for (const auto kind : {DeviceCall::Kind::run, DeviceCall::Kind::read, DeviceCall::Kind::write})
     EXPECT_EQ(count(watched.calls, kind), count(unwatched.calls, kind)) << "kind " << static_cast<int>(kind);
   EXPECT_TRUE(watched.calls == unwatched.calls) << "call by call, from the load to the end";
+}
+
+/// A device whose runs hang as long as it is told to.
+class HangingDevice final : public ForwardingDevice {
+ public:
+  HangingDevice(std::unique_ptr<Device> inner, std::atomic<bool>& hangs, std::atomic<bool>& hung)
+      : ForwardingDevice(std::move(inner)), hangs_(hangs), hung_(hung) {}
+  bool run(Commands& commands, const std::stop_token& stop) override {
+    const auto deadline = std::chrono::steady_clock::now() + kLongest;
+    while (hangs_ && std::chrono::steady_clock::now() < deadline) {
+      hung_ = true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return ForwardingDevice::run(commands, stop);
+  }
+
+ private:
+  std::atomic<bool>&hangs_, &hung_;
+};
+
+// gui.md, criterion 21: as many frames as five seconds have, with all panels, while the engine stands still in the
+// middle of a reply. The longest gap is printed, not judged, as it depends on the machine; a window that waited for the
+// engine would draw none of them.
+TEST(StalledEngine, TheWindowGoesOnAndTheReplyIsFinishedLater) {
+  std::atomic<bool> hangs = false, hung = false;
+  EngineBackend backend;
+  backend.open_device = [&](const std::string&) -> std::unique_ptr<Device> {
+    return std::make_unique<HangingDevice>(make_reference_device(), hangs, hung);
+  };
+  backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
+  EngineThread engine(backend);
+  Screen screen(engine);
+  screen.app().run(app::OpenModel{(golden_folder() / "tiny-qwen3").string()});
+  ASSERT_TRUE(screen.frames_until([&] { return screen.view().can_send(); }));
+  screen.app().run(app::SendMessage{"def main():"});
+  ASSERT_TRUE(screen.frames_until([&] { return screen.view().rounds.log->rounds() >= 3; }));
+  hangs = true;
+  ASSERT_TRUE(screen.frames_until([&] { return hung.load(); }));
+  const size_t rounds = screen.view().rounds.log->rounds();
+  constexpr int kFiveSeconds = 5 * 60;
+  double longest = 0;
+  for (int n = 0; n < kFiveSeconds; ++n) {
+    const auto start = std::chrono::steady_clock::now();
+    screen.frame();
+    longest =
+        std::max(longest, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  EXPECT_TRUE(screen.view().busy());
+  EXPECT_LE(screen.view().rounds.log->rounds(), rounds + 1) << "the engine stood still meanwhile";
+  std::printf("%d frames beside a stalled engine; the longest gap was %.1f ms\n", kFiveSeconds, longest);
+  hangs = false;
+  EXPECT_TRUE(screen.frames_until([&] { return screen.view().can_send(); }));
+  ASSERT_NE(screen.view().last_reply(), nullptr);
+  EXPECT_TRUE(screen.view().last_reply()->result.has_value());
 }
 
 // gui.md, criterion 28

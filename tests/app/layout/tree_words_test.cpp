@@ -83,6 +83,7 @@ void expect_due_words(const TreeModel& tree, const TreeWords& words) {
   }
 }
 
+// gui.md, criterion 6
 TEST(TreeWords, AThousandRandomTreesKeepTheirPromises) {
   std::mt19937 random(20261102);
   double slowest = 0;

@@ -70,6 +70,7 @@ TEST_P(ThemeTest, StagesAreVisibleAndDifferForEveryVision) {
         EXPECT_GE(difference(stages[i], stages[j], vision), 15.0) << i << " and " << j << ", vision " << int(vision);
 }
 
+// gui.md, criterion 24, with TextIsReadableOnEverySurface
 TEST_P(ThemeTest, StatesDifferForEveryVision) {
   const Colour states[] = {t.accepted, t.rejected, t.unreached, t.bonus};
   for (Vision vision : {Vision::normal, Vision::deutan, Vision::protan, Vision::tritan})

@@ -43,6 +43,7 @@ class Window : public testing::Test {
   fs::path folder_ = fs::path(testing::TempDir()) / "canopy_window_test";
 };
 
+// gui.md, criterion 3
 TEST_F(Window, PresentsWhatTheOffscreenPathDraws) {
   std::ostringstream out, err;
   {
