@@ -37,8 +37,10 @@ std::optional<WhatIfAnswer> next_of(WhatIfWorker& worker) {
 
 TEST(WhatIfWorker, ANewQuestionEndsTheOneBefore) {
   std::atomic<int> given_up = 0;
+  std::atomic<bool> begun = false;
   WhatIfWorker worker([&](const WhatIfQuestion& asked, const auto& tell, const std::stop_token& stop) {
     if (asked.number == 1) {
+      begun = true;
       while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
       ++given_up;
       tell({1, {}, false, "too late"});
@@ -47,7 +49,8 @@ TEST(WhatIfWorker, ANewQuestionEndsTheOneBefore) {
     return WhatIfAnswer{asked.number, {}, true, ""};
   });
   worker.ask(question(1));
-  std::this_thread::sleep_for(5ms);
+  for (const auto end = std::chrono::steady_clock::now() + 10s; !begun && std::chrono::steady_clock::now() < end;)
+    std::this_thread::sleep_for(1ms);
   worker.ask(question(2));
   const auto answer = next_of(worker);
   ASSERT_TRUE(answer);
