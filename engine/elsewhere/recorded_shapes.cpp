@@ -58,7 +58,7 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
   shape.name = model.name;
   shape.weights = "f16";  // of what the recording does not name
   ModelConfig& config = shape.config;
-  config.architecture = sizes.qk_norm ? "qwen3" : "llama";
+  config.architecture = sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
   config.name = model.name;
   config.layers = sizes.layers;
   config.hidden = sizes.hidden;
@@ -67,6 +67,13 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
   config.head_dim = sizes.head_dim;
   config.ffn = sizes.ffn;
   config.vocab = vocabulary;
+  config.experts = sizes.experts;
+  config.experts_used = sizes.experts_used;
+  config.expert_ffn = sizes.expert_ffn;
+  // Which of the layers have experts changes no time.
+  for (uint32_t n = 0; sizes.expert_layers > 0 && n < std::min(config.layers, 1u << 16); ++n) {
+    config.has_experts.push_back(n < sizes.expert_layers);
+  }
   config.max_context = 131072;
   config.rms_eps = 1e-6f;
   config.rope_theta = 1e6;

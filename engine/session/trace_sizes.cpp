@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/format/architecture.h"
 #include "engine/model/stored_type.h"
 #include "engine/model/weight_plan.h"
 
@@ -20,6 +21,10 @@ TraceSizes sizes_of(const ModelConfig& config) {
   sizes.head_dim = config.head_dim;
   sizes.ffn = config.ffn;
   sizes.vocab = config.vocab;
+  sizes.expert_layers = config.layers_with_experts();
+  sizes.experts = config.experts;
+  sizes.experts_used = config.experts_used;
+  sizes.expert_ffn = config.expert_ffn;
   sizes.tied_head = config.tied_head;
   sizes.qk_norm = config.has_qk_norm;
   sizes.parameters = config.parameters;
@@ -39,8 +44,9 @@ void add_types(std::span<const TensorView> tensors, QuantizeOnLoad quantized, Tr
   std::map<std::string, std::map<TensorType, uint32_t>> kinds;
   for (const TensorView& tensor : tensors) {
     if (tensor.rank != 2) continue;
-    const size_t dot = tensor.name.rfind('.');
-    const std::string kind(tensor.name.substr(dot == std::string_view::npos ? 0 : dot + 1));
+    const std::string_view name = without_expert(tensor.name);
+    const size_t dot = name.rfind('.');
+    const std::string kind(name.substr(dot == std::string_view::npos ? 0 : dot + 1));
     ++kinds[kind][kept_type(tensor, sizes.tied_head, quantized)];
   }
   for (const auto& [kind, types] : kinds) {

@@ -31,6 +31,12 @@ constexpr SizeField size_fields[] = {
     {"kv_heads", &TraceSizes::kv_heads}, {"head_dim", &TraceSizes::head_dim}, {"ffn", &TraceSizes::ffn},
     {"vocab", &TraceSizes::vocab},
 };
+constexpr SizeField expert_size_fields[] = {
+    {"expert_layers", &TraceSizes::expert_layers},
+    {"experts", &TraceSizes::experts},
+    {"experts_used", &TraceSizes::experts_used},
+    {"expert_ffn", &TraceSizes::expert_ffn},
+};
 constexpr SizeField drafter_size_fields[] = {
     {"block", &TraceSizes::block},
     {"taps", &TraceSizes::taps},
@@ -41,6 +47,9 @@ constexpr size_t most_kinds = 256;
 ordered_json to_json(const TraceSizes& sizes) {
   ordered_json object;
   for (const SizeField& field : size_fields) object[field.name] = sizes.*field.value;
+  if (sizes.expert_layers > 0) {
+    for (const SizeField& field : expert_size_fields) object[field.name] = sizes.*field.value;
+  }
   if (sizes.block > 0) {
     for (const SizeField& field : drafter_size_fields) object[field.name] = sizes.*field.value;
   }
@@ -89,6 +98,7 @@ TraceSizes parse_sizes(const json& object, const std::string& what) {
   const JsonFields fields(object, what);
   TraceSizes sizes;
   for (const SizeField& field : size_fields) sizes.*field.value = fields.u32(field.name);
+  for (const SizeField& field : expert_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : drafter_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   sizes.tied_head = fields.boolean_or("tied_head", false);
   sizes.qk_norm = fields.boolean_or("qk_norm", false);

@@ -18,6 +18,8 @@ namespace canopy {
 /// What the time of a model's passes depends on, so that it can be predicted for another device.
 struct TraceSizes {
   uint32_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
+  uint32_t expert_layers = 0;                              // layers with experts in the place of the feed-forward
+  uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of such a layer
   bool tied_head = false, qk_norm = false;
   uint64_t parameters = 0;
   /// The type of the weights of each kind, as loaded: {"attn_q", "Q4_1"}, {"output", "Q6_K"}.

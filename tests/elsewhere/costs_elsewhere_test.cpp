@@ -109,6 +109,23 @@ TEST_F(CostsElsewhereTest, APredictionIsWhatPredictSaysOfTheShape) {
   }
 }
 
+// More rows touch more experts, until all are read.
+TEST_F(CostsElsewhereTest, ExpertsCountAsRowsTouchThem) {
+  TraceHeader header = header_with_sizes();
+  const double dense = predicted("rtx4090", header).verify_ms(1, 100);
+  TraceSizes& sizes = *header.target.sizes;
+  sizes.hidden = 2048;
+  sizes.expert_layers = 4;
+  sizes.experts = 64;
+  sizes.experts_used = 4;
+  sizes.expert_ffn = 1024;
+  const CostTable table = predicted("rtx4090", header);
+  EXPECT_GT(table.verify_ms(1, 100), dense);
+  EXPECT_GT(table.verify_ms(16, 100), 2 * table.verify_ms(1, 100));
+  sizes.experts_used = 65;
+  test::expect_error("number of experts that a token uses is 65; 1 to 64", [&] { predicted("rtx4090", header); });
+}
+
 TEST_F(CostsElsewhereTest, SizesCountAndNotNames) {
   TraceHeader large = header_with_sizes();
   large.target.sizes->layers *= 4;

@@ -254,6 +254,10 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   sizes.parameters = 134'515'008;
   sizes.types = {{"attn_q", "Q4_1"}, {"output", "Q6_K"}};
   header.target.sizes = sizes;
+  header.target.sizes->expert_layers = 29;
+  header.target.sizes->experts = 64;
+  header.target.sizes->experts_used = 6;
+  header.target.sizes->expert_ffn = 384;
   sizes.block = 8;
   sizes.taps = 5;
   sizes.drafted_tokens = 8192;
@@ -261,6 +265,10 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   const TraceHeader read = parse_trace_header(to_json(header).dump());
   EXPECT_EQ(to_json(read), to_json(header));
   EXPECT_EQ(read.drafter->sizes->taps, 5u);
+  EXPECT_EQ(read.target.sizes->expert_layers, 29u);
+  EXPECT_EQ(read.target.sizes->experts, 64u);
+  EXPECT_EQ(read.target.sizes->experts_used, 6u);
+  EXPECT_EQ(read.target.sizes->expert_ffn, 384u);
   EXPECT_FALSE(parse_trace_header(to_json(builder_.header()).dump()).target.sizes.has_value());
 }
 
