@@ -183,4 +183,10 @@ struct WeightRequest {
   WeightLayout layout = WeightLayout::stacked;
 };
 
+/// An RMS norm split in two: the writer of activations multiplies by `weight` and leaves sums of squares, the reader
+/// multiplies its results by 1 / sqrt(mean of squares + eps).
+struct NormWrite {
+  const Buffer* weight = nullptr;  // [cols]
+};
+
 }  // namespace canopy

@@ -69,8 +69,8 @@ void CallRecorder::product_of_experts(ProductParams product, const Weight* weigh
   p.chosen = at(chosen, floats(1, pairs), "The chosen experts");
   p.expert_bytes = uint64_t{p.product.weights[0].groups()} * p.product.weights[0].supers() * shape.bytes();
   p.row_pairs = pairs / in_rows;
-  calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0], pairs,
-                          1, plan.shared_bytes));
+  calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0],
+                          pairs, 1, plan.shared_bytes));
 }
 
 void CallRecorder::add(const ExpertSwigluArgs& args) {

@@ -6,8 +6,8 @@
 namespace canopy::predict {
 namespace {
 
-// engine/vulkan/record_experts.cpp: rows of an expert and invocations of a workgroup, rows of a pass from which on those
-// with the same expert are computed together.
+// engine/vulkan/record_experts.cpp: rows of an expert and invocations of a workgroup, rows of a pass from which on
+// those with the same expert are computed together.
 constexpr double kTileRows = 64, kInvocations = 256;
 constexpr uint32_t kGroupedWidth = 8;
 constexpr double kBlockColumns = 32;  // of the weight, that an invocation has under way beside those it decodes

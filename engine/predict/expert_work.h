@@ -1,6 +1,6 @@
 #pragma once
-// What mixtures of experts do on a device: of the weights those of the experts that rows touch, as many as rows touch that
-// choose evenly.
+// What mixtures of experts do on a device: of the weights those of the experts that rows touch, as many as rows touch
+// that choose evenly.
 
 #include "engine/compute/ops.h"
 #include "engine/predict/kernel_rules.h"

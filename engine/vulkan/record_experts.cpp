@@ -1,5 +1,5 @@
-// Mixtures of experts: shaders/route_*.comp, expert_*.comp. Products with experts are multiply-adds in all families; those
-// of the family that reads texels differ only in how weights are fetched.
+// Mixtures of experts: shaders/route_*.comp, expert_*.comp. Products with experts are multiply-adds in all families;
+// those of the family that reads texels differ only in how weights are fetched.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@ namespace canopy::vk {
 
 namespace {
 
-constexpr uint32_t kExpertLanes = 64;  // rows of an expert that a workgroup has
+constexpr uint32_t kExpertLanes = 64;   // rows of an expert that a workgroup has
 constexpr uint32_t kRouterExperts = 4;  // of a workgroup of route_logits.comp
 constexpr uint32_t kExpertSlice = 256;  // columns: SLICE of shaders/expert_product.glsl
 constexpr uint32_t kMostSlices = 4;
@@ -38,9 +38,7 @@ struct PairTiles {
   uint32_t pairs() const { return width * experts.used; }
   bool grouped() const { return columns > 1; }
   /// Tiles that there are room for: at most so many experts have a last one that is not full.
-  uint32_t most() const {
-    return grouped() ? std::min(pairs(), experts.all) + pairs() / columns : pairs();
-  }
+  uint32_t most() const { return grouped() ? std::min(pairs(), experts.all) + pairs() / columns : pairs(); }
   uint64_t tile_bytes() const { return (uint64_t{most()} * 16 + 255) / 256 * 256; }
 };
 
@@ -170,7 +168,8 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
     throw bad_input("expert_swiglu needs paired experts; each has " + std::to_string(args.expert_rows()) + " rows.");
   }
   const PairTiles tiles = pair_tiles(args.experts, args.width, state_.software);
-  const Buffer* room = tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
+  const Buffer* room =
+      tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
   struct Push {
     ExpertPush product;
     uint32_t out_tile;
@@ -197,7 +196,8 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   require_width(pairs, *args.in, "expert_add");
   require_width(args.width, out, "expert_add");
   const PairTiles tiles = pair_tiles(args.experts, args.width, state_.software);
-  const Buffer* room = tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
+  const Buffer* room =
+      tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
   const Binding products = words(*args.products, uint64_t{pairs} * rows, "The products of expert_add");
   const Binding aux = args.aux != nullptr
                           ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,

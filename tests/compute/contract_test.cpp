@@ -2,65 +2,12 @@
 // it, and the slots of its ancestors' K/V.
 
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "tests/compute/attention_case.h"
-#include "tests/compute/expert_data.h"
+#include "tests/compute/contract_rows.h"
 
 namespace canopy::test {
 namespace {
-
-/// Runs an op on the given rows of a pool. Each result is [rows.size(), n].
-using RunRows = std::function<Results(Device&, const std::vector<uint32_t>& rows)>;
-
-constexpr uint32_t pool = 67;
-
-std::vector<uint32_t> contract_widths() {
-  std::vector<uint32_t> widths(33);
-  std::iota(widths.begin(), widths.end(), 1);
-  widths.insert(widths.end(), {40, 47, 64, 65, 96, 130, 257});
-  return widths;
-}
-
-void expect_rows_independent(Device& device, const RunRows& run) {
-  std::vector<Results> alone;  // for each row of the pool
-  for (uint32_t row = 0; row < pool; ++row) alone.push_back(run(device, {row}));
-
-  for (const uint32_t width : contract_widths()) {
-    std::vector<uint32_t> rows(width);
-    for (uint32_t w = 0; w < width; ++w) rows[w] = (5 * w + 11 * width) % pool;  // 5 and 67 have no common factor
-    const Results together = run(device, rows);
-    for (size_t i = 0; i < together.size(); ++i) {
-      const size_t size = together[i].words.size() / width;
-      for (uint32_t w = 0; w < width; ++w) {
-        const std::vector<uint32_t>& single = alone[rows[w]][i].words;
-        ASSERT_EQ(single.size(), size);
-        const auto [want, have] = std::mismatch(single.begin(), single.end(), together[i].words.begin() + w * size);
-        ASSERT_TRUE(want == single.end())
-            << together[i].name << ": row " << rows[w] << " of the pool differs at place " << w << " of width " << width
-            << ", element " << (want - single.begin()) << ": alone 0x" << std::hex << *want << ", together 0x" << *have;
-      }
-    }
-  }
-}
-
-/// The given rows of values [pool, cols].
-std::vector<float> gather(const std::vector<float>& values, uint32_t cols, const std::vector<uint32_t>& rows) {
-  std::vector<float> result;
-  for (const uint32_t row : rows) {
-    result.insert(result.end(), values.begin() + row * size_t{cols}, values.begin() + (row + 1) * size_t{cols});
-  }
-  return result;
-}
-
-/// The first `words` words, without the guard after them.
-Result trimmed(Result result, size_t words) {
-  result.words.resize(words);
-  return result;
-}
-
-class ContractTest : public OpTest {};
 
 TEST_P(ContractTest, Linear) {
   for (const WeightType type : weight_types_under_test()) {
@@ -125,80 +72,8 @@ TEST_P(ContractTest, LinearSwiglu) {
   }
 }
 
-TEST_P(ContractTest, Route) {
-  Random random(13);
-  const ExpertCounts experts{21, 5};
-  const uint32_t cols = 290, all = experts.all, used = experts.used;
-  const std::vector<float> inputs = random.values(size_t{pool} * cols), router = random.values(size_t{all} * cols);
-  for (const bool of_chosen : {true, false}) {
-    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-      OpBench bench(device);
-      const auto width = static_cast<uint32_t>(rows.size());
-      Buffer* logits = bench.output(uint64_t{width} * all);
-      Buffer* chosen = bench.output(uint64_t{width} * used);
-      Buffer* shares = bench.output(uint64_t{width} * used);
-      bench.run([&](Recorder& r) {
-        r(RouteArgs{.width = width,
-                    .experts = experts,
-                    .router = bench.buffer(router),
-                    .in = bench.activations(width, cols, gather(inputs, cols, rows)),
-                    .norm_eps = 1e-5f,
-                    .of_chosen = of_chosen,
-                    .logits = logits,
-                    .chosen = chosen,
-                    .shares = shares});
-      });
-      return Results{trimmed(bench.result("logits", logits, exact), size_t{width} * all),
-                     trimmed(bench.integers("chosen", chosen), size_t{width} * used),
-                     trimmed(bench.result("shares", shares, exact), size_t{width} * used)};
-    });
-  }
-}
-
 // Rows that have chosen the same experts and others are in every pass: which of them are computed together must not
 // show.
-TEST_P(ContractTest, Experts) {
-  for (const WeightType type : weight_types_under_test()) {
-    SCOPED_TRACE(to_string(type));
-    Random random(14);
-    const ExpertCounts experts{9, 3};
-    const uint32_t ffn = columns_for(type, {64})[0], hidden = columns_for(type, {96})[0], used = experts.used;
-    const ExpertMatrices matrices(random, type, experts, ffn, hidden);
-    const std::vector<uint32_t> choice = random_choice(random, experts, pool, false);
-    std::vector<float> choices(choice.size());  // as numbers, to be gathered like values
-    std::copy(choice.begin(), choice.end(), choices.begin());
-    const std::vector<float> inputs = random.values(size_t{pool} * hidden), shares = random.values(choice.size()),
-                             residuals = random.values(size_t{pool} * hidden), norm = random.values(hidden);
-    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-      OpBench bench(device);
-      const auto width = static_cast<uint32_t>(rows.size());
-      const ExpertMatrices::Weights weights = matrices.on(bench);
-      const std::vector<float> gathered = gather(choices, used, rows);
-      const Buffer* chosen = bench.buffer(std::vector<uint32_t>(gathered.begin(), gathered.end()));
-      const Activations* in = bench.activations(width, hidden, gather(inputs, hidden, rows));
-      Activations* gated = bench.output_activations(width * used, ffn);
-      Buffer* x = bench.buffer(gather(residuals, hidden, rows));
-      Activations* out = bench.output_activations(width, hidden);
-      bench.run([&](Recorder& r) {
-        r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated});
-        r(ExpertAddArgs{.width = width,
-                        .experts = experts,
-                        .weight = weights.down,
-                        .in = gated,
-                        .chosen = chosen,
-                        .shares = bench.buffer(gather(shares, used, rows)),
-                        .products = bench.output(uint64_t{width} * used * hidden),
-                        .x = x,
-                        .norm = {bench.buffer(norm)},
-                        .out = out});
-      });
-      return Results{bench.result("gated", gated, width * used, exact),
-                     trimmed(bench.result("x", x, exact), size_t{width} * hidden),
-                     bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
-    });
-  }
-}
-
 TEST_P(ContractTest, Embed) {
   Random random(4);
   const uint32_t cols = 288;
@@ -515,45 +390,6 @@ TEST_P(ContractTest, NormRows) {
     Activations* out = bench.output_activations(width, cols);
     bench.run([&](Recorder& r) { r(NormRowsArgs{width, in, {norm_weight}, out}); });
     return Results{bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
-  });
-}
-
-TEST_P(ContractTest, GatedNorm) {
-  Random random(13);
-  const uint32_t heads = 3, head_dim = 50, cols = heads * head_dim;
-  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
-  const std::vector<float> norm = random.values(head_dim);
-  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-    OpBench bench(device);
-    const auto width = static_cast<uint32_t>(rows.size());
-    const GatedNormArgs args{.width = width,
-                             .heads = heads,
-                             .head_dim = head_dim,
-                             .in = bench.buffer(gather(inputs, cols, rows)),
-                             .gate = bench.buffer(gather(gates, cols, rows)),
-                             .weight = bench.buffer(norm),
-                             .eps = 1e-6f,
-                             .out = bench.output_activations(width, cols)};
-    bench.run([&](Recorder& r) { r(args); });
-    return Results{bench.result("out", args.out, width, exact)};
-  });
-}
-
-TEST_P(ContractTest, Gate) {
-  Random random(14);
-  const uint32_t cols = 130;
-  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
-  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-    OpBench bench(device);
-    const auto width = static_cast<uint32_t>(rows.size());
-    const Buffer* in = bench.buffer(gather(inputs, cols, rows));
-    Activations* x = bench.output_activations(width, cols);
-    const Buffer* gate = bench.buffer(gather(gates, cols, rows));
-    bench.run([&](Recorder& r) {
-      r(NormRowsArgs{width, in, {nullptr}, x});
-      r(GateArgs{width, gate, x});
-    });
-    return Results{bench.result("x", x, width, exact)};
   });
 }
 

@@ -45,7 +45,7 @@ struct RouteCase {
 class RouteTest : public OpTest {};
 
 TEST_P(RouteTest, AgreesWithTheOracle) {
-  static constexpr RouteCase cases[] = {{{8, 2}, 64, 1},    {{128, 8}, 256, 3}, {{5, 1}, 33, 7, false},
+  static constexpr RouteCase cases[] = {{{8, 2}, 64, 1},    {{128, 8}, 256, 3},       {{5, 1}, 33, 7, false},
                                         {{6, 6}, 290, 17},  {{130, 9}, 96, 2, false}, {{2, 1}, 1, 5},
                                         {{1024, 64}, 20, 2}};
   for (const RouteCase& one : cases) {

@@ -50,7 +50,8 @@ TEST(Experts, OfAFolderAreTensorsOfTheirOwn) {
 }
 
 TEST(Experts, NamesOfTensors) {
-  EXPECT_EQ(canonical_name_from_hugging_face("model.layers.12.mlp.experts.103.gate_proj.weight"), "blk.12.ffn_gate.103");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.layers.12.mlp.experts.103.gate_proj.weight"),
+            "blk.12.ffn_gate.103");
   EXPECT_EQ(canonical_name_from_hugging_face("model.layers.0.mlp.gate.weight"), "blk.0.ffn_gate_inp");
   EXPECT_EQ(canonical_name_from_hugging_face("model.layers.0.mlp.experts.weight"), "model.layers.0.mlp.experts.weight");
   EXPECT_EQ(without_expert("blk.12.ffn_gate.103"), "blk.12.ffn_gate");
@@ -116,11 +117,11 @@ const ExpertCase expert_cases[] = {
      with_key<uint32_t>("qwen3moe.expert_count", 5)},
     {"UsedMissing", "The metadata 'qwen3moe.expert_used_count' is missing.",
      [](auto& b) { b.without("qwen3moe.expert_used_count"); }},
-    {"UsedZero", "number of experts that a token uses is 0; 1 to 4", with_key<uint32_t>("qwen3moe.expert_used_count", 0)},
+    {"UsedZero", "number of experts that a token uses is 0; 1 to 4",
+     with_key<uint32_t>("qwen3moe.expert_used_count", 0)},
     {"UsedAboveCount", "number of experts that a token uses is 5; 1 to 4",
      with_key<uint32_t>("qwen3moe.expert_used_count", 5)},
-    {"WidthZero", "feed-forward size of an expert is 0",
-     with_key<uint32_t>("qwen3moe.expert_feed_forward_length", 0)},
+    {"WidthZero", "feed-forward size of an expert is 0", with_key<uint32_t>("qwen3moe.expert_feed_forward_length", 0)},
     {"WidthOther", "The tensor 'blk.0.ffn_gate_exps' has the shape [4, 16, 8]; [4, 8, 8] is expected.",
      with_key<uint32_t>("qwen3moe.expert_feed_forward_length", 8)},
     {"SharedExperts", "'qwen3moe.expert_shared_count' is 1; only 0 is supported",
@@ -134,7 +135,9 @@ const ExpertCase expert_cases[] = {
     {"RouterOther", "The tensor 'blk.0.ffn_gate_inp' has the shape [3, 8]; [4, 8] is expected.",
      with_shape("blk.0.ffn_gate_inp.weight", {8, 3})},
     {"RouterType", "The tensor 'blk.0.ffn_gate_inp' is stored as I32",
-     [](auto& b) { b.without_tensor("blk.0.ffn_gate_inp.weight").zeros("blk.0.ffn_gate_inp.weight", {8, 4}, TensorType::i32); }},
+     [](auto& b) {
+       b.without_tensor("blk.0.ffn_gate_inp.weight").zeros("blk.0.ffn_gate_inp.weight", {8, 4}, TensorType::i32);
+     }},
     {"ExpertsMissing", "The tensor 'blk.0.ffn_up_exps' is missing; its shape should be [4, 16, 8].",
      [](auto& b) { b.without_tensor("blk.0.ffn_up_exps.weight"); }},
     {"ExpertsTransposed", "The tensor 'blk.0.ffn_down_exps' has the shape [4, 16, 8]; [4, 8, 16] is expected.",
@@ -142,7 +145,9 @@ const ExpertCase expert_cases[] = {
     {"ExpertsFlat", "The tensor 'blk.0.ffn_up_exps' has the shape [64, 8]; [4, 16, 8] is expected.",
      with_shape("blk.0.ffn_up_exps.weight", {8, 64})},
     {"FeedForwardBesides", "The tensor 'blk.0.ffn_up' has no place in the architecture qwen3moe",
-     [](auto& b) { b.zeros("blk.0.ffn_up.weight", {8, 16}); }},
+     [](auto& b) {
+       b.zeros("blk.0.ffn_up.weight", {8, 16});
+     }},
     {"BiasOfARouter", "The tensor 'blk.0.exp_probs_b.bias' has no place in the architecture qwen3moe",
      [](auto& b) { b.tensor("blk.0.exp_probs_b.bias", {4}, TensorType::f32, std::string(16, '?')); }},
 };

@@ -33,9 +33,8 @@ void compute(const RouteArgs& args) {
       own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols));
     }
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [own](uint32_t a, uint32_t b) {
-      return std::isnan(own[b]) ? !std::isnan(own[a]) : own[a] > own[b];
-    });
+    std::ranges::stable_sort(
+        order, [own](uint32_t a, uint32_t b) { return std::isnan(own[b]) ? !std::isnan(own[a]) : own[a] > own[b]; });
     double sum = 0;
     for (uint32_t i = 0; i < (args.of_chosen ? used : all); ++i) sum += std::exp(double{own[order[i]]} - own[order[0]]);
     for (uint32_t i = 0; i < used; ++i) {

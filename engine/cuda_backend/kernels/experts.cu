@@ -1,8 +1,9 @@
-// Products of rows with the experts that they have chosen. A pair is a row and one of its experts; its product is that of
-// narrow products with one row (kernels/product_narrow.h), so it does not depend on which other pairs there are. Grid:
-// blocks of an expert's rows, pairs.
+// Products of rows with the experts that they have chosen. A pair is a row and one of its experts; its product is that
+// of narrow products with one row (kernels/product_narrow.h), so it does not depend on which other pairs there are.
+// Grid: blocks of an expert's rows, pairs.
 //
-// Which expert a pair has is written by the kernel before: unlike other products, none of the weights is asked for earlier.
+// Which expert a pair has is written by the kernel before: unlike other products, none of the weights is asked for
+// earlier.
 
 #include "engine/cuda_backend/kernels/product_narrow.h"
 
@@ -32,9 +33,9 @@ CANOPY_DEVICE void expert_product(const ExpertParams& p) {
 
 }  // namespace
 
-#define CANOPY_EXPERTS(NAME, F)                                \
+#define CANOPY_EXPERTS(NAME, F)                                   \
   CANOPY_STREAMING_KERNEL(experts_##NAME, ExpertParams, 256, 2) { \
-    expert_product<F>(p);                                      \
+    expert_product<F>(p);                                         \
   }
 
 CANOPY_WEIGHT_FORMATS(CANOPY_EXPERTS)
@@ -59,7 +60,8 @@ CANOPY_KERNEL(expert_add, ExpertAddParams, 256) {
   }
   const float squares = sum_of_warp(value * value);
   const uint32_t block = k / kSquareBlock;
-  if (gpu::lane() == 0 && block < p.out.blocks) Span<float>{p.out.squares}[uint64_t{row} * p.out.blocks + block] = squares;
+  if (gpu::lane() == 0 && block < p.out.blocks)
+    Span<float>{p.out.squares}[uint64_t{row} * p.out.blocks + block] = squares;
 }
 
 }  // namespace canopy::cuda

@@ -1,6 +1,6 @@
-// The experts that rows choose: logits in f32 and not on tensor cores, as a choice hangs on them. A warp makes the logit of
-// one expert, its lanes every 32nd column in order, added as sum_of_warp() does. Grid: blocks of experts, rows. The block
-// that comes last for a row chooses: an expert's rank is the number of those before it.
+// The experts that rows choose: logits in f32 and not on tensor cores, as a choice hangs on them. A warp makes the
+// logit of one expert, its lanes every 32nd column in order, added as sum_of_warp() does. Grid: blocks of experts,
+// rows. The block that comes last for a row chooses: an expert's rank is the number of those before it.
 
 #include "engine/cuda_backend/kernels/common.h"
 

@@ -1,0 +1,126 @@
+#pragma once
+// The ops of a mixture of experts, part of ops.h: a router chooses some of a layer's experts for each row, and what
+// they make of the row is added up.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "engine/compute/op_price.h"
+#include "engine/compute/types.h"
+
+namespace canopy {
+
+/// Most experts of a layer, and of a row, that the ops of mixtures take.
+inline constexpr uint32_t kMaxExperts = 1024, kMaxUsedExperts = 64;
+
+/// A layer's experts: how many there are, and through how many each row goes.
+struct ExpertCounts {
+  uint32_t all = 0;   // 1 ... kMaxExperts
+  uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
+
+  /// How many different ones `width` rows go through on average if each chooses evenly: all (1 - (1 - used / all)^W).
+  double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
+  bool operator==(const ExpertCounts&) const = default;
+};
+/// Throws bad_input, with the op's name in front, for counts out of their bounds.
+void check_experts(const ExpertCounts& experts, const char* op);
+/// "8 of 128 experts"
+std::string describe(const ExpertCounts& experts);
+
+/// Price of the products of all rows with the experts that each has chosen, whose weights lie one below the other in
+/// `weight`; as many are counted as rows touch that choose evenly.
+inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, uint32_t width) {
+  const double share = experts.touched(width) / experts.all;
+  const uint64_t elements = uint64_t{weight.rows()} * weight.cols() / experts.all;
+  return {static_cast<uint64_t>(share * static_cast<double>(stored_bytes(weight))),
+          2 * elements * experts.used * width};
+}
+
+/// The experts that each row goes through, and what each counts. logit[w, e] = scale(w) * sum_k router[e, k] * in[w,
+/// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
+/// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
+/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all.
+struct RouteArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Buffer* router = nullptr;   // [all, cols]
+  const Activations* in = nullptr;  // [W, cols]
+  float norm_eps = 0;               // 0: no norm
+  bool of_chosen = true;
+  Buffer* logits = nullptr;  // [W, all]
+  Buffer* chosen = nullptr;  // uint32 [W, used]
+  Buffer* shares = nullptr;  // [W, used]
+
+  static constexpr const char* name = "route";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(in->cols()) + ", " + describe(experts);
+  }
+  OpPrice price() const {
+    const uint64_t products = uint64_t{experts.all} * in->cols(), rows = width;
+    return {word_bytes(products + rows * (in->cols() + 2 * experts.all + 2 * experts.used)), 2 * rows * products};
+  }
+};
+
+/// linear_swiglu with the experts of each row: out[w * used + i, f] = silu(s * g) * (s * u), g and u the products of
+/// rows 2 f and 2 f + 1 of expert chosen[w, i] with in[w]. Each is summed as if it were alone, so that it does not
+/// matter which rows have chosen the same expert.
+struct ExpertSwigluArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Weight* weight = nullptr;   // [all * 2 * ffn, cols]: paired, expert after expert
+  const Activations* in = nullptr;  // [W, cols]
+  float norm_eps = 0;
+  const Buffer* chosen = nullptr;  // uint32 [W, used], each below `all`
+  Activations* out = nullptr;      // [W * used, ffn], no sums of squares
+
+  /// Rows of the weight that an expert has.
+  uint32_t expert_rows() const { return weight->rows() / experts.all; }
+
+  static constexpr const char* name = "expert_swiglu";
+  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts); }
+  OpPrice price() const {
+    const uint64_t read = uint64_t{width} * (weight->cols() + experts.used);
+    const uint64_t written = uint64_t{width} * experts.used * (expert_rows() / 2);
+    return expert_price(*weight, experts, width) + OpPrice{word_bytes(read + written), 0};
+  }
+};
+
+/// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
+/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i]; out = x * norm.weight; aux as
+/// there.
+struct ExpertAddArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Weight* weight = nullptr;   // [all * rows, cols]: expert after expert
+  const Activations* in = nullptr;  // [W * used, cols]
+  const Buffer* chosen = nullptr;   // uint32 [W, used], each below `all`
+  const Buffer* shares = nullptr;   // [W, used]
+  Buffer* products = nullptr;       // [W, used, rows]
+  Buffer* x = nullptr;              // [W, rows]
+  NormWrite norm;
+  Activations* out = nullptr;  // [W, rows] with sums of squares
+  Buffer* aux = nullptr;       // [W, aux_stride] or null
+  uint32_t aux_stride = 0;
+  uint32_t aux_offset = 0;
+
+  /// Rows of the weight that an expert has: the width of x.
+  uint32_t expert_rows() const { return weight->rows() / experts.all; }
+
+  static constexpr const char* name = "expert_add";
+  std::string shapes() const {
+    return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts) +
+           (aux != nullptr ? ", with aux" : "");
+  }
+  OpPrice price() const {
+    // Bytes: the products written and read, x read and written, the activations, aux. FLOPs: shares, x * norm and the
+    // sum of squares.
+    const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used;
+    const uint64_t read = used * width * (uint64_t{weight->cols()} + 2);
+    return expert_price(*weight, experts, width) +
+           OpPrice{word_bytes(read + (2 * used + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
+                   (2 * used + 4) * elements};
+  }
+};
+
+}  // namespace canopy

@@ -1,0 +1,121 @@
+// The numeric contract of the ops of mixtures of experts and of recurrences. contract_test.cpp instantiates the suite.
+
+#include "tests/compute/contract_rows.h"
+#include "tests/compute/expert_data.h"
+
+namespace canopy::test {
+namespace {
+
+TEST_P(ContractTest, Route) {
+  Random random(13);
+  const ExpertCounts experts{21, 5};
+  const uint32_t cols = 290, all = experts.all, used = experts.used;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), router = random.values(size_t{all} * cols);
+  for (const bool of_chosen : {true, false}) {
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      Buffer* logits = bench.output(uint64_t{width} * all);
+      Buffer* chosen = bench.output(uint64_t{width} * used);
+      Buffer* shares = bench.output(uint64_t{width} * used);
+      bench.run([&](Recorder& r) {
+        r(RouteArgs{.width = width,
+                    .experts = experts,
+                    .router = bench.buffer(router),
+                    .in = bench.activations(width, cols, gather(inputs, cols, rows)),
+                    .norm_eps = 1e-5f,
+                    .of_chosen = of_chosen,
+                    .logits = logits,
+                    .chosen = chosen,
+                    .shares = shares});
+      });
+      return Results{trimmed(bench.result("logits", logits, exact), size_t{width} * all),
+                     trimmed(bench.integers("chosen", chosen), size_t{width} * used),
+                     trimmed(bench.result("shares", shares, exact), size_t{width} * used)};
+    });
+  }
+}
+
+TEST_P(ContractTest, Experts) {
+  for (const WeightType type : weight_types_under_test()) {
+    SCOPED_TRACE(to_string(type));
+    Random random(14);
+    const ExpertCounts experts{9, 3};
+    const uint32_t ffn = columns_for(type, {64})[0], hidden = columns_for(type, {96})[0], used = experts.used;
+    const ExpertMatrices matrices(random, type, experts, ffn, hidden);
+    const std::vector<uint32_t> choice = random_choice(random, experts, pool, false);
+    std::vector<float> choices(choice.size());  // as numbers, to be gathered like values
+    std::copy(choice.begin(), choice.end(), choices.begin());
+    const std::vector<float> inputs = random.values(size_t{pool} * hidden), shares = random.values(choice.size()),
+                             residuals = random.values(size_t{pool} * hidden), norm = random.values(hidden);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const ExpertMatrices::Weights weights = matrices.on(bench);
+      const std::vector<float> gathered = gather(choices, used, rows);
+      const Buffer* chosen = bench.buffer(std::vector<uint32_t>(gathered.begin(), gathered.end()));
+      const Activations* in = bench.activations(width, hidden, gather(inputs, hidden, rows));
+      Activations* gated = bench.output_activations(width * used, ffn);
+      Buffer* x = bench.buffer(gather(residuals, hidden, rows));
+      Activations* out = bench.output_activations(width, hidden);
+      bench.run([&](Recorder& r) {
+        r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated});
+        r(ExpertAddArgs{.width = width,
+                        .experts = experts,
+                        .weight = weights.down,
+                        .in = gated,
+                        .chosen = chosen,
+                        .shares = bench.buffer(gather(shares, used, rows)),
+                        .products = bench.output(uint64_t{width} * used * hidden),
+                        .x = x,
+                        .norm = {bench.buffer(norm)},
+                        .out = out});
+      });
+      return Results{bench.result("gated", gated, width * used, exact),
+                     trimmed(bench.result("x", x, exact), size_t{width} * hidden),
+                     bench.result("out", out, width, exact), trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
+    });
+  }
+}
+
+TEST_P(ContractTest, GatedNorm) {
+  Random random(13);
+  const uint32_t heads = 3, head_dim = 50, cols = heads * head_dim;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
+  const std::vector<float> norm = random.values(head_dim);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const GatedNormArgs args{.width = width,
+                             .heads = heads,
+                             .head_dim = head_dim,
+                             .in = bench.buffer(gather(inputs, cols, rows)),
+                             .gate = bench.buffer(gather(gates, cols, rows)),
+                             .weight = bench.buffer(norm),
+                             .eps = 1e-6f,
+                             .out = bench.output_activations(width, cols)};
+    bench.run([&](Recorder& r) { r(args); });
+    return Results{bench.result("out", args.out, width, exact)};
+  });
+}
+
+TEST_P(ContractTest, Gate) {
+  Random random(14);
+  const uint32_t cols = 130;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const Buffer* in = bench.buffer(gather(inputs, cols, rows));
+    Activations* x = bench.output_activations(width, cols);
+    const Buffer* gate = bench.buffer(gather(gates, cols, rows));
+    bench.run([&](Recorder& r) {
+      r(NormRowsArgs{width, in, {nullptr}, x});
+      r(GateArgs{width, gate, x});
+    });
+    return Results{bench.result("x", x, width, exact)};
+  });
+}
+
+}  // namespace
+}  // namespace canopy::test
