@@ -14,6 +14,8 @@ constexpr double kScoreOps = 8;
 constexpr double kWideShare = 0.9, kNarrowShare = 0.5;
 // A workgroup brings 128 bytes of each of 64 positions at a time, and computes in between.
 constexpr double kSliceBytes = 64 * 128, kLoading = 0.6;
+// Keys whose results a workgroup of the merge loads together: of 8 spans (record_attention.cpp).
+constexpr double kMergedAtOnce = 8.0 * vk::kSpanChunks * kAttentionChunk;
 // Positions at the end that a row does not share with others: those of a tree, to a whole chunk.
 constexpr double kOwnPositions = vk::kOwnChunks * kAttentionChunk;
 
@@ -59,7 +61,7 @@ Work work_of_parts(const AttentionArgs& args, const KernelRules& rules, const De
   work.invocations = plan.tile.lanes;
   work.bytes_in_flight =
       rules.attention_bytes_in_flight > 0 ? plan.tile.lanes * rules.attention_bytes_in_flight : kSliceBytes * kLoading;
-  work.longest_memory_bytes = 2 * sizes.head_bytes * (shared > 0 ? std::min(shared, unit) : std::min(own, 64.0));
+  work.longest_memory_bytes = 2 * sizes.head_bytes * std::max(std::min(shared, unit), std::min(own, 64.0));
   work.memory_bytes = sizes.memory_bytes();
   const double read_again = shared * (tiles - 1) + own * (own_groups - 1);
   const double entries = sizes.kv_heads * sizes.queries() * (units + pieces(own, kAttentionChunk));
@@ -70,7 +72,8 @@ Work work_of_parts(const AttentionArgs& args, const KernelRules& rules, const De
                   sizes.lane_ops(own_groups * own_queries, own, kNarrowShare);
   const bool merges = rules.last_finishes && plan.merges;
   work.steps = rules.attention_steps + (merges || !rules.last_finishes ? 0 : 1);
-  work.tail_latencies = merges ? 1 + plan.merge_rounds : 0;  // counting, then the entries
+  // Counting, then the entries; a step of its own has those of its first spans at once, and then the next.
+  work.tail_latencies = merges ? kCountLatencies + plan.merge_rounds : pieces(sizes.keys, kMergedAtOnce) - 1;
   return work;
 }
 

@@ -82,8 +82,9 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
                      (1 + sums) * width * rows * sizeof(float);
   work.lane_ops = product_ops(plan, first, width, code) + product_ops(plan, second, width, code);
   work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
-  work.tail_latencies = plan.parts > 1 ? 2 : 0;
+  work.tail_latencies = plan.parts > 1 ? kCountLatencies + 1 : 0;
   work.steps = kGraphStep;
+  work.first_latencies = 1;  // a kernel asks for weights before all else, and its parameters come with the launch
   return work;
 }
 
@@ -139,6 +140,7 @@ Work launches_of_heads(const ProjectHeadsArgs& args, const DeviceProfile& device
     i += second != nullptr ? 2 : 1;
   }
   work.cache_bytes += static_cast<double>(args.heads.price().bytes);
+  work.tail_latencies += kCountLatencies + 1;  // the block that brings the last rows of a head finishes it
   return work;
 }
 
@@ -193,7 +195,7 @@ Work launch_of_attention(const AttentionArgs& args, const DeviceProfile& device)
   work.matrix_flops = all * chunk.tensor * kPairFlops;
   // The last block of a tile merges: its warps have some heads, one after the other.
   const double heads = std::ceil(1.0 * p.tile_rows * p.tile_pieces * p.item_heads / warps);
-  work.tail_latencies = 2 + heads * std::ceil((p.spans + own_chunks) / kMergedAtATime);
+  work.tail_latencies = kCountLatencies + 1 + heads * std::ceil((p.spans + own_chunks) / kMergedAtATime);
   work.steps = kGraphStep * launches;
   return work;
 }

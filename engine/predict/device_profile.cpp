@@ -17,6 +17,11 @@ namespace {
 //   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
 // latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7,
 //   LPDDR5X 0.7, Battlemage 0.8.
+// cache_latency_us: RDNA 3: 0.2 us, a vector load from the Infinity Cache where few requests are under way (Chips and
+//   Cheese, "Latency Testing is Hard", June 2023: 199 ns, 150 at a higher clock; L2 answers sooner); taken for the
+//   other RDNA devices, too. Ada: 0.14 us, 339 cycles, the slowest of an L40's units from L2 (arXiv 2606.22588; 279 on
+//   average); Ampere as many at its clock. Hopper: estimate of 500 cycles, as its L2 has two halves. Battlemage:
+//   estimate, half of its latency.
 // cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
 // matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are
 //   compiled to the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice
@@ -38,6 +43,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 936,
      .memory_share = 0.92,
      .latency_us = 0.55,
+     .cache_latency_us = 0.2,
      .cache_tb_s = 2.3,
      .cache_mb = 6,
      .local_kb = 128,
@@ -63,6 +69,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 1008,
      .memory_share = 0.92,
      .latency_us = 0.55,
+     .cache_latency_us = 0.14,
      .cache_tb_s = 5.0,
      .cache_mb = 72,
      .local_kb = 128,
@@ -88,6 +95,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 3350,
      .memory_share = 0.90,
      .latency_us = 0.7,
+     .cache_latency_us = 0.28,
      .cache_tb_s = 5.5,
      .cache_mb = 50,
      .local_kb = 256,
@@ -113,6 +121,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 4800,
      .memory_share = 0.90,
      .latency_us = 0.7,
+     .cache_latency_us = 0.28,
      .cache_tb_s = 5.5,
      .cache_mb = 50,
      .local_kb = 256,
@@ -138,6 +147,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 256,
      .memory_share = 0.83,
      .latency_us = 0.7,
+     .cache_latency_us = 0.2,
      .cache_tb_s = 1.2,
      .cache_mb = 32,
      .local_kb = 32,
@@ -160,6 +170,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 645,
      .memory_share = 0.92,
      .latency_us = 0.6,
+     .cache_latency_us = 0.2,
      .cache_tb_s = 3.0,
      .cache_mb = 64,
      .local_kb = 32,
@@ -182,6 +193,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 960,
      .memory_share = 0.92,
      .latency_us = 0.6,
+     .cache_latency_us = 0.2,
      .cache_tb_s = 3.5,
      .cache_mb = 96,
      .local_kb = 32,
@@ -204,6 +216,7 @@ constexpr DeviceProfile kProfiles[] = {
      .memory_gb_s = 456,
      .memory_share = 0.92,
      .latency_us = 0.8,
+     .cache_latency_us = 0.4,
      .cache_tb_s = 1.4,
      .cache_mb = 18,
      .local_kb = 256,

@@ -16,6 +16,7 @@ struct DeviceProfile {
   double memory_gb_s = 0;          // peak bandwidth, by the data sheet
   double memory_share = 1;         // of the peak that long reads reach
   double latency_us = 0;           // from a load to its data, in memory, under load
+  double cache_latency_us = 0;     // the same in the cache that all units share, where little else is under way
   double cache_tb_s = 0;           // bandwidth of the cache that all units share
   double cache_mb = 0;             // size of the last-level cache
   double local_kb = 0;             // L1 of a unit

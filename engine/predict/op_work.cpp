@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "engine/compute/product_split.h"
 #include "engine/predict/attention_work.h"
@@ -56,11 +57,9 @@ double staged_columns(double columns, uint32_t width, const ProductCut& cut, con
   return std::min(columns, rounded_up(width, of_subgroup) * of_subgroup);
 }
 
-Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& all_rules,
-                     const DeviceProfile& device) {
-  const KernelRules rules = rules_for(all_rules, weight.type());
-  const uint32_t width = padded_width_of(pass_width, rules);
-  const ProductCut cut = cut_of(weight, width, rules, device);
+/// With a width that the kernels' device pads passes to.
+Work work_of_cut(const Weight& weight, uint32_t width, const ProductCut& cut, const KernelRules& rules,
+                 const DeviceProfile& device) {
   const double row_tiles = rounded_up(weight.rows(), cut.rows);
   const double column_tiles = rounded_up(width, cut.columns);
   const double chunks = rules.splits_columns ? chunk_count(weight.rows(), weight.cols()) : 1;
@@ -85,13 +84,41 @@ Work work_of_product(const Weight& weight, uint32_t pass_width, const KernelRule
   work.cache_bytes = reading.cache +
                      activation_bytes(activations * rules.activation_bytes, row_tiles, work.workgroups, device) +
                      (1 + sums) * width * weight.rows() * kFloat;
-  work.tail_latencies = chunks > 1 ? 2 : 0;  // the last workgroup of a tile counts itself, then adds the sums
+  work.tail_latencies = chunks > 1 ? kCountLatencies + 1 : 0;  // the sums of a tile
 
   work.lane_ops = weights * (column_tiles * rules.decode * decode_ops(rules.kernels, weight.type()) +
                              columns * (rules.column_ops + scale_ops(rules.kernels, weight.type()))) +
                   row_tiles * staged_columns(columns, width, cut, rules) * weight.cols() * rules.stage_ops;
   if (rules.matrix_cores) work.matrix_flops = matrix_flops_of(weight, 2 * weights * columns, rules, device);
   return work;
+}
+
+struct CutWork {
+  ProductCut cut;
+  Work work;
+};
+
+/// Of the variants that there are, the one that takes least: the backend times them on its device, and takes that
+/// (engine/vulkan/product_tuner.h). One that is hardly faster than its choice by rule changes nothing.
+CutWork best_of_product(const Weight& weight, uint32_t pass_width, const KernelRules& all_rules,
+                        const DeviceProfile& device) {
+  constexpr double faster = 0.99;
+  const KernelRules rules = rules_for(all_rules, weight.type());
+  const uint32_t width = padded_width_of(pass_width, rules);
+  std::optional<CutWork> best;
+  double best_us = 0;
+  for (const ProductCut& cut : cuts_of(weight, width, rules, device)) {
+    const Work work = work_of_cut(weight, width, cut, rules, device);
+    const double us = time_of(work, device).total;
+    if (best && us > faster * best_us) continue;
+    best = CutWork{cut, work};
+    best_us = us;
+  }
+  return *best;
+}
+
+Work work_of_product(const Weight& weight, uint32_t width, const KernelRules& rules, const DeviceProfile& device) {
+  return best_of_product(weight, width, rules, device).work;
 }
 
 Work work_of_price(const OpPrice& price, const DeviceProfile& device) {
@@ -145,11 +172,10 @@ Work work_of_args(const ExpertAddArgs& args, const KernelRules&, const DevicePro
 /// The workgroup that comes last for the heads of a tile finishes them, so many at a time as shared memory has room
 /// for: all sums go over memory, and behind the count come the loads of each turn.
 void finish_heads(Work& work, const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {
-  const uint32_t width = padded_width_of(args.heads.width, rules);
   const double dim = args.heads.shape.head_dim;
   double turns = 0;
   for (const Weight* weight : args.weights) {
-    const ProductCut cut = cut_of(*weight, width, rules_for(rules, weight->type()), device);
+    const ProductCut cut = best_of_product(*weight, args.heads.width, rules, device).cut;
     const double heads = std::max(1.0, cut.rows / dim) * std::min(cut.columns, double{1} * args.heads.width);
     const double together = std::max(1.0, std::floor(cut.shared_bytes / kFloat / (dim + kHeadSums)));
     turns = std::max(turns, rounded_up(heads, together));
@@ -157,7 +183,7 @@ void finish_heads(Work& work, const ProjectHeadsArgs& args, const KernelRules& r
       work.cache_bytes += 2 * kFloat * args.heads.width * weight->rows();
     }
   }
-  work.tail_latencies = 1 + turns;
+  work.tail_latencies = kCountLatencies + turns;
 }
 
 Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const DeviceProfile& device) {

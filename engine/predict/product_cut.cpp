@@ -50,41 +50,54 @@ ProductCut cut_of_today(const Weight& weight, uint32_t width) {
           .invocations = 32.0 * split};
 }
 
-ProductCut chosen_cut(const Weight& weight, uint32_t width, Kernels kernels, const DeviceProfile& device) {
+ProductCut cut_of(const vk::FmaConfig& config) {
+  const double step = 1.0 * kBlock * config.slices;
+  return {1.0 * config.tile_rows(),   1.0 * config.columns,       step, step,
+          1.0 * config.invocations(), 1.0 * config.shared_bytes()};
+}
+
+ProductCut cut_of(const vk::MatrixConfig& config, bool dense) {
+  const double step = config.step, steps = dense ? 1 : config.ahead;
+  return {1.0 * config.tile_rows(),   1.0 * config.columns,       steps * step, step,
+          1.0 * config.invocations(), 1.0 * config.shared_bytes()};
+}
+
+std::vector<ProductCut> named_cuts(const Weight& weight, uint32_t width, Kernels kernels, const DeviceProfile& device) {
   const vk::DeviceLimits limits = limits_of(device);
   const vk::ProductShape shape{weight.rows(), weight.cols(), chunk_columns(weight.rows(), weight.cols()), width};
   switch (kernels) {
-    case Kernels::today: return cut_of_today(weight, width);
-    case Kernels::fma: {
-      const vk::FmaConfig config = vk::choose_fma(shape, vk::kMostFmaColumns, false, limits);
-      const double step = 1.0 * kBlock * config.slices;
-      return {1.0 * config.tile_rows(),   1.0 * config.columns,       step, step,
-              1.0 * config.invocations(), 1.0 * config.shared_bytes()};
-    }
+    case Kernels::today: return {cut_of_today(weight, width)};
+    case Kernels::fma: return {cut_of(vk::choose_fma(shape, vk::kMostFmaColumns, false, limits))};
     case Kernels::matrix:
     case Kernels::matrix_i8: {
       const vk::MatrixShape matrix = kernels == Kernels::matrix ? kMatrix : integer_shape(device);
-      const vk::MatrixConfig config = vk::choose_matrix(shape, matrix, vk::kMostMatrixColumns, false, limits);
-      const double step = config.step, steps = is_dense(weight.type()) ? 1 : config.ahead;
-      return {1.0 * config.tile_rows(),   1.0 * config.columns,       steps * step, step,
-              1.0 * config.invocations(), 1.0 * config.shared_bytes()};
+      std::vector<ProductCut> cuts;
+      for (const vk::MatrixConfig& config :
+           vk::matrix_candidates(shape, matrix, vk::kMostMatrixColumns, false, limits)) {
+        cuts.push_back(cut_of(config, is_dense(weight.type())));
+      }
+      return cuts;
     }
     case Kernels::cuda: break;  // cuda_work.h
     case Kernels::llama_cpp:
-      return {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .step = kMatVecColumns, .invocations = 64};
+      return {
+          {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .step = kMatVecColumns, .invocations = 64}};
   }
-  return {};
+  return {{}};
 }
 
 }  // namespace
 
-ProductCut cut_of(const Weight& weight, uint32_t width, const KernelRules& rules, const DeviceProfile& device) {
-  ProductCut cut = chosen_cut(weight, width, rules.kernels, device);
-  if (rules.tile_rows > 0) cut.rows = rules.tile_rows;
-  if (rules.tile_columns > 0) cut.columns = rules.tile_columns;
-  if (rules.invocations > 0) cut.invocations = rules.invocations;
-  if (rules.columns_in_flight > 0) cut.columns_in_flight = cut.step = rules.columns_in_flight;
-  return cut;
+std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const KernelRules& rules,
+                                const DeviceProfile& device) {
+  std::vector<ProductCut> cuts = named_cuts(weight, width, rules.kernels, device);
+  for (ProductCut& cut : cuts) {
+    if (rules.tile_rows > 0) cut.rows = rules.tile_rows;
+    if (rules.tile_columns > 0) cut.columns = rules.tile_columns;
+    if (rules.invocations > 0) cut.invocations = rules.invocations;
+    if (rules.columns_in_flight > 0) cut.columns_in_flight = cut.step = rules.columns_in_flight;
+  }
+  return cuts;
 }
 
 }  // namespace canopy::predict

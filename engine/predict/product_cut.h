@@ -1,7 +1,8 @@
 #pragma once
-// How a product is cut into workgroups, as the backend's own functions choose it for a device.
+// How a product may be cut into workgroups: the variants that the backend itself names for a device.
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/compute/types.h"
 #include "engine/predict/device_profile.h"
@@ -19,7 +20,9 @@ struct ProductCut {
   double shared_bytes = 0;
 };
 
-/// The cut of a weight [rows, cols] for a pass of `width` rows; rules that are set (not 0) come first.
-ProductCut cut_of(const Weight& weight, uint32_t width, const KernelRules& rules, const DeviceProfile& device);
+/// The cuts of a weight [rows, cols] for a pass of `width` rows; the first is what the backend chooses without a
+/// measurement. Rules that are set (not 0) come before what is in them.
+std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const KernelRules& rules,
+                                const DeviceProfile& device);
 
 }  // namespace canopy::predict

@@ -10,8 +10,6 @@ namespace {
 constexpr double kArithmeticShare = 0.8;
 // Of a unit's issue slots that one wave fills of its own lanes' share, as its instructions depend on each other.
 constexpr double kLoneWaveShare = 0.5;
-// Memory latencies from the start of a dispatch to its first result: its descriptors or activations, then its weights.
-constexpr double kStepLatencies = 2;
 // How reading, the cache and arithmetic overlap: the norm of their times. 1 would be one after the other, infinity the
 // longest alone; at 4, two equal times take 1.19 of one.
 constexpr double kOverlap = 4;
@@ -86,8 +84,8 @@ WorkTime time_of(const Work& work, const DeviceProfile& device) {
   time.memory = memory.us;
   time.cache = work.cache_bytes / (device.cache_tb_s * 1e6);
   time.arithmetic = arithmetic_time(work, device);
-  time.steps =
-      work.steps * (device.step_us + kStepLatencies * device.latency_us) + work.tail_latencies * device.latency_us;
+  time.steps = work.steps * (device.step_us + work.first_latencies * device.latency_us) +
+               work.tail_latencies * device.cache_latency_us;
   time.total = norm_of(time.memory, time.cache, time.arithmetic) + time.steps;
   time.limit = limit_of(time, memory.in_flight);
   return time;

@@ -24,9 +24,15 @@ struct Work {
   double shared_bytes = 0;               // of a workgroup
   double longest_memory_bytes = 0;       // of the workgroup that reads most; 0: all read the same
   double workgroups_reading_memory = 0;  // the others read what these brought to the cache; 0: all
-  double tail_latencies = 0;             // dependent accesses behind the last workgroup's work
+  double tail_latencies = 0;             // dependent accesses to the cache behind the last workgroup's work
   double steps = 1;                      // dispatches that wait for the one before
+  // Of memory, from a step's start to its first result: its descriptors or activations, then its weights.
+  double first_latencies = 2;
 };
+
+/// Of the accesses of a tail, those until a workgroup knows that it is the last: what it wrote has to be where others
+/// find it before it is counted.
+inline constexpr double kCountLatencies = 2;
 
 enum class Limit { memory, in_flight, cache, arithmetic, steps };
 const char* to_string(Limit limit);

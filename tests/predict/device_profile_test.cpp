@@ -29,6 +29,7 @@ TEST(DeviceProfiles, FiguresArePlausible) {
     EXPECT_TRUE(within(device.memory_gb_s, 100, 10000));
     EXPECT_TRUE(within(device.memory_share, 0.7, 1));
     EXPECT_TRUE(within(device.latency_us, 0.2, 1.5));
+    EXPECT_TRUE(within(device.cache_latency_us, 0.05, device.latency_us / 2));
     EXPECT_TRUE(within(device.cache_tb_s * 1e3, 2 * device.memory_gb_s * device.memory_share / 2, 10000));
     EXPECT_TRUE(within(device.cache_mb, 4, 256));
     EXPECT_TRUE(within(device.local_kb, 16, 512));

@@ -135,10 +135,9 @@ TEST(Prediction, ALongerContextTakesLonger) {
   for (const DeviceProfile& device : device_profiles()) {
     for (const Kernels kernels : kAllKernels) {
       double before = 0;
-      for (const uint32_t context : {0u, 512u, 4096u, 32768u}) {
+      for (const uint32_t context : {0u, 64u, 130u, 512u, 1024u, 4096u, 32768u}) {
         const double ms = ms_of(model, device, kernels, 1, context);
-        // Even where attention, no longer merged on the way, has a step of its own.
-        EXPECT_GE(ms, before * 0.999) << device.name << " " << to_string(kernels) << " " << context;
+        EXPECT_GE(ms, before) << device.name << " " << to_string(kernels) << " " << context;
         before = ms;
       }
     }
@@ -229,6 +228,26 @@ TEST(Prediction, LastWorkgroupsSaveSteps) {
   EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::today, 4096), 1);
 }
 
+// The backend times the variants of a product on its device. Without a cache of enough bandwidth, the activations of 64
+// rows are read by tiles of more rows of the weight.
+TEST(Prediction, TakesTheVariantThatIsFastest) {
+  DryDevice dry;
+  const WeightPart part{.type = WeightType::q4_k, .rows = 24576, .cols = 4096};
+  const auto weight = dry.make_weight({&part, 1}, WeightLayout::stacked, "weight");
+  const Op op = LinearArgs{.width = 64, .weight = weight.get()};
+  const auto activation_tiles = [&](double cache_tb_s) {
+    DeviceProfile device = device_profile("h100");
+    device.cache_tb_s = cache_tb_s;
+    const Work work = work_of(op, rules_of(Kernels::matrix), device);
+    KernelRules by_rule = rules_of(Kernels::matrix);
+    by_rule.tile_rows = 128;
+    by_rule.tile_columns = 64;
+    EXPECT_LE(time_of(work, device).total, time_of(work_of(op, by_rule, device), device).total);
+    return work.cache_bytes;
+  };
+  EXPECT_LT(activation_tiles(1), activation_tiles(100));
+}
+
 // Of two steps of 128 columns one is staged for 0.3 of its time; dense weights have one.
 TEST(Prediction, TwoStepsOfQuantizedWeightsAreUnderWay) {
   DryDevice dry;
@@ -252,7 +271,12 @@ TEST(Prediction, InstructionsAreThoseOfTheMachineCode) {
     const WeightPart part{.type = type, .rows = 4096, .cols = 4096};
     const auto weight = dry.make_weight({&part, 1}, WeightLayout::stacked, "weight");
     const LinearArgs product{.width = width, .weight = weight.get()};
-    return work_of(Op(product), rules_of(kernels), device).lane_ops / (4096.0 * 4096) * 32;
+    KernelRules rules = rules_of(kernels);
+    if (rules.matrix_cores) {  // of the variants, the one that was read
+      rules.tile_rows = width == 64 ? 128 : 64;
+      rules.tile_columns = width == 64 ? 64 : 16;
+    }
+    return work_of(Op(product), rules, device).lane_ops / (4096.0 * 4096) * 32;
   };
   EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 16), 108, 0.05 * 108);
   EXPECT_NEAR(instructions(Kernels::matrix, WeightType::q4_k, 64), 136, 0.05 * 136);
@@ -281,7 +305,7 @@ TEST(Prediction, ComesNearWhatIsKnownOfLlamaCpp) {
   rtx5090.units = 170;
   rtx5090.clock_ghz = 2.41;
   // The H100's is of the CUDA backend, which quantizes the activations of each product, rotates q and k, stores K and V
-  // and adds in kernels of their own.
+  // and adds in kernels of their own. How many steps that makes is assumed; nobody has measured it.
   const char* cuda = "heads_steps=10,add_steps=3,swiglu_steps=6,linear_steps=3";
   const struct {
     const DeviceProfile& device;

@@ -11,7 +11,7 @@ namespace {
 DeviceProfile free_device() {
   DeviceProfile device;
   device.memory_gb_s = 1e12;
-  device.latency_us = 1e-9;
+  device.latency_us = device.cache_latency_us = 1e-9;
   device.cache_tb_s = 1e12;
   device.cache_mb = 1e6;
   device.units = 10;
@@ -46,7 +46,7 @@ TEST(WorkTime, BytesOverBandwidthWhereNothingElseLimits) {
 
 TEST(WorkTime, FewWorkgroupsReadWhatTheyHaveInFlightOnceInEachLatency) {
   DeviceProfile device = free_device();
-  device.latency_us = 1;
+  device.latency_us = device.cache_latency_us = 1;
   Work work = some_work();
   work.steps = 0;
   work.workgroups = 1;
@@ -111,6 +111,7 @@ TEST(WorkTime, StepsAddTheirCostAndTwoLatencies) {
   DeviceProfile device = free_device();
   device.step_us = 3;
   device.latency_us = 0.5;
+  device.cache_latency_us = 0.25;
   Work work;
   work.steps = 2;
   WorkTime time = time_of(work, device);
@@ -118,7 +119,7 @@ TEST(WorkTime, StepsAddTheirCostAndTwoLatencies) {
   EXPECT_EQ(time.limit, Limit::steps);
   work.tail_latencies = 2;
   time = time_of(work, device);
-  EXPECT_DOUBLE_EQ(time.total, 2 * (3 + 2 * 0.5) + 1);
+  EXPECT_DOUBLE_EQ(time.total, 2 * (3 + 2 * 0.5) + 2 * 0.25);
 }
 
 TEST(WorkTime, EachLimitHasAName) {
