@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/base/error.h"
+#include "engine/model/state_line.h"
 
 namespace canopy::cli {
 namespace {
@@ -74,13 +75,16 @@ class Bench {
   /// Commits positions 0 ... count - 1, in chunks. Returns milliseconds.
   double commit(uint32_t count) {
     double total = 0;
+    states_ = StateLine(model_.states());
     for (uint32_t first = 0; first < count;) {
       const uint32_t end = std::min(count, first + settings_.prefill_chunk);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
       ForwardInput input{batch};
       if (end == count) input = {batch, HeadOutput::argmax, {batch.width() - 1}};
+      input.states = states_.next();
       total += time([&] { return model_.forward(input, stop_); });
+      states_.take(batch.width());
     }
     return total;
   }
@@ -95,7 +99,9 @@ class Bench {
     }
     std::vector<uint32_t> rows(width);
     std::iota(rows.begin(), rows.end(), 0u);
-    const ForwardInput input{batch, HeadOutput::argmax, rows};
+    ForwardInput input{batch, HeadOutput::argmax, rows};
+    states_.pretend(settings_.context);
+    input.states = states_.here();
     return time([&] { return model_.forward(input, stop_); });
   }
 
@@ -106,12 +112,15 @@ class Bench {
     for (uint32_t i = 0; i < settings_.decode_tokens; ++i) {
       RowBatch batch;
       batch.add_text(next, settings_.context + i);
-      const ForwardInput input{batch, HeadOutput::argmax, {0}};
+      ForwardInput input{batch, HeadOutput::argmax, {0}};
+      states_.pretend(settings_.context + i);
+      input.states = states_.next();
       times.push_back(time([&] {
         ForwardOutput output = model_.forward(input, stop_);
         if (output.completed()) next = std::min(output.choices()[0], model_.config().vocab - 1);
         return output;
       }));
+      states_.take(1);
     }
     return median(times);
   }
@@ -145,6 +154,7 @@ class Bench {
   }
 
   Model& model_;
+  StateLine states_{model_.states()};  // of recurrent layers, of the text that passes stand behind
   const BenchSettings& settings_;
   const std::function<void(const char*)>& step_;
   std::stop_token stop_;

@@ -15,6 +15,7 @@
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/model/state_line.h"
 #include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
@@ -36,14 +37,18 @@ struct LogitsOptions {
 void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uint32_t k, ordered_json& tops) {
   const uint32_t vocab = model.config().vocab;
   const uint32_t length = static_cast<uint32_t>(ids.size());
+  StateLine states(model.states());
   for (uint32_t first = 0; first < length;) {
     const uint32_t end = std::min(length, first + chunk);
     RowBatch batch;
     for (; first < end; ++first) batch.add_text(ids[first], first);
     std::vector<uint32_t> rows(batch.width());
     std::iota(rows.begin(), rows.end(), 0u);
-    ForwardOutput output = model.forward({batch, HeadOutput::logits, rows}, interruption());
+    ForwardInput input{batch, HeadOutput::logits, rows};
+    input.states = states.next();
+    ForwardOutput output = model.forward(input, interruption());
     if (!output.completed()) throw cancelled("The pass was cancelled.");
+    states.take(batch.width());
     const std::vector<float> logits = output.logits(rows);
     for (const uint32_t row : rows) {
       tops.push_back(likeliest(std::span(logits).subspan(size_t{row} * vocab, vocab), k));

@@ -54,6 +54,11 @@ TensorType tensor_type_named(const std::string& name, const std::string& kind) {
 
 predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const std::string& what) {
   const TraceSizes& sizes = *model.sizes;
+  if (std::ranges::find(sizes.types, "ssm_out", [](const auto& type) { return type.first; }) != sizes.types.end()) {
+    throw bad_input("Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
+                    " has recurrent layers, whose sizes recordings do not name; name another shape: " +
+                    predict::allowed_shapes() + ".");
+  }
   predict::NamedShape shape;
   shape.name = model.name;
   shape.weights = "f16";  // of what the recording does not name

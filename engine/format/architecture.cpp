@@ -1,6 +1,7 @@
 #include "engine/format/architecture.h"
 
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -26,6 +27,14 @@ LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
 LayerSpec expert_layer(const ModelConfig& config, uint32_t n) {
   LayerSpec spec = dense_layer(config, n);
   if (config.layer_has_experts(n)) spec.feed_forward = FeedForward::mixture_of_experts;
+  return spec;
+}
+
+/// Attention with a gate in some layers, recurrences in the others: Qwen3.5.
+LayerSpec hybrid_layer(const ModelConfig& config, uint32_t n) {
+  LayerSpec spec = dense_layer(config, n);
+  if (config.is_recurrent(n)) spec = {.mixer = Mixer::gated_delta_net};
+  spec.output_gate = !config.is_recurrent(n) && config.has_output_gate;
   return spec;
 }
 
@@ -70,6 +79,20 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .has_qk_norm = true,
      .has_experts = true,
      .layer = expert_layer},
+    {.name = "qwen35",
+     .hugging_face = "Qwen3_5ForCausalLM",
+     .models = "Qwen3.5 without experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .is_hybrid = true,
+     .layer = hybrid_layer},
+    {.name = "qwen35",
+     .hugging_face = "Qwen3_5ForConditionalGeneration",
+     .models = "the text part of Qwen3.5 without experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .is_hybrid = true,
+     .layer = hybrid_layer},
     {.name = "smollm3",
      .hugging_face = "SmolLM3ForCausalLM",
      .models = "SmolLM3",
@@ -126,6 +149,13 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"self_attn.qkv_proj", "attn_qkv"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
+    {"linear_attn.in_proj_qkv", "attn_qkv"},
+    {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_b", "ssm_beta"},
+    {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
     {"post_attention_layernorm", "ffn_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
@@ -141,19 +171,47 @@ constexpr std::array expert_names = std::to_array<NamePair>({
     {"down_proj", "ffn_down"},
 });
 
+// The same of tensors that are no ".weight".
+constexpr std::array layer_vectors = std::to_array<NamePair>({
+    {"linear_attn.A_log", "ssm_a"},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+});
+
 constexpr std::string_view weight_suffix = ".weight", bias_suffix = ".bias";
 
-/// "mlp.experts.7.up_proj" -> "ffn_up.7"
-std::optional<std::string> name_of_expert(std::string_view name) {
-  constexpr std::string_view prefix = "mlp.experts.";
+/// "model.layers.3.REST" with one of the names -> "blk.3.OURS".
+std::optional<std::string> name_in_layer(std::string_view name, std::span<const NamePair> names) {
+  constexpr std::string_view prefix = "model.layers.";
   if (!name.starts_with(prefix)) return std::nullopt;
   const std::string_view rest = name.substr(prefix.size());
   const size_t dot = rest.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
-  for (const auto& [theirs, ours] : expert_names) {
-    if (rest.substr(dot + 1) == theirs) return std::string(ours) + "." + std::string(rest.substr(0, dot));
+  for (const auto& [theirs, ours] : names) {
+    if (rest.substr(dot + 1) == theirs) return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(ours);
   }
   return std::nullopt;
+}
+
+/// "model.layers.3.mlp.experts.7.up_proj" -> "blk.3.ffn_up.7"
+std::optional<std::string> name_of_expert(std::string_view name) {
+  constexpr std::string_view prefix = "model.layers.", middle = "mlp.experts.";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string_view in_layers = name.substr(prefix.size());
+  const size_t dot = in_layers.find('.');
+  if (dot == std::string_view::npos || !in_layers.substr(dot + 1).starts_with(middle)) return std::nullopt;
+  const std::string_view rest = in_layers.substr(dot + 1 + middle.size());
+  const size_t end = rest.find('.');
+  if (end == std::string_view::npos) return std::nullopt;
+  for (const auto& [theirs, ours] : expert_names) {
+    if (rest.substr(end + 1) != theirs) continue;
+    return "blk." + std::string(in_layers.substr(0, dot + 1)) + std::string(ours) + "." +
+           std::string(rest.substr(0, end));
+  }
+  return std::nullopt;
+}
+
+std::string canonical_vector(std::string_view name) {
+  return name_in_layer(name, layer_vectors).value_or(std::string(name));
 }
 
 }  // namespace
@@ -196,31 +254,54 @@ void require_supported(std::span<const LayerSpec> layers) {
       throw bad_input("Layer " + std::to_string(n) + " of the model is " + kind + ", which cannot be computed; " +
                       supported + " is supported.");
     };
-    if (layers[n].mixer != Mixer::attention) refuse("a gated delta net", "attention");
   }
 }
+
+namespace {
+
+using AddTensor = std::function<void(std::string_view name, uint64_t rows, uint64_t cols)>;
+
+void add_attention_tensors(const ModelConfig& c, const LayerSpec& spec, const AddTensor& add) {
+  add("attn_q", c.q_width() * (spec.output_gate ? 2 : 1), c.hidden);
+  add("attn_k", c.kv_width(), c.hidden);
+  add("attn_v", c.kv_width(), c.hidden);
+  add("attn_output", c.hidden, c.q_width());
+  if (spec.qkv_bias) {
+    add("attn_q.bias", 1, c.q_width());
+    add("attn_k.bias", 1, c.kv_width());
+    add("attn_v.bias", 1, c.kv_width());
+  }
+  if (spec.qk_norm) {
+    add("attn_q_norm", 1, c.head_dim);
+    add("attn_k_norm", 1, c.head_dim);
+  }
+}
+
+void add_recurrence_tensors(const ModelConfig& c, const AddTensor& add) {
+  const DeltaNetConfig& net = c.delta_net;
+  add("attn_qkv", net.channels(), c.hidden);
+  add("attn_gate", net.values(), c.hidden);
+  add("ssm_beta", net.value_heads, c.hidden);
+  add("ssm_alpha", net.value_heads, c.hidden);
+  add("ssm_conv1d", net.channels(), net.taps);
+  add("ssm_dt.bias", 1, net.value_heads);
+  add("ssm_a", 1, net.value_heads);
+  add("ssm_norm", 1, net.value_dim);
+  add("ssm_out", c.hidden, net.values());
+}
+
+}  // namespace
 
 void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layers,
                           std::vector<RequiredTensor>& result) {
   require_supported(layers);
   for (uint32_t layer = 0; layer < c.layers; ++layer) {
-    const auto add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
+    const AddTensor add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
       result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});
     };
     add("attn_norm", 1, c.hidden);
-    add("attn_q", c.q_width(), c.hidden);
-    add("attn_k", c.kv_width(), c.hidden);
-    add("attn_v", c.kv_width(), c.hidden);
-    add("attn_output", c.hidden, c.q_width());
-    if (layers[layer].qkv_bias) {
-      add("attn_q.bias", 1, c.q_width());
-      add("attn_k.bias", 1, c.kv_width());
-      add("attn_v.bias", 1, c.kv_width());
-    }
-    if (layers[layer].qk_norm) {
-      add("attn_q_norm", 1, c.head_dim);
-      add("attn_k_norm", 1, c.head_dim);
-    }
+    if (layers[layer].mixer == Mixer::attention) add_attention_tensors(c, layers[layer], add);
+    if (layers[layer].mixer == Mixer::gated_delta_net) add_recurrence_tensors(c, add);
     add("ffn_norm", 1, c.hidden);
     if (layers[layer].feed_forward == FeedForward::mixture_of_experts) {
       add("ffn_gate_inp", c.experts, c.hidden);
@@ -236,6 +317,12 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
     add("ffn_up", c.ffn, c.hidden);
     add("ffn_down", c.hidden, c.ffn);
   }
+}
+
+std::vector<bool> recurrent_layers(uint32_t layers, uint32_t step) {
+  std::vector<bool> recurrent;
+  for (uint32_t n = 0; n < layers; ++n) recurrent.push_back((n + 1) % step != 0);
+  return recurrent;
 }
 
 bool is_drafter_architecture(std::string_view name) {
@@ -255,31 +342,29 @@ std::string_view without_expert(std::string_view canonical) {
 
 std::string canonical_name_from_gguf(std::string_view name) {
   if (name.size() > weight_suffix.size() && name.ends_with(weight_suffix)) name.remove_suffix(weight_suffix.size());
-  return std::string(name);
+  constexpr std::string_view after_mixer = ".post_attention_norm";  // in hybrids
+  if (!name.ends_with(after_mixer)) return std::string(name);
+  return std::string(name.substr(0, name.size() - after_mixer.size())) + ".ffn_norm";
 }
 
 std::string canonical_name_from_hugging_face(std::string_view name) {
+  constexpr std::string_view text_part = "model.language_model.";  // of a model that sees pictures too
+  if (name.starts_with(text_part)) {
+    return canonical_name_from_hugging_face("model." + std::string(name.substr(text_part.size())));
+  }
   if (name.ends_with(bias_suffix)) {  // as GGUF has it: named like the weight
     const std::string_view stem = name.substr(0, name.size() - bias_suffix.size());
     const std::string weight = std::string(stem) + std::string(weight_suffix);
     const std::string canonical = canonical_name_from_hugging_face(weight);
     return (canonical == weight ? std::string(stem) : canonical) + std::string(bias_suffix);
   }
-  if (!name.ends_with(weight_suffix)) return std::string(name);
+  if (!name.ends_with(weight_suffix)) return canonical_vector(name);
   const std::string_view stem = name.substr(0, name.size() - weight_suffix.size());
   for (const auto& [theirs, ours] : model_names) {
     if (stem == theirs) return std::string(ours);
   }
-  constexpr std::string_view prefix = "model.layers.";
-  if (!stem.starts_with(prefix)) return std::string(name);
-  const std::string_view rest = stem.substr(prefix.size());
-  const size_t dot = rest.find('.');
-  if (dot == std::string_view::npos) return std::string(name);
-  for (const auto& [theirs, ours] : layer_names) {
-    if (rest.substr(dot + 1) == theirs) return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(ours);
-  }
-  const std::optional<std::string> of_expert = name_of_expert(rest.substr(dot + 1));
-  return of_expert ? "blk." + std::string(rest.substr(0, dot + 1)) + *of_expert : std::string(name);
+  if (const std::optional<std::string> found = name_in_layer(stem, layer_names)) return *found;
+  return name_of_expert(stem).value_or(std::string(name));
 }
 
 }  // namespace canopy

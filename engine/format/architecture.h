@@ -33,6 +33,7 @@ struct Architecture {
   uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
   bool has_fused_tensors = false;  // fused_tensors.h
   bool has_experts = false;        // in some layers, or all
+  bool is_hybrid = false;          // recurrent layers, a gate of attention, heads that are turned in part
   double rope_theta = 10000;       // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
   Windows gguf_window = Windows::in_last_layers;
@@ -77,6 +78,11 @@ bool is_drafter_class(std::string_view class_name);
 
 /// "blk.3.ffn_down.17", of an expert, -> "blk.3.ffn_down"; other canonical names stay as they are.
 std::string_view without_expert(std::string_view canonical);
+
+/// In hybrids without a list of kinds, every so many-th layer is one of attention.
+inline constexpr uint32_t kUsualAttentionStep = 4;
+/// Which layers are recurrences where each `step`-th is attention; step is not 0.
+std::vector<bool> recurrent_layers(uint32_t layers, uint32_t step);
 
 /// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are.
 std::string canonical_name_from_gguf(std::string_view name);

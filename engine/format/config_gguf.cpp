@@ -9,6 +9,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/hybrid_config.h"
 
 namespace canopy {
 namespace {
@@ -38,7 +39,7 @@ class Keys {
   std::string prefix_;
 };
 
-void read_heads(const Keys& keys, ModelConfig& config) {
+void read_heads(const Keys& keys, bool turns_part, ModelConfig& config) {
   config.heads = keys.u32("attention.head_count");
   config.kv_heads = keys.u32_or("attention.head_count_kv", config.heads);
   if (config.heads == 0) return;  // validate_config says so
@@ -49,6 +50,7 @@ void read_heads(const Keys& keys, ModelConfig& config) {
   }
   config.head_dim = key_length != 0 ? key_length : config.hidden / config.heads;
   for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
+    if (turns_part && std::string_view(key) == "rope.dimension_count") continue;
     const uint32_t value = keys.u32_or(key, config.head_dim);
     if (value == config.head_dim) continue;
     throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) +
@@ -210,14 +212,14 @@ void read_experts(const GgufFile& file, const Keys& keys, ModelConfig& config) {
 
 }  // namespace
 
-void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config) {
+void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config, bool turns_part) {
   const Keys keys(file, prefix);
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");
   config.hidden = keys.u32("embedding_length");
   config.ffn = keys.u32("feed_forward_length");
   config.max_context = keys.u32("context_length");
-  read_heads(keys, config);
+  read_heads(keys, turns_part, config);
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   config.rope_theta = keys.number_or("rope.freq_base", 10000);
   config.rope_scaling = read_scaling(file, keys, config.max_context);
@@ -229,7 +231,8 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const Keys keys(file, architecture.name);
   ModelConfig config;
   config.architecture = architecture.name;
-  read_gguf_transformer(file, architecture.name, config);
+  read_gguf_transformer(file, architecture.name, config, architecture.is_hybrid);
+  if (architecture.is_hybrid) read_gguf_hybrid(file, architecture.name, config);
   if (architecture.has_experts) {
     read_experts(file, keys, config);
   } else {

@@ -9,6 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/hybrid_config.h"
 #include "engine/format/json_text.h"
 
 namespace canopy {
@@ -42,9 +43,20 @@ void refuse_unsupported(const JsonFields& fields) {
     throw bad_input("The field 'hidden_act' of config.json is '" + printable(activation) +
                     "'; only silu is supported.");
   }
-  if (const double part = fields.number_or("partial_rotary_factor", 1); part != 1) {
-    throw bad_input("The field 'partial_rotary_factor' of config.json is " + json(part).dump() +
-                    "; only 1 is supported.");
+}
+
+/// How much of a head is turned, stated in this object of config.json.
+void read_turned_part(const JsonFields& fields, bool turns_part, ModelConfig& config) {
+  const double part = fields.number_or("partial_rotary_factor", 1);
+  if (part == 1) return;
+  if (!turns_part || !(part > 0 && part < 1)) {
+    throw bad_input("The field 'partial_rotary_factor' of " + fields.what() + " is " + json(part).dump() + "; " +
+                    (turns_part ? "numbers above 0, up to 1, are" : "only 1 is") + " supported.");
+  }
+  config.rotary_dim = static_cast<uint32_t>(config.head_dim * part);
+  if (config.rotary_dim == 0) {
+    throw bad_input("The field 'partial_rotary_factor' of " + fields.what() + " is " + json(part).dump() +
+                    ", less than an element of a head.");
   }
 }
 
@@ -103,7 +115,8 @@ void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig
 }
 
 /// Older files keep rope_theta beside a `rope_scaling` object, newer ones put both into `rope_parameters`.
-void read_rope(const JsonFields& fields, ModelConfig& config) {
+void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
+  read_turned_part(fields, turns_part, config);
   config.rope_layout = RopeLayout::half;
   config.rope_theta = fields.number_or("rope_theta", config.rope_theta);
   const json* object = fields.object("rope_parameters");
@@ -111,10 +124,7 @@ void read_rope(const JsonFields& fields, ModelConfig& config) {
   if (object == nullptr) return;
   const JsonFields rope(*object, "config.json's rope scaling");
   config.rope_theta = rope.number_or("rope_theta", config.rope_theta);
-  if (const double part = rope.number_or("partial_rotary_factor", 1); part != 1) {
-    throw bad_input("The field 'partial_rotary_factor' of config.json is " + json(part).dump() +
-                    "; only 1 is supported.");
-  }
+  read_turned_part(rope, turns_part, config);
   const std::string kind = rope.text_or("rope_type", rope.text_or("type", "default"));
   RopeScaling& scaling = config.rope_scaling;
   if (kind == "default") return;
@@ -243,7 +253,7 @@ std::string template_of(const json& value) {
 
 }  // namespace
 
-void read_hf_transformer(const JsonFields& fields, ModelConfig& config) {
+void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part) {
   refuse_unsupported(fields);
   config.layers = fields.u32("num_hidden_layers");
   config.hidden = fields.u32("hidden_size");
@@ -253,22 +263,26 @@ void read_hf_transformer(const JsonFields& fields, ModelConfig& config) {
   config.ffn = fields.u32("intermediate_size");
   config.max_context = fields.u32("max_position_embeddings");
   config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
-  read_rope(fields, config);
+  read_rope(fields, turns_part, config);
 }
 
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   const json root = parse_json(config_json, "config.json");
-  const JsonFields fields(root, "config.json");
-  const Architecture& architecture = read_architecture(fields);
+  const JsonFields whole(root, "config.json");
+  const Architecture& architecture = read_architecture(whole);
+  const json* text_part = architecture.is_hybrid ? whole.object("text_config") : nullptr;  // of one that sees pictures
+  const JsonFields fields(text_part != nullptr ? *text_part : root, "config.json");
   ModelConfig config;
   config.architecture = architecture.name;
   config.has_qkv_bias = architecture.has_qkv_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
-  read_hf_transformer(fields, config);
+  read_hf_transformer(fields, config, architecture.is_hybrid);
+  if (architecture.is_hybrid) read_hf_hybrid(fields, config);
   if (architecture.has_experts) read_experts(fields, config);
   config.vocab = fields.u32("vocab_size");
-  config.tied_head = fields.boolean_or("tie_word_embeddings", architecture.ties_head);
+  config.tied_head =
+      fields.boolean_or("tie_word_embeddings", whole.boolean_or("tie_word_embeddings", architecture.ties_head));
   if (!generation_config_json.empty()) {
     const json generation = parse_json(generation_config_json, "generation_config.json");
     read_special_tokens(JsonFields(generation, "generation_config.json"), config);

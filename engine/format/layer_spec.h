@@ -11,7 +11,7 @@ namespace canopy {
 /// The part of a layer that combines the rows of a sequence.
 enum class Mixer {
   attention,        // grouped-query softmax attention with rotary positions
-  gated_delta_net,  // a recurrence with a state of fixed size; refused so far
+  gated_delta_net,  // a recurrence with a state of fixed size (engine/compute/delta_net.h)
 };
 
 enum class FeedForward {
@@ -26,9 +26,10 @@ struct LayerSpec {
   bool qkv_bias = false;               // added to queries, keys and values before their norms
   bool qk_norm = false;                // RMS norm of every query and key head before the rotation
   RopeLayout rope = RopeLayout::half;  // of queries and keys
-  bool rotates = true;                 // false: queries and keys are not turned, so that positions say nothing
-  bool causal = true;                  // false: the rows of a drafter's block see each other in both directions
-  uint32_t window = 0;                 // positions: a key is visible iff p_row - p_key < window; 0: no limit
+  bool output_gate = false;  // results of attention times sigmoid of a gate, which attn_q has behind each head
+  bool rotates = true;       // false: queries and keys are not turned, so that positions say nothing
+  bool causal = true;        // false: the rows of a drafter's block see each other in both directions
+  uint32_t window = 0;       // positions: a key is visible iff p_row - p_key < window; 0: no limit
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 

@@ -21,6 +21,8 @@ constexpr uint64_t max_experts = 1024;
 constexpr uint64_t max_experts_used = 64;
 constexpr uint64_t max_vocab = 1 << 22;
 constexpr uint64_t max_positions = 1 << 26;
+constexpr uint64_t max_key_dim = 128;  // a column of a recurrent state, which kernels keep in registers
+constexpr uint64_t max_taps = 8;
 constexpr double most_scaling = 1e6;
 
 std::string text_of(double value) {
@@ -60,9 +62,9 @@ void check_experts_of(const ModelConfig& config) {
 }
 
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {
-  if (divisors.size() != config.head_dim / 2) {
+  if (divisors.size() != config.turned() / 2) {
     throw bad_input("The model has " + std::to_string(divisors.size()) + " rope frequency factors; " +
-                    std::to_string(config.head_dim / 2) + " are expected, half a head.");
+                    std::to_string(config.turned() / 2) + " are expected, half a head.");
   }
   for (const float divisor : divisors) check_real("rope frequency factor", divisor, 0, most_scaling);
 }
@@ -109,11 +111,11 @@ class YarnRamp {
     const RopeScaling& scaling = config.rope_scaling;
     const auto pair_that_turns = [&](double times) {
       const double per_radian = scaling.original_context / (times * 2 * std::numbers::pi);
-      return config.head_dim * std::log(per_radian) / (2 * std::log(config.rope_theta));
+      return config.turned() * std::log(per_radian) / (2 * std::log(config.rope_theta));
     };
     const double low = pair_that_turns(scaling.beta_fast), high = pair_that_turns(scaling.beta_slow);
     low_ = std::max(0.0, scaling.truncate ? std::floor(low) : low);
-    high_ = std::min(config.head_dim - 1.0, scaling.truncate ? std::ceil(high) : high);
+    high_ = std::min(config.turned() - 1.0, scaling.truncate ? std::ceil(high) : high);
     if (low_ == high_) high_ += 0.001;
   }
 
@@ -132,9 +134,9 @@ std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context
   const RopeScaling& scaling = config.rope_scaling;
   const YarnRamp ramp = scaling.kind == RopeScaling::Kind::yarn ? YarnRamp(config) : YarnRamp();
   const bool is_long = context > scaling.original_context;
-  std::vector<double> result(config.head_dim / 2);
+  std::vector<double> result(config.turned() / 2);
   for (size_t i = 0; i < result.size(); ++i) {
-    const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / config.head_dim);
+    const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / config.turned());
     switch (scaling.kind) {
       case RopeScaling::Kind::none: result[i] = frequency; break;
       case RopeScaling::Kind::linear: result[i] = frequency / scaling.factor; break;
@@ -152,6 +154,51 @@ std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context
 double yarn_magnitude(double factor) {
   return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
 }
+
+namespace {
+
+void check_fours(const char* field, uint32_t value, uint64_t limit) {
+  check_count(field, value, limit);
+  if (value % 4 == 0) return;
+  throw bad_input("The model's " + std::string(field) + " is " + std::to_string(value) +
+                  "; multiples of 4 are allowed.");
+}
+
+void check_delta_net(const DeltaNetConfig& net) {
+  check_count("number of recurrent key heads", net.key_heads, max_heads);
+  check_count("number of recurrent value heads", net.value_heads, max_heads);
+  if (net.value_heads % net.key_heads != 0) {
+    throw bad_input("The model's number of recurrent value heads " + std::to_string(net.value_heads) +
+                    " is no multiple of its number of recurrent key heads " + std::to_string(net.key_heads) + ".");
+  }
+  check_fours("recurrent key head dimension", net.key_dim, max_key_dim);
+  check_fours("recurrent value head dimension", net.value_dim, max_head_dim);
+  check_count("length of the recurrent convolution", net.taps, max_taps);
+  if (net.taps < 2) {
+    throw bad_input("The model's length of the recurrent convolution is 1; 2 to " + std::to_string(max_taps) +
+                    " are allowed.");
+  }
+}
+
+void check_hybrid(const ModelConfig& config) {
+  if (config.rotary_dim % 2 != 0 || config.rotary_dim > config.head_dim) {
+    throw bad_input("The model turns " + std::to_string(config.rotary_dim) +
+                    " elements of each head; even numbers up to " + std::to_string(config.head_dim) +
+                    ", the head dimension, are allowed.");
+  }
+  if (config.recurrent.empty()) return;
+  if (config.recurrent.size() != config.layers) {
+    throw bad_input("The model states the kind of " + std::to_string(config.recurrent.size()) + " layers; it has " +
+                    std::to_string(config.layers) + ".");
+  }
+  if (config.recurrent_layers() == 0) return;
+  if (config.attention_layers() == 0) {
+    throw bad_input("The model has recurrent layers only; at least one layer of attention is needed.");
+  }
+  check_delta_net(config.delta_net);
+}
+
+}  // namespace
 
 void validate_transformer(const ModelConfig& config) {
   check_count("layer count", config.layers, max_layers);
@@ -172,6 +219,7 @@ void validate_transformer(const ModelConfig& config) {
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);
+  check_hybrid(config);
   check_scaling(config);
 }
 

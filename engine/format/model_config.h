@@ -38,6 +38,21 @@ struct RopeScaling {
   std::vector<float> long_divisors = {};  // longrope: [head_dim / 2]
 };
 
+/// Recurrent layers: gated delta nets (Yang et al., "Gated Delta Networks", 2024).
+struct DeltaNetConfig {
+  uint32_t key_heads = 0;    // of queries and keys
+  uint32_t value_heads = 0;  // a multiple of key_heads
+  uint32_t key_dim = 0;      // of a head; a multiple of 4, as value_dim
+  uint32_t value_dim = 0;
+  uint32_t taps = 0;   // of the convolution, a row's own included
+  bool tiled = false;  // value head h goes with key head h % key_heads; otherwise with h / (value_heads / key_heads)
+
+  uint32_t keys() const { return key_heads * key_dim; }
+  uint32_t values() const { return value_heads * value_dim; }
+  uint32_t channels() const { return 2 * keys() + values(); }  // queries, keys and values
+  friend bool operator==(const DeltaNetConfig&, const DeltaNetConfig&) = default;
+};
+
 struct ModelConfig {
   std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3moe"
   std::string name;          // for people; made safe to show
@@ -63,6 +78,15 @@ struct ModelConfig {
   bool has_qkv_bias = false;      // added to queries, keys and values
   bool has_qk_norm = false;       // RMS norm of every query and key head before the rotation
   bool tied_head = false;         // the output head is token_embd
+  // Hybrids of attention and recurrences.
+  std::vector<bool> recurrent;   // by layer: whether it is a recurrence; empty: none is
+  DeltaNetConfig delta_net;      // of these layers
+  bool has_output_gate = false;  // attn_q has a gate behind each query head, which the attention's results pass
+  uint32_t rotary_dim = 0;       // elements of a head, the first, that are turned; 0: all
+  /// The file has weights of norms less 1, but for the recurrences' own, and the recurrences' rates as logarithms of
+  /// their negatives: as they were trained.
+  bool has_trained_form = false;
+  uint32_t unread_layers = 0;  // behind the others in the file: they predict further tokens and are not used
   std::optional<uint32_t> bos;
   std::vector<uint32_t> eos;  // any of these ends a reply; may be empty
   std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"
@@ -72,10 +96,15 @@ struct ModelConfig {
   bool layer_has_experts(uint32_t n) const { return !has_experts.empty() && has_experts[n]; }
   uint32_t layers_with_experts() const { return static_cast<uint32_t>(std::ranges::count(has_experts, true)); }
   bool has_unrotated_layers() const { return std::ranges::find(rotates, false) != rotates.end(); }
+  bool is_recurrent(uint32_t layer) const { return layer < recurrent.size() && recurrent[layer]; }
+  uint32_t recurrent_layers() const { return static_cast<uint32_t>(std::ranges::count(recurrent, true)); }
+  uint32_t attention_layers() const { return layers - recurrent_layers(); }  // those with K/V
+  /// Elements of a head that are turned.
+  uint32_t turned() const { return rotary_dim != 0 ? rotary_dim : head_dim; }
   uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
 };
 
-/// Radians one position turns pair i by, scaling applied: [head_dim / 2]. A model that is loaded
+/// Radians one position turns pair i by, scaling applied: [turned() / 2]. A model that is loaded
 /// with a context of so many positions may turn by others than in a short one.
 std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context = 0);
 

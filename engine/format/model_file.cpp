@@ -31,7 +31,15 @@ namespace {
 constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
 /// Tensors that files carry although nothing in the forward pass reads them.
-bool is_unread(std::string_view name) {
+bool is_unread(std::string_view name, const ModelConfig& config) {
+  if (!config.recurrent.empty()) {  // the part that sees pictures, and layers that predict further tokens
+    for (const std::string_view other : {"model.visual.", "visual.", "mtp."}) {
+      if (name.starts_with(other)) return true;
+    }
+    for (uint32_t n = 0; n < config.unread_layers; ++n) {
+      if (name.starts_with("blk." + std::to_string(config.layers + n) + ".")) return true;
+    }
+  }
   return name == "rope_freqs" || name == "rope_factors_long" || name == "rope_factors_short" ||  // read into the config
          name == "output" ||  // beside a tied head, as Hugging Face ignores it
          name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd");
@@ -118,7 +126,7 @@ void ModelFile::validate_tensors() const {
   std::unordered_set<std::string_view> known;
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
   for (const TensorView& tensor : tensors()) {
-    if (known.contains(tensor.name) || is_unread(tensor.name) || is_zero_bias(tensor)) continue;
+    if (known.contains(tensor.name) || is_unread(tensor.name, config()) || is_zero_bias(tensor)) continue;
     throw bad_input("The tensor " + quoted_name(tensor.name) + " has no place in the architecture " +
                     config().architecture + "; leaving it out would change what the model writes.");
   }

@@ -75,7 +75,8 @@ const TensorView& TensorFile::require(std::string_view name, uint64_t rows, uint
                     ".");
   }
   const uint32_t rank = rows == 1 ? 1 : 2;
-  if (tensor->rank != rank || tensor->rows() != rows || tensor->cols() != cols) {
+  const bool is_filter = rows > 1 && tensor->rank == 3 && tensor->shape[1] == 1;  // a convolution's, one of a channel
+  if ((tensor->rank != rank && !is_filter) || tensor->rows() != rows || tensor->cols() != cols) {
     throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor->shape_text() + "; " +
                     shape_text(rows, cols) + " is expected.");
   }

@@ -38,7 +38,7 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                                            .heads = config.heads,
                                            .shape = model.kv,
                                            .interleaved = spec.rope == RopeLayout::interleaved,
-                                           .cache = &model.cache.layer(layer),
+                                           .cache = &model.cache.layer(cache_layer(model.layers, layer)),
                                            .q = b.q.get()}};
   if (!weights.qkv_bias) return record(project);
   OpList ops = separate_ops(project);
@@ -50,6 +50,14 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerSpec& spec = model.layers[layer];
+  if (spec.output_gate) {  // from the activations that q came from
+    record(LinearArgs{.width = pass.width,
+                      .weight = model.weights.layers[layer].gate.get(),
+                      .in = b.normed.get(),
+                      .norm_eps = model.config.rms_eps,
+                      .out = b.gate.get(),
+                      .stride = model.config.q_width()});
+  }
   record(AttentionArgs{.width = pass.width,
                        .q = b.q.get(),
                        .rows = model.parts.rows.get(),
@@ -59,10 +67,11 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .shape = model.kv,
                        .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
                        .max_positions = pass.max_positions,
-                       .cache = &model.cache.layer(layer),
+                       .cache = &model.cache.layer(cache_layer(model.layers, layer)),
                        .out = b.attended.get(),
                        .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
                        .window = spec.window});
+  if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), b.attended.get()});
 }
 
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {

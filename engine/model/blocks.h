@@ -15,11 +15,21 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
 /// their rotation; K and V go to the cache.
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors.
+/// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors;
+/// times sigmoid of the gate where the layer has one.
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// x += attended Wo^T; normed = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// inputs = rms_norm(x) [Wqkv; Wb; Wa]^T, gate = rms_norm(x) Wz^T of a recurrence.
+void project_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// Prepares the inputs (convolution, norms, decay) and goes through the states of the rows: read = S^T q of each.
+void advance_states(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
+
+/// x += (rms_norm(read) * silu(gate)) Wout^T; normed = x * ffn_norm.
+void add_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. x of an aux layer is
 /// written to the aux hidden states too.

@@ -47,8 +47,9 @@ DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const He
                                     "size of the drafter's weights");
     return matrix;
   };
-  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
-    return count(plan_matrix(std::move(name), std::move(parts), layout));
+  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                       std::vector<uint32_t> rows = {}) {
+    return count(plan_matrix(std::move(name), std::move(parts), layout, std::move(rows)));
   };
   plan.fc = add("fc", {&require("fc", config.hidden, features_width(file.config()))}, WeightLayout::stacked);
   for (uint32_t n = 0; n < config.layers; ++n) {

@@ -8,6 +8,8 @@
 
 #include "engine/model/forward.h"
 
+#include <algorithm>
+
 #include "engine/model/blocks.h"
 
 namespace canopy {
@@ -21,7 +23,11 @@ void add_mixer(Recorder& record, const ForwardContext& model, const PassShape& p
       attend(record, model, pass, layer);
       add_attention(record, model, pass, layer);
       break;
-    case Mixer::gated_delta_net: break;  // require_supported() refused it
+    case Mixer::gated_delta_net:
+      project_recurrence(record, model, pass, layer);
+      advance_states(record, model, pass, layer);
+      add_recurrence(record, model, pass, layer);
+      break;
   }
 }
 
@@ -36,6 +42,10 @@ void add_feed_forward(Recorder& record, const ForwardContext& model, const PassS
 }
 
 }  // namespace
+
+uint32_t cache_layer(std::span<const LayerSpec> layers, uint32_t layer) {
+  return static_cast<uint32_t>(std::ranges::count(layers.first(layer), Mixer::attention, &LayerSpec::mixer));
+}
 
 void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass) {
   if (!pass.head_only) {

@@ -13,6 +13,7 @@
 #include "engine/model/memory_plan.h"
 #include "engine/model/pass_buffers.h"
 #include "engine/model/pass_shape.h"
+#include "engine/model/recurrent_memory.h"
 #include "engine/model/weights.h"
 
 namespace canopy {
@@ -30,7 +31,11 @@ struct ForwardContext {
   KvShape kv;
   std::span<const uint32_t> aux_layers;
   float embedding_scale = 1;
+  const RecurrentMemory* recurrent = nullptr;  // where some layers are recurrences
 };
+
+/// The index in the cache of a layer of attention: recurrences have no keys and values.
+uint32_t cache_layer(std::span<const LayerSpec> layers, uint32_t layer);
 
 /// The whole pass; with pass.head_only its head alone, over what the pass before left.
 void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass);

@@ -49,6 +49,17 @@ void validate_rows(const RowBatch& batch, const ModelConfig& config, const Model
   }
 }
 
+void validate_states(const StateUse& use, const ModelLimits& limits) {
+  const bool makes_one = use.to != StateUse::kNowhere;
+  if (use.from < limits.states &&
+      (!makes_one || (use.to < limits.states && use.to != use.from && use.to != StatePool::kEmpty))) {
+    return;
+  }
+  throw bad_input("A pass goes on from state " + std::to_string(use.from) +
+                  (makes_one ? " to state " + std::to_string(use.to) : "") + "; allowed: two below " +
+                  std::to_string(limits.states) + ", the other not that of an empty text.");
+}
+
 void validate_head(const ForwardInput& input, const ModelLimits& limits) {
   const uint32_t most = input.head == HeadOutput::logits ? limits.head_rows : limits.max_width;
   const bool wants_head = input.head != HeadOutput::none;
@@ -153,6 +164,7 @@ void validate(const ForwardInput& input, const ModelConfig& config, const ModelL
                       std::to_string(config.vocab) + " tokens.");
     }
   }
+  if (limits.states > 0) validate_states(input.states, limits);
   if (input.aux_hidden_states && limits.aux_layers == 0) {
     throw bad_input("Taps were asked for; the model was loaded without any.");
   }
@@ -179,6 +191,7 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const D
     if (input.sampling.adjusts) shape.adjustments = std::bit_ceil(std::max(kFewestAdjustments, adjusted));
   }
   shape.aux_hidden_states = input.aux_hidden_states;
+  shape.recurrent = limits.states > 0;
   return shape;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/format/model_config.h"
 #include "engine/model/memory_plan.h"
 #include "engine/model/pass_shape.h"
+#include "engine/model/state_history.h"
 #include "engine/speculation/draft_tree.h"
 
 namespace canopy {
@@ -48,6 +49,9 @@ struct ForwardInput {
   /// cost no call of their own. Until then they are not there.
   bool read_with_logits = false;
   bool aux_hidden_states = false;  // of all rows: Model::aux_hidden_states() holds them until the next pass
+  /// Of a model with recurrent layers. Its rows follow each other or the text that there is a state of, and those that
+  /// follow another come behind it.
+  StateUse states = {};
 };
 
 /// Rows of text behind `committed` positions: row i at position committed + i. What `head` names is wanted of the last

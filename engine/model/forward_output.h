@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/model/pass_shape.h"
+#include "engine/model/state_history.h"
 
 namespace canopy {
 
@@ -22,10 +23,14 @@ class ForwardOutput {
 
   /// False: it was stopped. Nothing else is there then, and the slots of the rows hold nothing of use.
   bool completed() const { return model_ != nullptr; }
+  /// Rows that the pass had.
+  uint32_t width() const { return static_cast<uint32_t>(positions_.size()); }
   /// Whether it left aux hidden states of its rows, which are on the device until the model's next pass.
   bool has_aux_hidden_states() const;
   /// Whether it is of a pass over so many rows, the first of them at `position` and its K/V in `slot`.
   bool is_of(const Model& model, uint32_t position, uint32_t slot, size_t rows) const;
+  /// The states of recurrent layers that it went on from and has made.
+  const StateUse& states() const { return states_; }
   /// Whether the model has begun no other pass since, so that the slots of trees hold what it wrote.
   bool is_last() const;
   /// The pass by the device's clock, 0 where it has none.
@@ -77,6 +82,7 @@ class ForwardOutput {
   std::vector<uint32_t> parents_;     // index into head_rows of each of the token_logits, or TokenLogit::no_row
   std::optional<PassShape> waiting_;  // its results are still on the device, to be read with the first logits
   std::vector<float> row_logits_;     // of the row asked for last
+  StateUse states_;
   bool aux_hidden_states_ = false;
   double device_ms_ = 0;
 };

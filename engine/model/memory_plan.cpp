@@ -7,19 +7,21 @@
 #include "engine/base/error.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/model/pass_buffers.h"
+#include "engine/model/recurrent_memory.h"
 
 namespace canopy {
 namespace {
 
 uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
-  const uint64_t slot = 2 * slot_bytes(kv_shape(config, limits)) * config.layers;  // keys and values of all layers
+  const uint64_t slot = 2 * slot_bytes(kv_shape(config, limits)) * config.attention_layers();  // keys and values
   return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
 }
 
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.rows();
-  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) + 2 * config.q_width() +
-                           2 * config.kv_width() + 2;  // likeliest and its logit
+  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) +
+                           (config.has_output_gate ? 3 : 2) * config.q_width() + 2 * config.kv_width() +
+                           2;  // likeliest and its logit
   const bool has_experts = config.layers_with_experts() > 0;
   const uint32_t used = has_experts ? config.experts_used : 0;
   const uint64_t of_experts = has_experts ? config.experts + used * (uint64_t{2} + config.hidden) : 0;  // per row
@@ -36,10 +38,21 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
   return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(limits);
 }
 
+uint32_t states_for(const ModelConfig& config, uint64_t rest) {
+  if (config.recurrent_layers() == 0) return 0;
+  ModelLimits one;
+  one.states = 1;
+  const uint64_t fit = rest / 4 / std::max<uint64_t>(1, kept_state_bytes(config, one));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(fit, kFewestStates, kMostStates));
+}
+
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
+  std::string states;
+  if (limits.states > 0)
+    states = ", " + std::to_string(limits.states) + " states of recurrent layers " + mebibytes(plan.states);
   throw out_of_memory("The model needs " + mebibytes(plan.total()) + " on the device (weights " +
                       mebibytes(plan.weights) + ", K/V cache of " + std::to_string(limits.context) + " positions " +
-                      mebibytes(plan.cache) + ", working memory " + mebibytes(plan.working + plan.reserve) +
+                      mebibytes(plan.cache) + states + ", working memory " + mebibytes(plan.working + plan.reserve) +
                       "), but only " + mebibytes(available) +
                       " are available. Choose a shorter context, a smaller model, or another device.");
 }
@@ -66,9 +79,11 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   MemoryPlan plan;
   plan.weights = weight_bytes;
   plan.cache = cache_bytes(config, limits);
+  plan.states = kept_state_bytes(config, limits);
   plan.working = working_bytes(config, limits, device);
   // Split-K sums, staging and pipelines are the backend's own; they grow with the activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
+  plan.working += recurrent_working_bytes(config, limits, device);
   plan.working += device.attention_bytes(kv_shape(config, limits), config.heads, limits.rows(), limits.context);
   return plan;
 }
@@ -100,6 +115,8 @@ MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32
                     " positions was asked for; the model was trained for " + "at most " +
                     std::to_string(config.max_context) + ".");
   }
+  const uint64_t rest = available > weight_bytes ? available - weight_bytes : 0;
+  limits.states = states_for(config, rest);
   limits.context = requested != 0 ? requested : config.max_context;
   MemoryPlan plan = plan_memory(config, limits, weight_bytes, device);
   if (requested != 0) {
@@ -107,10 +124,7 @@ MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32
     return plan;
   }
   const uint32_t minimum = std::min(kMinimumContext, config.max_context);
-  const auto fits = [&] {
-    const uint64_t rest = available > weight_bytes ? available - weight_bytes : 0;
-    return plan.total() <= available && plan.cache <= rest / 2;
-  };
+  const auto fits = [&] { return plan.total() <= available && plan.cache <= rest / 2; };
   while (!fits() && limits.context > minimum) {
     const uint32_t step = std::max<uint32_t>(256, limits.context / 16);
     limits.context = limits.context > minimum + step ? (limits.context - step) / 256 * 256 : minimum;

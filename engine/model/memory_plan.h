@@ -19,6 +19,7 @@ struct ModelLimits {
   uint32_t padded_rows = 0;  // that such a pass is padded to: padded_width()
   uint32_t head_rows = 0;    // rows whose logits are in memory at a time
   uint32_t aux_layers = 0;   // layers whose output is kept
+  uint32_t states = 0;       // kept of recurrent layers, that of an empty text included; 0: there are no such layers
   CacheType cache_type = CacheType::f16;
 
   /// Pages of the K/V cache, which all texts share.
@@ -38,10 +39,16 @@ struct ModelLimits {
 struct MemoryPlan {
   uint64_t weights = 0;
   uint64_t cache = 0;    // keys and values, tree slots included
+  uint64_t states = 0;   // kept states of recurrent layers
   uint64_t working = 0;  // activations, logits, rotation table
   uint64_t reserve = 0;  // left for what the backend allocates itself, and for its pipelines
-  uint64_t total() const { return weights + cache + working + reserve; }
+  uint64_t total() const { return weights + cache + states + working + reserve; }
 };
+
+/// States that a model with recurrent layers keeps at least: of an empty text, of one text, the place for its next one,
+/// and one to go back to. And at most, as far as they take no more than a quarter of what the weights leave: each is
+/// one more point that a text can be gone back to, or the end of another text.
+inline constexpr uint32_t kFewestStates = 4, kMostStates = 16;
 
 /// A context chosen by itself never gets shorter than this (or than the model's own limit); asking for less is allowed.
 inline constexpr uint32_t kMinimumContext = 512;

@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/format/architecture.h"
+#include "engine/model/delta_walk.h"
 #include "engine/model/packing.h"
 
 namespace canopy {
@@ -68,11 +69,13 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       weight_elements_(plan.weights.weight_elements),
       pass_bytes_(plan.weights.pass_bytes),
       layers_(layer_specs(config_)),
-      pages_(limits_.pages()) {
+      pages_(limits_.pages()),
+      states_(limits_.states) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
   const KvShape shape = kv_shape(config_, limits_);
   require_going(options.callbacks);
-  cache_ = device_.allocate_kv(shape, config_.layers, "K/V cache");
+  cache_ = device_.allocate_kv(shape, config_.attention_layers(), "K/V cache");
+  if (limits_.states > 0) recurrent_ = std::make_unique<RecurrentMemory>(device_, config_, limits_);
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
   mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_, shape);
   weights_ = load_weights(file, plan.weights, device_, options.callbacks);
@@ -83,13 +86,15 @@ Model::~Model() = default;
 double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const {
   const double head = static_cast<double>(config_.vocab) * config_.hidden;
   const double layers = static_cast<double>(weight_elements_) - head;
-  const double attention = 4.0 * config_.q_width() * positions * config_.layers;
-  return width * (2.0 * layers + attention) + head_rows * 2.0 * head;
+  const double attention = 4.0 * config_.q_width() * positions * config_.attention_layers();
+  const double recurrence = 7.0 * config_.delta_net.values() * config_.delta_net.key_dim * config_.recurrent_layers();
+  return width * (2.0 * layers + attention + recurrence) + head_rows * 2.0 * head;
 }
 
 ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
   validate(input, config_, limits_);
   const PassShape shape = shape_of(input, limits_, device_.info());
+  if (shape.recurrent) steps_ = delta_walk(input.batch, input.states);
   Recording* const recording = recording_of(shape, stop);
   if (recording == nullptr) return {};
   ++pass_;
@@ -102,6 +107,7 @@ ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& s
   output.pass_ = pass_;
   output.first_slot_ = input.batch.rows.front().slot;
   output.aux_hidden_states_ = input.aux_hidden_states;
+  output.states_ = input.states;
   output.device_ms_ = device_.last_run_ms();
   output.positions_.reserve(input.batch.rows.size());
   for (const Row& row : input.batch.rows) output.positions_.push_back(row.position);
@@ -135,6 +141,10 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   if (!shape.head_only) {
     put_each(upload_, layout.pages, page_entries(shape.max_positions),
              [&](size_t i) { return page_entry(input.batch.pages, i); });
+    if (shape.recurrent) {
+      steps_.resize(shape.width);  // those that fill the pass up do nothing
+      put(upload_, layout.steps, steps_);
+    }
     put(upload_, layout.ancestors, input.batch.ancestors);
   }
   device_.write(*buffers_.input, 0, upload_);
@@ -232,7 +242,31 @@ ForwardContext Model::context(const PassParts& parts) const {
           .parts = parts,
           .cache = *cache_,
           .kv = kv_shape(config_, limits_),
-          .aux_layers = aux_layers_};
+          .aux_layers = aux_layers_,
+          .recurrent = recurrent_.get()};
+}
+
+void Model::forget_recordings() {
+  recordings_.clear();
+  if (recurrent_) recurrent_->forget_recordings();
+}
+
+void Model::apply_rows(std::span<const uint32_t> rows, const StateUse& use) {
+  if (!recurrent_) throw bad_input("Rows were to be applied to states; the model has no recurrent layers.");
+  for (const uint32_t row : rows) {
+    if (row < limits_.rows()) continue;
+    throw bad_input("Row " + std::to_string(row) + " was to be applied to states; a pass has at most " +
+                    std::to_string(limits_.rows()) + " rows.");
+  }
+  recurrent_->apply(weights_, rows, use);
+}
+
+std::vector<float> Model::read_state(uint32_t layer, uint32_t place) const {
+  if (!config_.is_recurrent(layer) || place >= limits_.states) {
+    throw bad_input("State " + std::to_string(place) + " of layer " + std::to_string(layer) +
+                    " was asked for; allowed: recurrent layers, states below " + std::to_string(limits_.states) + ".");
+  }
+  return recurrent_->read_state(layer, place);
 }
 
 void Model::move_kv(std::span<const KvMove> moves) {
@@ -250,12 +284,13 @@ void Model::move_kv(std::span<const KvMove> moves) {
 }
 
 std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const {
-  if (layer >= config_.layers || uint64_t{first} + count > limits_.slots()) {
+  if (layer >= config_.layers || config_.is_recurrent(layer) || uint64_t{first} + count > limits_.slots()) {
     throw bad_input("K/V of layer " + std::to_string(layer) + ", slots " + std::to_string(first) + " to " +
                     std::to_string(uint64_t{first} + count) + " were asked for; there are " +
-                    std::to_string(config_.layers) + " layers of " + std::to_string(limits_.slots()) + " slots.");
+                    std::to_string(config_.layers) + " layers, those of attention with " +
+                    std::to_string(limits_.slots()) + " slots.");
   }
-  return device_.read_kv(cache_->layer(layer), values, first, count);
+  return device_.read_kv(cache_->layer(cache_layer(layers_, layer)), values, first, count);
 }
 
 }  // namespace canopy

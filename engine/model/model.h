@@ -23,6 +23,8 @@
 #include "engine/model/page_table.h"
 #include "engine/model/reclaimable_memory.h"
 #include "engine/model/recordings.h"
+#include "engine/model/recurrent_memory.h"
+#include "engine/model/state_pool.h"
 #include "engine/model/weights.h"
 
 namespace canopy {
@@ -88,13 +90,25 @@ class Model {
   PagePool& pages() { return pages_; }
   const PagePool& pages() const { return pages_; }
 
-  /// Keys (or values) of a layer's slots, f32 [count, kv_heads, head_dim]: for tests and checks.
+  /// Of recurrent layers; without any it has no places. Sequences take them from here.
+  StatePool& states() { return states_; }
+  const StatePool& states() const { return states_; }
+  /// Applies rows of the last pass, each of which follows the one before and the first use.position tokens, to the
+  /// state use.from of all recurrent layers, and puts what comes out to use.to: the bits that the state after a pass
+  /// over these rows alone would have. Waits for it.
+  void apply_rows(std::span<const uint32_t> rows, const StateUse& use);
+  /// A kept state of a recurrent layer, f32 [value_heads, key_dim, value_dim], and behind it the inputs of the rows
+  /// before, [taps - 1, channels]: for tests and checks.
+  std::vector<float> read_state(uint32_t layer, uint32_t place) const;
+
+  /// Keys (or values) of a layer's slots, f32 [count, kv_heads, head_dim]: for tests and checks. The layer must be one
+  /// of attention.
   std::vector<float> read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const;
 
   /// Recordings made since the start: each is paid for once per shape of pass, not per pass.
   uint64_t recordings() const { return recordings_.made(); }
   /// After Device::fall_back(): passes are recorded anew.
-  void forget_recordings() { recordings_.clear(); }
+  void forget_recordings();
 
  private:
   friend class ForwardOutput;
@@ -132,9 +146,12 @@ class Model {
   Weights weights_;
   std::unique_ptr<KvCache> cache_;
   PagePool pages_;  // of it
+  StatePool states_;
   PassBuffers buffers_;
+  std::unique_ptr<RecurrentMemory> recurrent_;  // null without recurrent layers
   std::unique_ptr<KvMover> mover_;
   Recordings<PassShape, Recording> recordings_;
+  std::vector<DeltaStep> steps_;     // of recurrent layers, through the rows of the pass that is being begun
   std::vector<std::byte> upload_;    // the packed input of a pass
   std::vector<std::byte> download_;  // its packed results
   uint64_t pass_ = 0;                // number of the last pass that was begun

@@ -1,6 +1,7 @@
 #include "engine/model/pass_buffers.h"
 
 #include "engine/base/log.h"
+#include "engine/compute/delta_net.h"
 #include "engine/compute/rows.h"
 #include "engine/model/packing.h"
 #include "engine/model/rotation.h"
@@ -35,6 +36,10 @@ uint64_t adjustment_bytes(const PassShape& shape) {
   return shape.adjustments * sizeof(TokenAdjustment);
 }
 
+uint64_t step_bytes(const PassShape& shape) {
+  return shape.recurrent && !shape.head_only ? shape.width * sizeof(DeltaStep) : 0;
+}
+
 uint64_t sum_bytes(const PassShape& shape) {
   return shape.probabilities ? shape.head_rows * kWord : 0;
 }
@@ -48,6 +53,7 @@ PassShape largest(const ModelLimits& limits, HeadOutput head) {
   shape.head_rows = limits.rows();
   shape.probabilities = true;
   shape.token_logits = limits.max_token_logits();
+  shape.recurrent = limits.states > 0;
   if (head == HeadOutput::sampled) shape.adjustments = limits.max_adjustments();
   return shape;
 }
@@ -63,6 +69,7 @@ PassLayout::PassLayout(const PassShape& shape) {
   sampled_rows = input.add(sampled_row_bytes(shape));
   adjustments = input.add(adjustment_bytes(shape));
   pages = input.add(shape.head_only ? 0 : page_entries(shape.max_positions) * kWord);
+  steps = input.add(step_bytes(shape));
   ancestors = input.add(0);
   Packing results;
   best = results.add(best_bytes(shape));
@@ -92,6 +99,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
     parts.pages = part(input, layout.pages, page_entries(shape.max_positions) * kWord, "page table");
     parts.ancestors = part(input, layout.ancestors, shape.width * kMostAncestors * kWord, "ancestors");
   }
+  parts.steps = part(input, layout.steps, step_bytes(shape), "steps of recurrences");
   parts.head_rows = part(input, layout.head_rows, shape.head_rows * kWord, "head rows");
   parts.token_logit_pairs = part(input, layout.token_logit_pairs, shape.token_logits * 2 * kWord, "wanted logits");
   if (is_sampled(shape)) parts.sampling = part(input, layout.sampling, sizeof(SamplingWords), "sampling");
@@ -153,6 +161,7 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");
   b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");
   b.q = device.allocate(width * config.q_width() * sizeof(float), "q");
+  if (config.has_output_gate) b.gate = device.allocate(width * config.q_width() * sizeof(float), "attention gates");
   b.normed = device.allocate_activations(limits.rows(), config.hidden, "normed");
   b.attended = device.allocate_activations(limits.rows(), config.q_width(), "attended");
   b.gated = device.allocate_activations(limits.rows(), config.ffn, "gated");

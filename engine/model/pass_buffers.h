@@ -28,6 +28,7 @@ struct PassBuffers {
   std::unique_ptr<Buffer> x;              // [W, H] residual stream
   std::unique_ptr<Buffer> qkv;            // [W, Q + 2K]
   std::unique_ptr<Buffer> q;              // [W, Q]
+  std::unique_ptr<Buffer> gate;           // [W, Q], null where attention has none
   std::unique_ptr<Activations> normed;    // [W, H]
   std::unique_ptr<Activations> attended;  // [W, Q]
   std::unique_ptr<Activations> gated;     // [W, F]
@@ -58,6 +59,7 @@ struct PassParts {
   std::unique_ptr<Buffer> sampled_rows;       // SampledRow [head rows]
   std::unique_ptr<Buffer> adjustments;        // TokenAdjustment [adjustments]
   std::unique_ptr<Buffer> pages;              // uint32 [pages_of(max_positions)]: the page table
+  std::unique_ptr<Buffer> steps;              // DeltaStep [W], where there are recurrent layers
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
   std::unique_ptr<Buffer> best;               // of an argmax alone: uint32 [head rows, 2], id and bits of its logit
   std::unique_ptr<Buffer> likeliest;          // of an argmax with probabilities: uint32 [head rows] ids
@@ -74,7 +76,7 @@ struct PassLayout {
 
   // Of the input, then of the results.
   uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, sampling = 0, sampled_rows = 0, adjustments = 0;
-  uint64_t pages = 0, ancestors = 0;
+  uint64_t pages = 0, steps = 0, ancestors = 0;
   uint64_t best = 0, likeliest = 0, likeliest_logits = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };

@@ -4,17 +4,30 @@
 
 namespace canopy {
 
+std::vector<uint32_t> head_order(const ModelConfig& config) {
+  const uint32_t half = config.head_dim / 2, turned = config.turned() / 2;  // pairs
+  if (turned == half) return {};
+  std::vector<uint32_t> order(config.head_dim);
+  uint32_t rest = 2 * turned;
+  for (uint32_t i = 0; i < half; ++i) {
+    order[i] = i < turned ? i : rest++;
+    order[half + i] = i < turned ? turned + i : rest++;
+  }
+  return order;
+}
+
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
-  const std::vector<double> frequencies = rope_frequencies(config, context);  // [head_dim / 2]
+  const std::vector<double> frequencies = rope_frequencies(config, context);  // [turned() / 2]
   const double magnitude = config.rope_scaling.magnitude;
   std::vector<float> table;
-  table.reserve(size_t{context} * frequencies.size() * 2);
+  table.reserve(size_t{context} * config.head_dim);
   for (uint32_t position = 0; position < context; ++position) {
     for (const double frequency : frequencies) {
       const double angle = position * frequency;
       table.push_back(static_cast<float>(std::cos(angle) * magnitude));
       table.push_back(static_cast<float>(std::sin(angle) * magnitude));
     }
+    for (size_t i = frequencies.size(); i < config.head_dim / 2; ++i) table.insert(table.end(), {1.0f, 0.0f});
   }
   return table;
 }

@@ -9,7 +9,13 @@
 
 namespace canopy {
 
-/// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2].
+/// The elements of a query or key head in the order that a device has them in; empty: as they are. Where a part of a
+/// head is turned, the two elements of each pair go half a head apart, as pairs of whole heads are; what queries and
+/// keys give together does not depend on the order.
+std::vector<uint32_t> head_order(const ModelConfig& config);
+
+/// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2]; 1 and 0 of pairs
+/// that are not turned.
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context);
 /// The same for an angle of 0: 1 and 0 in turn.
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context);

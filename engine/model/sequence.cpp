@@ -13,14 +13,19 @@ Sequence::Sequence(Model& model, Drafter* drafter)
     : model_(model),
       drafter_(drafter),
       draft_state_(drafter != nullptr ? std::make_unique<DraftState>(*drafter) : nullptr),
-      table_(model.pages()) {}
+      table_(model.pages()) {
+  if (model.states().places() > 0) states_.emplace(model.states());
+}
 
 Sequence::Sequence(const Sequence& other, std::unique_ptr<DraftState> draft_state)
     : model_(other.model_),
       drafter_(other.drafter_),
       draft_state_(std::move(draft_state)),
       table_(other.table_),
+      states_(other.states_),
+      in_round_(other.in_round_),
       tokens_(other.tokens_) {
+  if (states_) states_->begin(false);  // a pass that the other has begun is the other's
   table_.cut(length());
 }
 
@@ -60,24 +65,35 @@ uint32_t Sequence::shared_with(std::span<const uint32_t> ids) const {
 
 ForwardInput Sequence::text(std::span<const uint32_t> tokens, HeadOutput head) {
   reserve(static_cast<uint32_t>(std::min<size_t>(tokens.size(), capacity())));
-  return text_input(tokens, length(), head, table_.pages());
+  ForwardInput input = text_input(tokens, length(), head, table_.pages());
+  if (states_) {
+    // The end of a turn; and what comes before rows that are read again when a reply is written again.
+    if (in_round_ || head != HeadOutput::none) states_->keep();
+    input.states = states_->begin(true);
+  }
+  return input;
 }
 
 ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabilities) {
   uint32_t depth = 0;
   for (const TreeNode& node : tree.nodes()) depth = std::max(depth, node.depth);
   reserve(depth + 1);
-  return tree_input(tree, length(), model_.limits(), head, probabilities, table_.pages());
+  ForwardInput input = tree_input(tree, length(), model_.limits(), head, probabilities, table_.pages());
+  if (states_) input.states = states_->begin(tree.drafted() == 0);  // a root is always accepted
+  return input;
 }
 
 bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop) {
   require_room(tokens.size());
   require_own(pass, tokens.size());
   const bool keeps_features = has_features_of(pass);
-  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-  if (!keeps_features) return true;
   std::vector<uint32_t> rows(tokens.size());
   std::iota(rows.begin(), rows.end(), 0u);
+  if (!has_state_of(pass, rows.size())) require_last(pass);
+  commit_states(rows, pass);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  in_round_ = false;
+  if (!keeps_features) return true;
   return drafter_->append_features(*draft_state_, rows, stop);
 }
 
@@ -90,11 +106,48 @@ bool Sequence::append_each(std::span<const uint32_t> tokens, const ForwardOutput
                     std::to_string(feature_length()) + " of " + std::to_string(length()) +
                     " tokens before are kept, and the pass must leave those of its own.");
   }
-  for (uint32_t row = 0; row < tokens.size(); ++row) {
-    tokens_.push_back(tokens[row]);
-    if (!drafter_->append_features(*draft_state_, {&row, 1}, stop) || !then()) return false;
+  if (states_) require_last(pass);
+  const auto append_all = [&] {
+    for (uint32_t row = 0; row < tokens.size(); ++row) {
+      tokens_.push_back(tokens[row]);
+      if (!drafter_->append_features(*draft_state_, {&row, 1}, stop) || !then()) return false;
+    }
+    return true;
+  };
+  const uint32_t before = length();
+  const bool all = append_all();
+  in_round_ = false;
+  std::vector<uint32_t> rows(length() - before);
+  std::iota(rows.begin(), rows.end(), 0u);
+  commit_states(rows, pass);
+  return all;
+}
+
+/// Whether the pass has put the state after these rows, all that it had, where it belongs.
+bool Sequence::has_state_of(const ForwardOutput& pass, size_t rows) const {
+  return !states_ || (rows == pass.width() && states_->is_behind(pass.states().to));
+}
+
+void Sequence::require_last(const ForwardOutput& pass) const {
+  if (pass.is_last()) return;
+  throw bad_input(
+      "Rows were to be committed after the model had begun another pass; allowed: of its last pass only, but for text "
+      "that the pass itself has committed.");
+}
+
+/// Brings the state behind rows that are committed, each of which follows the one before. Returns the milliseconds that
+/// were waited for the device, by its clock.
+double Sequence::commit_states(std::span<const uint32_t> rows, const ForwardOutput& pass) {
+  if (!states_ || rows.empty()) return 0;
+  double device_ms = 0;
+  if (!has_state_of(pass, rows.size())) {
+    StateUse use = pass.states();
+    use.to = states_->place_behind();
+    model_.apply_rows(rows, use);
+    device_ms = model_.device().last_run_ms();
   }
-  return true;
+  states_->end(static_cast<uint32_t>(rows.size()));
+  return device_ms;
 }
 
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
@@ -116,15 +169,13 @@ double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const F
     const KvMove move{slots.of(next++), slot_of(length() + depth)};
     if (move.from != move.to) moves.push_back(move);
   }
-  if (!moves.empty() && !pass.is_last()) {
-    throw bad_input(
-        "A path of a draft tree was to be committed after the model had begun another pass; allowed: of its last pass "
-        "only.");
-  }
+  if (!moves.empty() || !has_state_of(pass, path.nodes.size())) require_last(pass);
   const Device& device = model_.device();
   const bool keeps_features = has_features_of(pass);
   model_.move_kv(moves);
-  const double device_ms = moves.empty() ? 0 : device.last_run_ms();
+  double device_ms = moves.empty() ? 0 : device.last_run_ms();
+  device_ms += commit_states(path.nodes, pass);
+  in_round_ = true;
   for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
   if (keeps_features) drafter_->append_features_soon(*draft_state_, path.nodes);
   return device_ms;
@@ -158,9 +209,29 @@ void Sequence::forget_features(uint32_t length) {
 }
 
 void Sequence::truncate(uint32_t length) {
-  if (length < tokens_.size()) tokens_.resize(length);
-  table_.cut(this->length());
+  length = reachable(length);
+  if (states_ && length < this->length()) {
+    states_->cut(length);
+    in_round_ = false;
+  }
+  tokens_.resize(length);
+  table_.cut(length);
   if (draft_state_) draft_state_->truncate(length);
+}
+
+uint32_t Sequence::reachable(uint32_t length) const {
+  if (length >= this->length()) return this->length();
+  return states_ ? states_->nearest(length) : length;
+}
+
+void Sequence::adopt_states(const Sequence& beginning) {
+  if (states_ && beginning.states_) states_->adopt(*beginning.states_);
+}
+
+bool Sequence::give_up_state() {
+  if (!states_ || length() == 0) return false;
+  if (!states_->give_up()) clear();
+  return true;
 }
 
 void Sequence::pretend(uint32_t length, uint32_t waiting) {
@@ -170,6 +241,7 @@ void Sequence::pretend(uint32_t length, uint32_t waiting) {
   }
   table_.reserve(0, length);
   if (draft_state_) draft_state_->pretend(length - std::min(waiting, length), waiting);
+  if (states_) states_->pretend(length);
   tokens_.assign(length, 0);
 }
 

@@ -28,6 +28,9 @@ namespace canopy {
 /// a model has pages for one text of its whole context and ModelOptions::spare_pages. Features that wait for a draft
 /// are kept beside: the memory for those of a second sequence is allocated when features of two wait at a time. Where
 /// what was to be copied to a page of its own is not, by an error of the device, the sequence ends before that page.
+/// Where a model has recurrent layers, committing applies the accepted rows to the text's state, so that it must come
+/// before the model's next pass, unless a whole line of rows is accepted. States to go back to are kept before the last
+/// pass over a prompt, at the end of each turn and every StateHistory::kStep positions.
 /// Not thread-safe; model and drafter must outlive it.
 class Sequence {
  public:
@@ -101,8 +104,17 @@ class Sequence {
   /// where features are missing.
   std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::stop_token& stop = {});
 
-  /// Forgets all positions from `length` on; one that is longer than the sequence changes nothing.
+  /// Forgets all positions from `length` on; one that is longer than the sequence changes nothing. With recurrent
+  /// layers it forgets those from reachable(length) on.
   void truncate(uint32_t length);
+  /// The longest beginning of up to `length` tokens that it can be cut to: min(length, length()) but with recurrent
+  /// layers, which go back to states that are kept.
+  uint32_t reachable(uint32_t length) const;
+  /// Takes over what states another sequence has kept of its tokens, all of which this one begins with.
+  void adopt_states(const Sequence& beginning);
+  /// Forgets a state of recurrent layers, where it has one, so that another sequence gets its place: one to go back to,
+  /// or, where there are none, all of the text. False where that frees nothing.
+  bool give_up_state();
   void clear() { truncate(0); }
 
   /// For measurements: so many tokens count as committed from now on, and features of them as there, the last `waiting`
@@ -116,6 +128,9 @@ class Sequence {
   void reserve(uint32_t positions);
   uint32_t slot_of(uint32_t position) const;
   bool has_features_of(const ForwardOutput& pass) const;
+  bool has_state_of(const ForwardOutput& pass, size_t rows) const;
+  void require_last(const ForwardOutput& pass) const;
+  double commit_states(std::span<const uint32_t> rows, const ForwardOutput& pass);
   void require_room(size_t tokens) const;
   void require_own(const ForwardOutput& pass, size_t rows) const;
 
@@ -123,6 +138,8 @@ class Sequence {
   Drafter* drafter_;
   std::unique_ptr<DraftState> draft_state_;  // null without a drafter
   PageTable table_;
+  std::optional<StateHistory> states_;  // where the model has recurrent layers
+  bool in_round_ = false;               // the last commit was of a draft tree: a turn may end behind it
   std::vector<uint32_t> tokens_;
 };
 

@@ -144,9 +144,29 @@ std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
   return device_.make_weight(reader.parts(), plan.layout, plan.name);
 }
 
-std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor) {
+std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor, float offset, std::span<const uint32_t> order) {
   const TensorView* only = &tensor;
-  return vectors({&only, 1}, "norm");
+  std::vector<float> values = values_of({&only, 1}, "norm");
+  if (!order.empty()) {
+    const std::vector<float> stored = values;
+    for (size_t i = 0; i < order.size(); ++i) values.at(i) = stored.at(order[i]);
+  }
+  if (offset != 0) {
+    for (float& value : values) value += offset;
+  }
+  return vector(values, tensor.name);
+}
+
+std::unique_ptr<Buffer> TensorLoader::rates(const TensorView& tensor, bool logarithms) {
+  const TensorView* only = &tensor;
+  std::vector<float> values = values_of({&only, 1}, "rate");
+  for (float& value : values) {
+    if (logarithms) value = static_cast<float>(-std::exp(static_cast<double>(value)));
+    if (value <= 0 && std::isfinite(value)) continue;
+    throw bad_input("The rates " + quoted_name(tensor.name) + " hold " + std::to_string(value) +
+                    "; finite numbers up to 0 are allowed, as states would grow otherwise.");
+  }
+  return vector(values, tensor.name);
 }
 
 std::unique_ptr<Buffer> TensorLoader::router(const TensorView& tensor) {
@@ -155,10 +175,10 @@ std::unique_ptr<Buffer> TensorLoader::router(const TensorView& tensor) {
 }
 
 std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {
-  return vectors(parts, "bias");
+  return vector(values_of(parts, "bias"), parts.front()->name);
 }
 
-std::unique_ptr<Buffer> TensorLoader::vectors(std::span<const TensorView* const> parts, const char* kind) {
+std::vector<float> TensorLoader::values_of(std::span<const TensorView* const> parts, const char* kind) {
   before_reading();
   std::vector<float> all;
   for (const TensorView* part : parts) {
@@ -169,8 +189,12 @@ std::unique_ptr<Buffer> TensorLoader::vectors(std::span<const TensorView* const>
     }
     all.insert(all.end(), values.begin(), values.end());
   }
-  auto buffer = device_.allocate(all.size() * sizeof(float), parts.front()->name);
-  device_.write(*buffer, 0, as_bytes_of(all));
+  return all;
+}
+
+std::unique_ptr<Buffer> TensorLoader::vector(std::span<const float> values, const std::string& name) {
+  auto buffer = device_.allocate(values.size_bytes(), name);
+  device_.write(*buffer, 0, std::as_bytes(values));
   return buffer;
 }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "engine/compute/device.h"
 #include "engine/format/tensor_view.h"
@@ -27,8 +29,11 @@ class TensorLoader {
   /// the monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.
   std::unique_ptr<Weight> matrix(const MatrixPlan& plan);
 
-  /// The decoded values of a vector. Throws bad_input where one is not finite.
-  std::unique_ptr<Buffer> norm(const TensorView& tensor);
+  /// The decoded values of a vector, or of all rows of a matrix, plus `offset`; element i being that of order[i] where
+  /// an order is given. Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> norm(const TensorView& tensor, float offset = 0, std::span<const uint32_t> order = {});
+  /// Rates of decays: its values, which must be negative, or -exp of them where they are `logarithms`.
+  std::unique_ptr<Buffer> rates(const TensorView& tensor, bool logarithms);
 
   /// The decoded values of a matrix as floats. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> router(const TensorView& tensor);
@@ -37,7 +42,8 @@ class TensorLoader {
   std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);
 
  private:
-  std::unique_ptr<Buffer> vectors(std::span<const TensorView* const> parts, const char* kind);
+  std::vector<float> values_of(std::span<const TensorView* const> parts, const char* kind);
+  std::unique_ptr<Buffer> vector(std::span<const float> values, const std::string& name);
   void before_reading();
 
   Device& device_;

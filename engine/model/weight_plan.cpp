@@ -8,6 +8,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/packed_matrix.h"
+#include "engine/model/rotation.h"
 #include "engine/model/row_conversion.h"
 #include "engine/model/stored_type.h"
 
@@ -41,7 +42,10 @@ class Planner {
     plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes) - idle_bytes_;
     plan_.weight_elements -= hidden * config_.vocab + idle_elements_;  // the embedding is looked up, not multiplied
     const uint64_t biases = config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0;
-    const uint64_t vectors = config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + hidden;
+    const DeltaNetConfig& net = config_.delta_net;
+    const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
+    const uint64_t vectors =
+        config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + config_.recurrent_layers() * recurrent + hidden;
     const uint64_t routers = uint64_t{config_.layers_with_experts()} * config_.experts * hidden;
     plan_.device_bytes += (vectors + routers) * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
@@ -60,8 +64,8 @@ class Planner {
         [&](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
           return file_.require(name, rows, cols);
         },
-        [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
-          return add(std::move(name), std::move(parts), layout);
+        [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout, std::vector<uint32_t> rows) {
+          return add(std::move(name), std::move(parts), layout, std::move(rows));
         });
     if (layer.router == nullptr) return layer;
     const uint32_t all = config_.experts, idle = all - config_.experts_used;
@@ -72,12 +76,13 @@ class Planner {
     return layer;
   }
 
-  MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked) {
-    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout);
+  MatrixPlan add(std::string name, std::vector<const TensorView*> parts, WeightLayout layout = WeightLayout::stacked,
+                 std::vector<uint32_t> rows = {}) {
+    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout, std::move(rows));
     const bool is_head = matrix.name == "output" || (matrix.name == "token_embd" && config_.tied_head);
     matrix.type = quantized_type(matrix.type, matrix.parts[0]->cols(), is_head, quantize_);
     for (const TensorView* part : matrix.parts) {
-      plan_.weight_elements += part->elements();
+      plan_.weight_elements += matrix.elements_of(*part);
       count(matrix, *part);
     }
     plan_.file_bytes = checked_add(plan_.file_bytes, matrix.file_bytes(), "size of the weights");
@@ -93,13 +98,13 @@ class Planner {
     if (!matrix.converts(part)) return;
     if (matrix.type != WeightType::f32) {
       ++quantized.to[matrix.type];
-      quantized.file_bytes += part.bytes.size();
-      quantized.bytes += tensor_bytes(stored_as(matrix.type), part.elements(), part.name);
+      quantized.file_bytes += matrix.file_bytes_of(part);
+      quantized.bytes += tensor_bytes(stored_as(matrix.type), matrix.elements_of(part), part.name);
       return;
     }
     ++converted_;
     converted_type_ = part.type;
-    converted_bytes_ += part.elements() * sizeof(float);
+    converted_bytes_ += matrix.elements_of(part) * sizeof(float);
   }
 
   void warn_of_conversion() {
@@ -130,60 +135,132 @@ WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, Quantize
   return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
 }
 
-MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
+MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                       std::vector<uint32_t> rows) {
   for (const TensorView* part : parts) {
     if (!can_dequantize(part->type)) {
       throw bad_input("The tensor " + quoted_name(part->name) + " is stored as " + std::string(to_string(part->type)) +
                       ", which cannot be decoded; supported: " + dequantizable_types() + ".");
     }
   }
-  MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout};
+  MatrixPlan plan{std::move(name), std::move(parts), WeightType::f32, layout, std::move(rows)};
   // f32 holds every decoded value exactly, whatever the file's type; nothing smaller does.
   if (same_type(plan.parts)) plan.type = weight_type_of(plan.parts[0]->type).value_or(WeightType::f32);
   return plan;
 }
 
+namespace {
+
+/// What makes the plans of a layer's matrices.
+class LayerPlanner {
+ public:
+  LayerPlanner(const ModelConfig& config, uint32_t n, const RequireTensor& require, const AddMatrix& add)
+      : config_(config), prefix_("blk." + std::to_string(n) + "."), require_(require), add_(add) {}
+
+  void add_attention(QkvJoin join, LayerPlan& layer) const {
+    if (config_.has_output_gate || !head_order(config_).empty()) {
+      add_chosen_heads(layer);
+    } else {
+      add_heads(join, layer);
+    }
+    layer.attn_output = matrix("attn_output", config_.hidden, config_.q_width());
+  }
+
+  void add_recurrence(LayerPlan& layer) const {
+    const DeltaNetConfig& net = config_.delta_net;
+    const std::vector<const TensorView*> parts = {tensor("attn_qkv", net.channels(), config_.hidden),
+                                                  tensor("ssm_beta", net.value_heads, config_.hidden),
+                                                  tensor("ssm_alpha", net.value_heads, config_.hidden)};
+    add_joined("ssm_in", parts, layer.qkv);
+    layer.gate.push_back(matrix("attn_gate", net.values(), config_.hidden));
+    layer.attn_output = matrix("ssm_out", config_.hidden, net.values());
+  }
+
+  void add_feed_forward(bool has_experts, LayerPlan& layer) const {
+    std::vector<const TensorView*> gate_up, down;
+    if (has_experts) {
+      layer.router = tensor("ffn_gate_inp", config_.experts, config_.hidden);
+      for (uint32_t e = 0; e < config_.experts; ++e) {
+        const std::string number = "." + std::to_string(e);
+        gate_up.push_back(tensor("ffn_gate" + number, config_.expert_ffn, config_.hidden));
+        gate_up.push_back(tensor("ffn_up" + number, config_.expert_ffn, config_.hidden));
+        down.push_back(tensor("ffn_down" + number, config_.hidden, config_.expert_ffn));
+      }
+    } else {
+      gate_up = {tensor("ffn_gate", config_.ffn, config_.hidden), tensor("ffn_up", config_.ffn, config_.hidden)};
+      down = {tensor("ffn_down", config_.hidden, config_.ffn)};
+    }
+    layer.gate_up = add_(prefix_ + "ffn_gate_up", std::move(gate_up), WeightLayout::paired, {});
+    layer.ffn_down = add_(prefix_ + "ffn_down", std::move(down), WeightLayout::stacked, {});
+  }
+
+ private:
+  const TensorView* tensor(const std::string& name, uint64_t rows, uint64_t cols) const {
+    return &require_(prefix_ + name, rows, cols);
+  }
+  MatrixPlan matrix(const char* name, uint64_t rows, uint64_t cols) const {
+    return add_(prefix_ + name, {tensor(name, rows, cols)}, WeightLayout::stacked, {});
+  }
+
+  /// One stacked matrix where their types allow it.
+  void add_joined(const char* name, const std::vector<const TensorView*>& parts, std::vector<MatrixPlan>& to) const {
+    if (same_type(parts)) {
+      to.push_back(add_(prefix_ + name, parts, WeightLayout::stacked, {}));
+    } else {
+      for (const TensorView* part : parts) to.push_back(add_(part->name, {part}, WeightLayout::stacked, {}));
+    }
+  }
+
+  void add_heads(QkvJoin join, LayerPlan& layer) const {
+    const TensorView* q = tensor("attn_q", config_.q_width(), config_.hidden);
+    const TensorView* k = tensor("attn_k", config_.kv_width(), config_.hidden);
+    const TensorView* v = tensor("attn_v", config_.kv_width(), config_.hidden);
+    if (join == QkvJoin::all) return add_joined("attn_qkv", {q, k, v}, layer.qkv);
+    layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, {}));
+    add_joined("attn_kv", {k, v}, layer.qkv);
+  }
+
+  /// Queries apart from the gates that stand behind each head of them, and elements of heads in the order of
+  /// head_order().
+  void add_chosen_heads(LayerPlan& layer) const {
+    const uint32_t dim = config_.head_dim, step = config_.has_output_gate ? 2 * dim : dim;
+    std::vector<uint32_t> order = head_order(config_);
+    for (uint32_t i = 0; order.size() < dim; ++i) order.push_back(i);
+    std::vector<uint32_t> queries, keys, gates;
+    for (uint32_t h = 0; h < config_.heads; ++h) {
+      for (const uint32_t i : order) queries.push_back(h * step + i);
+      for (uint32_t i = 0; i < dim; ++i) gates.push_back(h * step + dim + i);
+    }
+    for (uint32_t h = 0; h < config_.kv_heads; ++h) {
+      for (const uint32_t i : order) keys.push_back(h * dim + i);
+    }
+    const TensorView* q = tensor("attn_q", uint64_t{config_.heads} * step, config_.hidden);
+    const TensorView* k = tensor("attn_k", config_.kv_width(), config_.hidden);
+    layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, std::move(queries)));
+    layer.qkv.push_back(add_(k->name, {k}, WeightLayout::stacked, std::move(keys)));
+    layer.qkv.push_back(matrix("attn_v", config_.kv_width(), config_.hidden));
+    if (!config_.has_output_gate) return;
+    layer.gate.push_back(add_(prefix_ + "attn_q gate", {q}, WeightLayout::stacked, std::move(gates)));
+  }
+
+  const ModelConfig& config_;
+  const std::string prefix_;
+  const RequireTensor& require_;
+  const AddMatrix& add_;
+};
+
+}  // namespace
+
 LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const RequireTensor& require,
                      const AddMatrix& add) {
-  const std::string prefix = "blk." + std::to_string(n) + ".";
-  const auto tensor = [&](const std::string& name, uint64_t rows, uint64_t cols) {
-    return &require(prefix + name, rows, cols);
-  };
-  const uint64_t hidden = config.hidden;
-  const TensorView* q = tensor("attn_q", config.q_width(), hidden);
-  const TensorView* k = tensor("attn_k", config.kv_width(), hidden);
-  const TensorView* v = tensor("attn_v", config.kv_width(), hidden);
-  std::vector<const TensorView*> joined = {k, v};
-  std::string joined_name = "attn_kv";
+  const LayerPlanner planner(config, n, require, add);
   LayerPlan layer;
-  if (join == QkvJoin::all) {
-    joined = {q, k, v};
-    joined_name = "attn_qkv";
+  if (config.is_recurrent(n)) {
+    planner.add_recurrence(layer);
   } else {
-    layer.qkv.push_back(add(q->name, {q}, WeightLayout::stacked));
+    planner.add_attention(join, layer);
   }
-  if (same_type(joined)) {
-    layer.qkv.push_back(add(prefix + joined_name, joined, WeightLayout::stacked));
-  } else {
-    for (const TensorView* part : joined) layer.qkv.push_back(add(part->name, {part}, WeightLayout::stacked));
-  }
-  layer.attn_output =
-      add(prefix + "attn_output", {tensor("attn_output", hidden, config.q_width())}, WeightLayout::stacked);
-  std::vector<const TensorView*> gate_up, down;
-  if (config.layer_has_experts(n)) {
-    layer.router = tensor("ffn_gate_inp", config.experts, hidden);
-    for (uint32_t e = 0; e < config.experts; ++e) {
-      const std::string number = "." + std::to_string(e);
-      gate_up.push_back(tensor("ffn_gate" + number, config.expert_ffn, hidden));
-      gate_up.push_back(tensor("ffn_up" + number, config.expert_ffn, hidden));
-      down.push_back(tensor("ffn_down" + number, hidden, config.expert_ffn));
-    }
-  } else {
-    gate_up = {tensor("ffn_gate", config.ffn, hidden), tensor("ffn_up", config.ffn, hidden)};
-    down = {tensor("ffn_down", hidden, config.ffn)};
-  }
-  layer.gate_up = add(prefix + "ffn_gate_up", std::move(gate_up), WeightLayout::paired);
-  layer.ffn_down = add(prefix + "ffn_down", std::move(down), WeightLayout::stacked);
+  planner.add_feed_forward(config.layer_has_experts(n), layer);
   return layer;
 }
 
@@ -198,11 +275,18 @@ MatrixPlan plan_rows(std::string name, const TensorView& tensor, std::vector<uin
   return plan;
 }
 
+uint64_t MatrixPlan::file_bytes_of(const TensorView& part) const {
+  return rows.empty() ? part.bytes.size() : part.bytes.size() / part.rows() * rows.size();
+}
+
 uint64_t MatrixPlan::file_bytes() const {
-  if (!rows.empty()) return parts[0]->bytes.size() / parts[0]->rows() * rows.size();
   uint64_t bytes = 0;
-  for (const TensorView* part : parts) bytes += part->bytes.size();
+  for (const TensorView* part : parts) bytes += file_bytes_of(*part);
   return bytes;
+}
+
+uint64_t MatrixPlan::elements_of(const TensorView& part) const {
+  return rows.empty() ? part.elements() : part.cols() * rows.size();
 }
 
 std::vector<WeightPart> MatrixPlan::device_parts() const {

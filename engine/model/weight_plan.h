@@ -26,6 +26,9 @@ struct MatrixPlan {
   /// quantized to.
   bool converts(const TensorView& part) const;
   uint64_t file_bytes() const;
+  uint64_t file_bytes_of(const TensorView& part) const;
+  /// Of a part, those that are taken.
+  uint64_t elements_of(const TensorView& part) const;
   /// What Device::weight_bytes takes; make_weight needs data or a reader besides.
   std::vector<WeightPart> device_parts() const;
 };
@@ -33,7 +36,7 @@ struct MatrixPlan {
 /// The parts as one matrix, in the file's type where all parts have one that the device keeps, else f32, which holds
 /// every decoded value exactly. Throws bad_input where a part cannot be decoded.
 MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts,
-                       WeightLayout layout = WeightLayout::stacked);
+                       WeightLayout layout = WeightLayout::stacked, std::vector<uint32_t> rows = {});
 
 /// These rows of one tensor as a matrix of `type`: what the device keeps of it, where it keeps the tensor in that type.
 MatrixPlan plan_rows(std::string name, const TensorView& tensor, std::vector<uint32_t> rows, WeightType type);
@@ -51,7 +54,8 @@ struct QuantizedTensors {
 
 struct LayerPlan {
   std::vector<MatrixPlan> qkv;         // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
-  MatrixPlan attn_output;              // [H, Q]
+  std::vector<MatrixPlan> gate;        // one or none: see LayerWeights::gate
+  MatrixPlan attn_output;              // [H, Q]; [H, V] of a recurrence
   MatrixPlan gate_up;                  // paired [2F, H]; of a layer with experts those of each, one below the other
   MatrixPlan ffn_down;                 // [H, F]; likewise
   const TensorView* router = nullptr;  // [E, H] of a layer with experts: kept as floats, no matrix of the device
@@ -59,8 +63,9 @@ struct LayerPlan {
 
 /// The tensor of that canonical name and shape, ModelFile::require or its like.
 using RequireTensor = std::function<const TensorView&(const std::string& name, uint64_t rows, uint64_t cols)>;
-using AddMatrix =
-    std::function<MatrixPlan(std::string name, std::vector<const TensorView*> parts, WeightLayout layout)>;
+/// `rows`: as in MatrixPlan.
+using AddMatrix = std::function<MatrixPlan(std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                                           std::vector<uint32_t> rows)>;
 
 /// The tensors that become one matrix, where their types allow it.
 enum class QkvJoin {

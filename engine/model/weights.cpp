@@ -3,18 +3,37 @@
 #include <string>
 
 #include "engine/format/architecture.h"
+#include "engine/model/rotation.h"
 #include "engine/model/tensor_loader.h"
 
 namespace canopy {
 
+namespace {
+
+void load_recurrence(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config, uint32_t n,
+                     LayerWeights& layer) {
+  const DeltaNetConfig& net = config.delta_net;
+  const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) -> const TensorView& {
+    return require("blk." + std::to_string(n) + "." + name, rows, cols);
+  };
+  layer.taps = tensors.norm(tensor("ssm_conv1d", net.channels(), net.taps));
+  layer.decay_bias = tensors.norm(tensor("ssm_dt.bias", 1, net.value_heads));
+  layer.state_norm = tensors.norm(tensor("ssm_norm", 1, net.value_dim));
+  layer.decay_rate = tensors.rates(tensor("ssm_a", 1, net.value_heads), config.has_trained_form);
+}
+
+}  // namespace
+
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
                         const LayerSpec& spec, const LayerPlan& plan, uint32_t n) {
+  const float offset = config.has_trained_form ? 1.0f : 0.0f;  // what norms are stored without
   const auto norm = [&](const char* name, uint32_t count) {
-    return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, count));
+    return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, count), offset);
   };
   LayerWeights layer;
   layer.attn_norm = norm("attn_norm", config.hidden);
   for (const MatrixPlan& part : plan.qkv) layer.qkv.push_back(tensors.matrix(part));
+  if (spec.mixer == Mixer::gated_delta_net) load_recurrence(tensors, require, config, n, layer);
   if (spec.qkv_bias) {
     const std::string attention = "blk." + std::to_string(n) + ".attn_";
     const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width()),
@@ -23,9 +42,14 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
     layer.qkv_bias = tensors.bias(parts);
   }
   if (spec.qk_norm) {
-    layer.q_norm = norm("attn_q_norm", config.head_dim);
-    layer.k_norm = norm("attn_k_norm", config.head_dim);
+    const std::vector<uint32_t> order = head_order(config);
+    const auto head_norm = [&](const char* name) {
+      return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, config.head_dim), offset, order);
+    };
+    layer.q_norm = head_norm("attn_q_norm");
+    layer.k_norm = head_norm("attn_k_norm");
   }
+  if (!plan.gate.empty()) layer.gate = tensors.matrix(plan.gate[0]);
   layer.attn_output = tensors.matrix(plan.attn_output);
   layer.ffn_norm = norm("ffn_norm", config.hidden);
   if (plan.router != nullptr) layer.router = tensors.router(*plan.router);
@@ -36,6 +60,7 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
 
 void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>& matrices) {
   for (const MatrixPlan& part : plan.qkv) matrices.push_back(&part);
+  for (const MatrixPlan& gate : plan.gate) matrices.push_back(&gate);
   for (const MatrixPlan* matrix : {&plan.attn_output, &plan.gate_up, &plan.ffn_down}) matrices.push_back(matrix);
 }
 
@@ -59,7 +84,8 @@ Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& devi
   for (uint32_t n = 0; n < config.layers; ++n) {
     weights.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
   }
-  weights.output_norm = tensors.norm(file.require("output_norm", 1, config.hidden));
+  weights.output_norm =
+      tensors.norm(file.require("output_norm", 1, config.hidden), config.has_trained_form ? 1.0f : 0.0f);
   if (!plan.output.empty()) weights.output = tensors.matrix(plan.output[0]);
   monitor.report();
   file.check_unchanged();  // what is wrong with the file was wrong when it was read

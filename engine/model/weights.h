@@ -1,6 +1,6 @@
 #pragma once
 // The weights of a model on a device, under the names of the papers (H hidden, Q heads*D, K kv_heads*D, F ffn, V
-// vocab).
+// vocab, or the elements of all value heads in a recurrence).
 
 #include <memory>
 #include <vector>
@@ -20,11 +20,17 @@ struct LayerWeights {
   std::unique_ptr<Buffer> qkv_bias;          // [Q + 2K], null where the architecture has none
   std::unique_ptr<Buffer> q_norm;            // [D], null where the architecture has none
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
-  std::unique_ptr<Weight> attn_output;       // [H, Q]
-  std::unique_ptr<Buffer> ffn_norm;          // [H]
-  std::unique_ptr<Buffer> router;            // [E, H], null but where the layer has E experts
-  std::unique_ptr<Weight> gate_up;           // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
-  std::unique_ptr<Weight> ffn_down;          // [H, F]; [E * H, F] with experts
+  std::unique_ptr<Weight> gate;              // [Q, H] of attention with an output gate, [V, H] of a recurrence; or null
+  std::unique_ptr<Weight> attn_output;       // [H, Q]; [H, V] of a recurrence
+  // Of a recurrence, whose qkv is [2 keys + V + 2 value heads, H]: queries, keys, values, then b and a of each head.
+  std::unique_ptr<Buffer> taps;        // [channels, taps]
+  std::unique_ptr<Buffer> decay_bias;  // [value heads]
+  std::unique_ptr<Buffer> decay_rate;  // [value heads], negative
+  std::unique_ptr<Buffer> state_norm;  // [value head dimension]
+  std::unique_ptr<Buffer> ffn_norm;    // [H]
+  std::unique_ptr<Buffer> router;      // [E, H], null but where the layer has E experts
+  std::unique_ptr<Weight> gate_up;     // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
+  std::unique_ptr<Weight> ffn_down;    // [H, F]; [E * H, F] with experts
 };
 
 /// The weights of layer n. `plan` comes from plan_layer().

@@ -21,8 +21,9 @@ WeightPlan plan_of_shape(const NamedShape& shape, std::deque<TensorView>& tensor
     tensor.shape = {rows, cols};
     return tensor;
   };
-  const auto add = [](std::string name, std::vector<const TensorView*> parts, WeightLayout layout) {
-    return plan_matrix(std::move(name), std::move(parts), layout);
+  const auto add = [](std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                      std::vector<uint32_t> rows = {}) {
+    return plan_matrix(std::move(name), std::move(parts), layout, std::move(rows));
   };
   WeightPlan plan;
   plan.token_embd = plan_matrix("token_embd", {&require("token_embd", config.vocab, config.hidden)});
@@ -68,6 +69,14 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
     LayerWeights layer;
     layer.attn_norm = norm(config_.hidden);
     for (const MatrixPlan& part : planned.qkv) layer.qkv.push_back(make_matrix(part));
+    if (!planned.gate.empty()) layer.gate = make_matrix(planned.gate[0]);
+    if (layers_[n].mixer == Mixer::gated_delta_net) {
+      const DeltaNetConfig& net = config_.delta_net;
+      layer.taps = norm(uint64_t{net.channels()} * net.taps);
+      layer.decay_bias = norm(net.value_heads);
+      layer.decay_rate = norm(net.value_heads);
+      layer.state_norm = norm(net.value_dim);
+    }
     if (layers_[n].qk_norm) {
       layer.q_norm = norm(config_.head_dim);
       layer.k_norm = norm(config_.head_dim);
@@ -89,8 +98,10 @@ void RecordedModel::make_buffers(uint32_t width, uint32_t head_rows) {
   limits_.tree_slots = width;
   limits_.max_width = width;
   limits_.head_rows = head_rows;
+  limits_.states = config_.recurrent_layers() > 0 ? kFewestStates : 0;
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
-  cache_ = device_.allocate_kv(kv_shape(config_, limits_), config_.layers, "K/V");
+  cache_ = device_.allocate_kv(kv_shape(config_, limits_), config_.attention_layers(), "K/V");
+  if (limits_.states > 0) recurrent_ = std::make_unique<RecurrentMemory>(device_, config_, limits_);
 }
 
 OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_rows) {
@@ -105,6 +116,7 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
   shape.head = HeadOutput::argmax;
   shape.head_rows = width;
   shape.all_rows = true;
+  shape.recurrent = limits_.states > 0;
   parts_ = make_pass_parts(device_, buffers_, shape);
   const ForwardContext model{.config = config_,
                              .layers = layers_,
@@ -115,7 +127,8 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .parts = parts_,
                              .cache = *cache_,
                              .kv = kv_shape(config_, limits_),
-                             .aux_layers = {}};
+                             .aux_layers = {},
+                             .recurrent = recurrent_.get()};
   Recorder record;
   record_forward(record, model, shape);
   return record.finish();

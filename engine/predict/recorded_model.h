@@ -47,6 +47,7 @@ class RecordedModel {
   Weights weights_;
   ModelLimits limits_;
   std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<RecurrentMemory> recurrent_;  // of a hybrid
   PassBuffers buffers_;
   PassParts parts_;
   // Of a drafter, null otherwise.

@@ -32,11 +32,13 @@ bool fits_memory(Action&& action) {
 ResidentTexts::ResidentTexts(Model& model, Drafter* drafter) : model_(model), drafter_(drafter) {
   texts_.push_back(std::make_unique<Sequence>(model_, drafter_));
   model_.pages().set_reclaim([this] { return give_up_page(); });
+  model_.states().set_reclaim([this] { return give_up_state(); });
   if (drafter_ != nullptr) drafter_->pages().set_reclaim([this] { return give_up_draft_page(); });
 }
 
 ResidentTexts::~ResidentTexts() {
   model_.pages().set_reclaim({});
+  model_.states().set_reclaim({});
   if (drafter_ != nullptr) drafter_->pages().set_reclaim({});
 }
 
@@ -49,6 +51,7 @@ ResidentTexts::Match ResidentTexts::best_match(std::span<const uint32_t> prompt,
     Match match{i, std::min(shared, most), shared == text.length()};
     // Features come from the target's passes alone: where some are missed, their tokens are read again.
     if (features) match.usable = std::min(match.usable, text.feature_length());
+    match.usable = text.reachable(match.usable);
     if (i == 0 || match.usable > best.usable) best = match;
   }
   return best;
@@ -105,7 +108,9 @@ void ResidentTexts::drop_repeated() {
     break;
   }
   std::erase_if(texts_, [&](const std::unique_ptr<Sequence>& text) {
-    return text != texts_.front() && is_repeated_by(*text, current());
+    if (text == texts_.front() || !is_repeated_by(*text, current())) return false;
+    current().adopt_states(*text);
+    return true;
   });
 }
 
@@ -122,6 +127,14 @@ bool ResidentTexts::give_up_page() {
   const auto repeats = [&](const std::unique_ptr<Sequence>& text) { return is_repeated_by(oldest, *text); };
   if (std::any_of(texts_.begin(), texts_.end() - 1, repeats)) texts_.pop_back();
   return true;
+}
+
+/// Has the text that was used longest ago and has any forget a state.
+bool ResidentTexts::give_up_state() {
+  for (size_t i = texts_.size() - 1; i > 0; --i) {
+    if (texts_[i]->give_up_state()) return true;
+  }
+  return false;
 }
 
 /// Forgets the features on the last page of the text that was used longest ago and has any.

@@ -64,6 +64,7 @@ class ResidentTexts {
   void add(std::unique_ptr<Sequence> text);
   bool give_up_page();
   bool give_up_draft_page();
+  bool give_up_state();
 
   Model& model_;
   Drafter* drafter_;

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/model/state_line.h"
 #include "engine/speculation/row_sampler.h"
 #include "engine/speculation/sampling_words.h"
 
@@ -41,7 +42,8 @@ struct RowResult {
 
 class SelfTestRun {
  public:
-  SelfTestRun(Model& model, const SelfTestCallbacks& callbacks) : model_(model), callbacks_(callbacks) {
+  SelfTestRun(Model& model, const SelfTestCallbacks& callbacks)
+      : model_(model), callbacks_(callbacks), text_(model.states()) {
     // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
     const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
     base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
@@ -57,14 +59,10 @@ class SelfTestRun {
     }
     report.ran = true;
     prefill();
-    for (uint32_t i = 0; i < kRows; ++i) {
-      RowBatch batch;
-      add_text(batch, i);
-      compute(batch);
-      alone_.push_back(result_of(0, base_ + i));
-    }
+    compute_alone();
     compare_text(3);
     compare_text(kRows);
+    compare_states();
     compare_tree();
     for (const uint32_t width : widths_) compare_wide_tree(width);
     if (model_.device().info().draws_tokens) report.draws_alike = draws_alike();
@@ -94,7 +92,39 @@ class SelfTestRun {
       const uint32_t end = std::min(base_, first + model_.limits().max_width);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
-      pass({batch});
+      ForwardInput input{batch};
+      input.states = text_.next();
+      pass(input);
+      text_.take(batch.width());
+    }
+  }
+
+  /// The rows one by one, each with what came before it in the caches.
+  void compute_alone() {
+    StateLine line = text_;
+    for (uint32_t i = 0; i < kRows; ++i) {
+      RowBatch batch;
+      add_text(batch, i);
+      compute(batch, line.next());
+      line.take(1);
+      alone_.push_back(result_of(0, base_ + i));
+    }
+    alone_state_ = line.state();
+  }
+
+  /// The states after rows that are applied again, as accepted rows of a tree are, against those of the rows alone. The
+  /// last pass had these rows.
+  void compare_states() {
+    if (!alone_state_) return;
+    std::vector<uint32_t> rows;
+    for (uint32_t i = 0; i < kRows; ++i) rows.push_back(i);
+    StateLine line = text_;
+    const StateUse use = line.next();
+    model_.apply_rows(rows, use);
+    for (uint32_t layer = 0; layer < model_.config().layers && difference_.empty(); ++layer) {
+      if (!model_.config().is_recurrent(layer)) continue;
+      const std::vector<float> alone = model_.read_state(layer, alone_state_.place());
+      if (!same_bits(model_.read_state(layer, use.to), alone)) difference_ = "the states of recurrent layers";
     }
   }
 
@@ -115,10 +145,13 @@ class SelfTestRun {
     return output;
   }
 
-  void compute(const RowBatch& batch) {
+  void compute(const RowBatch& batch) { compute(batch, text_.here()); }
+  void compute(const RowBatch& batch, const StateUse& states) {
     std::vector<uint32_t> rows;
     for (uint32_t i = 0; i < batch.width(); ++i) rows.push_back(i);
-    logits_ = pass({batch, HeadOutput::logits, rows}).logits(rows);
+    ForwardInput input{batch, HeadOutput::logits, rows};
+    input.states = states;
+    logits_ = pass(input).logits(rows);
   }
 
   RowResult result_of(uint32_t row, uint32_t slot) const {
@@ -127,6 +160,7 @@ class SelfTestRun {
     const auto first = logits_.begin() + static_cast<std::ptrdiff_t>(row) * vocab;
     result.logits.assign(first, first + vocab);
     for (uint32_t layer = 0; layer < model_.config().layers; ++layer) {
+      if (model_.config().is_recurrent(layer)) continue;  // no keys and values
       for (const bool values : {false, true}) {
         const std::vector<float> part = model_.read_kv(layer, values, slot, 1);
         result.kv.insert(result.kv.end(), part.begin(), part.end());
@@ -181,7 +215,9 @@ class SelfTestRun {
     const uint32_t first = width - std::min(width, model_.limits().head_rows);
     std::vector<uint32_t> rows;
     for (uint32_t i = first; i < width; ++i) rows.push_back(i);
-    logits_ = pass({batch, HeadOutput::logits, rows}).logits(rows);
+    ForwardInput input{batch, HeadOutput::logits, rows};
+    input.states = text_.here();
+    logits_ = pass(input).logits(rows);
     if (!difference_.empty()) return;
     const auto name = [&](const char* what, uint32_t i) {
       return std::string("the ") + what + " of row " + std::to_string(i + 1) + " of " + std::to_string(width);
@@ -223,6 +259,7 @@ class SelfTestRun {
         input.parents.push_back(i == 0 ? kNoToken : i - 1);
       }
       input.head = HeadOutput::sampled;
+      input.states = text_.here();
       input.sampling = {sampling_words(settings), {text.all().begin(), text.all().end()}, text.any()};
       const ForwardOutput output = pass(input);
       RowSampler host;
@@ -239,6 +276,7 @@ class SelfTestRun {
   void compare_wide_kv(uint32_t width, const Expected& expected, const Name& name) {
     size_t at = 0;  // in a row's K/V of all layers
     for (uint32_t layer = 0; layer < model_.config().layers; ++layer) {
+      if (model_.config().is_recurrent(layer)) continue;
       for (const bool values : {false, true}) {
         const std::vector<float> part = model_.read_kv(layer, values, model_.limits().context, width);
         const size_t each = part.size() / width;
@@ -258,6 +296,8 @@ class SelfTestRun {
   uint32_t done_ = 0;  // passes
   std::vector<RowResult> alone_;
   std::vector<float> logits_;  // of the pass just computed
+  StateLine text_;             // of recurrent layers, behind the text that the rows follow
+  StateRef alone_state_;       // behind the rows alone
   std::string difference_;     // the first one
 };
 

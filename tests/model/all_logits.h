@@ -36,11 +36,13 @@ struct FullPass {
 
 /// Runs a pass for the logits of all its rows in order: the first come with the pass itself, the head of the others is
 /// computed afterwards.
-inline FullPass run_for_all_logits(Model& model, const RowBatch& batch, bool aux_hidden_states = false) {
+inline FullPass run_for_all_logits(Model& model, const RowBatch& batch, bool aux_hidden_states = false,
+                                   const StateUse& states = {}) {
   const std::vector<uint32_t> rows = all_rows(batch);
   const size_t count = std::min<size_t>(rows.size(), model.limits().head_rows);
   ForwardInput input{batch, HeadOutput::logits, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count)}};
   input.aux_hidden_states = aux_hidden_states;
+  input.states = states;
   ForwardOutput output = model.forward(input);
   FullPass result;
   if (aux_hidden_states) result.aux_hidden_states = aux_hidden_states_of(model, batch.width());

@@ -18,8 +18,7 @@
 namespace canopy::test {
 namespace {
 
-constexpr double kLargest = 2e-4;
-constexpr double kMeanOfHalves = 8e-3;
+constexpr double kLargest = 2e-4, kLargestOfRecurrences = 5e-4;  // as tests/golden/README.md has them
 
 /// The root of the mean square of what two lists of equal length differ by.
 double mean_difference(std::span<const float> actual, std::span<const float> expected) {
@@ -50,8 +49,6 @@ size_t expect_same_choices(std::span<const float> actual, std::span<const float>
 }
 
 constexpr const char* kGoldenSuffix = ".golden.json";
-// Of architectures that are refused so far.
-constexpr std::string_view kRefused[] = {"tiny-qwen3_5"};
 
 /// The checkpoints that have a golden file.
 std::vector<std::string> checkpoints() {
@@ -60,7 +57,7 @@ std::vector<std::string> checkpoints() {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(kGoldenSuffix)) continue;
     const std::string checkpoint = name.substr(0, name.size() - std::strlen(kGoldenSuffix));
-    if (std::ranges::find(kRefused, checkpoint) == std::end(kRefused)) names.push_back(checkpoint);
+    names.push_back(checkpoint);
   }
   std::ranges::sort(names);
   return names;
@@ -70,15 +67,24 @@ std::vector<std::string> checkpoints() {
 /// keeps what rounding one of them did. Of these two checkpoints, values from -7 to 7, some are off by 0.032 on the
 /// reference device with such a cache and by 0.035 on others; the mean square, which says more, is bounded alike for
 /// all.
-double allowed(const std::string& checkpoint) {
+///
+/// Random recurrences make much of little: the reference device is off by 0.28 where it rounds what products read to
+/// halves, as matrix cores do, against 0.014 of other architectures.
+struct Allowed {
+  double most, mean;
+};
+
+Allowed allowed(const std::string& checkpoint) {
+  if (checkpoint == "tiny-qwen3_5")
+    return {tolerance(kLargestOfRecurrences, 0.4), tolerance(kLargestOfRecurrences, 8e-2)};
   const bool strays = checkpoint == "tiny-phi3" || checkpoint == "tiny-smollm3";
-  return tolerance(kLargest, strays ? 5e-2 : kHalfCacheTolerance);
+  return {tolerance(kLargest, strays ? 5e-2 : kHalfCacheTolerance), tolerance(kLargest, 8e-3)};
 }
 
-void expect_near(std::span<const float> actual, std::span<const float> expected, double allowed,
+void expect_near(std::span<const float> actual, std::span<const float> expected, const Allowed& allowed,
                  const std::string& what) {
-  EXPECT_LE(max_difference(actual, expected), allowed) << what;
-  EXPECT_LE(mean_difference(actual, expected), tolerance(kLargest, kMeanOfHalves)) << what;
+  EXPECT_LE(max_difference(actual, expected), allowed.most) << what;
+  EXPECT_LE(mean_difference(actual, expected), allowed.mean) << what;
 }
 
 class ArchitectureGolden : public ::testing::TestWithParam<std::string> {};
@@ -88,10 +94,11 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
   const GoldenTensors tensors(GetParam() + ".golden.safetensors");
   const ModelFile file = ModelFile::open(golden_folder() / GetParam());
   const ModelConfig& config = file.config();
-  const double most = allowed(GetParam());
+  const Allowed may = allowed(GetParam());
   const TensorView& norm = file.require("output_norm", 1, config.hidden);
   std::vector<float> norm_weight(norm.elements());
   dequantize(norm.type, norm.bytes, norm_weight);
+  for (float& weight : norm_weight) weight += config.has_trained_form ? 1 : 0;
 
   size_t longest = 0;
   for (const auto& sequence : json.at("sequences")) longest = std::max(longest, sequence.at("ids").size());
@@ -107,9 +114,12 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
     const auto ids = sequence.at("ids").get<std::vector<uint32_t>>();
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
-    const FullPass plain = run_for_all_logits(*model, text, true);
-    expect_near(plain.logits, tensors[name + ".logits"], most, name + ", logits");
-    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"], most,
+    const StateRef behind_text = model->states().take();  // none without recurrent layers
+    StateUse states;
+    if (behind_text) states.to = behind_text.place();
+    const FullPass plain = run_for_all_logits(*model, text, true, states);
+    expect_near(plain.logits, tensors[name + ".logits"], may, name + ", logits");
+    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"], may,
                 name + ", hidden states");
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
@@ -121,14 +131,16 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
       tree.add_node(tokens[i], model->limits().context + i, start, parents[i]);
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
-    const FullPass nodes = run_for_all_logits(*model, tree);
-    expect_near(nodes.logits, tensors[name + ".tree_logits"], most, name + ", tree");
+    if (behind_text) states = {behind_text.place(), start, StateUse::kNowhere};
+    const FullPass nodes = run_for_all_logits(*model, tree, false, states);
+    expect_near(nodes.logits, tensors[name + ".tree_logits"], may, name + ", tree");
 
     const auto best = sequence.at("argmax").get<std::vector<uint32_t>>();
     const auto best_of_tree = sequence.at("tree_argmax").get<std::vector<uint32_t>>();
-    EXPECT_GT(expect_same_choices(plain.logits, tensors[name + ".logits"], best, most, name), best.size() / 2);
-    EXPECT_GT(expect_same_choices(nodes.logits, tensors[name + ".tree_logits"], best_of_tree, most, name + ", tree"),
-              best_of_tree.size() / 2);
+    EXPECT_GT(expect_same_choices(plain.logits, tensors[name + ".logits"], best, may.most, name), best.size() / 2);
+    EXPECT_GT(
+        expect_same_choices(nodes.logits, tensors[name + ".tree_logits"], best_of_tree, may.most, name + ", tree"),
+        best_of_tree.size() / 2);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/model/pass_buffers.h"
+#include "engine/model/recurrent_memory.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
@@ -128,6 +129,71 @@ TEST(MemoryPlan, NeedsLittleBesideASmallModel) {
   constexpr uint64_t weights = 96'576'768, file = 98'362'432;  // of SmolLM2 in Q4_1
   const MemoryPlan plan = plan_memory(config(), l, weights, *device);
   EXPECT_LE(static_cast<double>(plan.weights + plan.working), 1.15 * file);
+}
+
+/// Qwen3.5-27B's shape.
+ModelConfig hybrid() {
+  ModelConfig c = config();
+  c.architecture = "qwen35";
+  c.layers = 64;
+  c.hidden = 5120;
+  c.heads = 24;
+  c.kv_heads = 4;
+  c.head_dim = 256;
+  c.rotary_dim = 64;
+  c.ffn = 17408;
+  c.has_output_gate = true;
+  c.recurrent.resize(64);
+  for (size_t n = 0; n < 64; ++n) c.recurrent[n] = n % 4 != 3;
+  c.delta_net = {16, 48, 128, 128, 4, true};
+  return c;
+}
+
+TEST(MemoryPlan, CountsStatesOfRecurrentLayers) {
+  const auto device = make_reference_device(100'000 * kMiB);
+  ModelLimits l = limits();
+  l.context = 1024;
+  l.states = 5;
+  const MemoryPlan plan = plan_memory(hybrid(), l, 0, *device);
+  EXPECT_EQ(plan.cache, uint64_t{1024 + 128} * 16 * 2 * 4 * 256 * 2) << "recurrent layers have no keys and values";
+  constexpr uint64_t state = 48 * 128 * 128 * 4, tail = 3 * 10240 * 4;
+  EXPECT_EQ(plan.states, uint64_t{5} * 48 * (state + tail));
+  EXPECT_EQ(plan.total(), plan.cache + plan.states + plan.working + plan.reserve);
+}
+
+TEST(MemoryPlan, KeepsAsManyStatesAsAQuarterOfTheRestHolds) {
+  const auto states = [](uint64_t megabytes) {
+    const auto device = make_reference_device(megabytes * kMiB);
+    ModelLimits l = limits();
+    choose_context(hybrid(), l, 512, 1000 * kMiB, *device, device->memory().available);
+    return l.states;
+  };
+  EXPECT_EQ(states(3000), kFewestStates);
+  EXPECT_EQ(states(1000 + 4 * 8 * 152), 8u);  // 149.6 MiB each
+  EXPECT_EQ(states(100'000), kMostStates);
+  ModelLimits l = limits();
+  const auto device = make_reference_device();
+  choose_context(config(), l, 512, 0, *device, device->memory().available);
+  EXPECT_EQ(l.states, 0u) << "without recurrent layers";
+}
+
+TEST(MemoryPlan, CountsWhatRecurrentLayersAllocate) {
+  ModelConfig c = hybrid();
+  c.layers = 4;
+  c.recurrent.resize(4);
+  for (const uint32_t width : {1u, 7u, 128u}) {
+    const auto device = make_reference_device(100'000 * kMiB);
+    ModelLimits l = limits();
+    l.context = 512;
+    l.max_width = width;
+    l.head_rows = head_rows_for(c, width);
+    l.states = 4;
+    const MemoryPlan plan = plan_memory(c, l, 0, *device);
+    const uint64_t before = device->memory().available;
+    const PassBuffers buffers = allocate_pass_buffers(*device, c, l);
+    const RecurrentMemory recurrent(*device, c, l);
+    EXPECT_EQ(plan.working + plan.states, before - device->memory().available) << "width " << width;
+  }
 }
 
 void expect_counted(const ModelConfig& config) {

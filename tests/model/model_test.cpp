@@ -54,7 +54,7 @@ TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
   layers[2].feed_forward = FeedForward::mixture_of_experts;
   EXPECT_NO_THROW(require_supported(layers));
   layers[1].mixer = Mixer::gated_delta_net;
-  expect_error("Layer 1 of the model is a gated delta net", [&] { require_supported(layers); });
+  EXPECT_NO_THROW(require_supported(layers));
 }
 
 TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {

@@ -26,6 +26,7 @@ struct RandomModel {
   bool mixed = false;
   std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files named Q4_K_M
   bool tied = true;
+  /// Of qwen35 every fourth layer is attention, so that it needs four or more.
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t experts = 6, experts_used = 2, expert_ffn = 32;  // of qwen3moe
   uint32_t seed = 1;
@@ -99,7 +100,15 @@ inline GgufBuilder RandomModel::builder() const {
   b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
   b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
-  b.value<uint32_t>(key("rope.dimension_count"), head_dim);
+  const bool hybrid = architecture == "qwen35";
+  b.value<uint32_t>(key("rope.dimension_count"), hybrid ? head_dim / 2 : head_dim);
+  constexpr uint32_t key_heads = 2, value_heads = 4, state_dim = 16, taps = 4;
+  if (hybrid) {
+    b.value<uint32_t>(key("ssm.conv_kernel"), taps).value<uint32_t>(key("ssm.state_size"), state_dim);
+    b.value<uint32_t>(key("ssm.group_count"), key_heads).value<uint32_t>(key("ssm.time_step_rank"), value_heads);
+    b.value<uint32_t>(key("ssm.inner_size"), value_heads * state_dim);
+    b.value<uint32_t>(key("full_attention_interval"), 4);
+  }
   b.value<float>(key("attention.layer_norm_rms_epsilon"), 1e-5f).value<float>(key("rope.freq_base"), 10000.0f);
   if (architecture == "qwen3moe") {
     b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
@@ -132,20 +141,40 @@ inline GgufBuilder RandomModel::builder() const {
     if (to) data = requantized(data, kind, *to, experts * rows * cols);
     b.tensor(name + ".weight", {cols, rows, experts}, to.value_or(kind), std::move(data));
   };
-  const auto norm = [&](const std::string& name, uint64_t count, const char* suffix = ".weight") {
+  const auto norm = [&](const std::string& name, uint64_t count, const char* suffix = ".weight", float factor = 1) {
     std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
     std::string data;
-    for (uint64_t i = 0; i < count; ++i) data += le(around_one(random));
+    for (uint64_t i = 0; i < count; ++i) data += le(factor * around_one(random));
     b.tensor(name + suffix, {count}, TensorType::f32, data);
   };
   const TensorType other = mixed ? v_type : type;
+  const auto add_feed_forward = [&](const std::string& blk, const char* norm_name) {
+    norm(blk + norm_name, hidden);
+    matrix(blk + "ffn_gate", type, ffn, hidden);
+    matrix(blk + "ffn_up", other, ffn, hidden);
+    matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
+  };
   matrix("token_embd", type, vocab, hidden);
   norm("output_norm", hidden);
   if (!tied) matrix("output", type, vocab, hidden);
   for (uint32_t n = 0; n < layers; ++n) {
     const std::string blk = "blk." + std::to_string(n) + ".";
     norm(blk + "attn_norm", hidden);
-    matrix(blk + "attn_q", type, heads * head_dim, hidden);
+    if (hybrid && n % 4 != 3) {
+      const uint32_t values = value_heads * state_dim, channels = 2 * key_heads * state_dim + values;
+      matrix(blk + "attn_qkv", type, channels, hidden);
+      matrix(blk + "attn_gate", type, values, hidden);
+      matrix(blk + "ssm_beta", TensorType::f32, value_heads, hidden);
+      matrix(blk + "ssm_alpha", TensorType::f32, value_heads, hidden);
+      matrix(blk + "ssm_conv1d", TensorType::f32, channels, taps);
+      norm(blk + "ssm_dt", value_heads, ".bias");
+      norm(blk + "ssm_a", value_heads, "", -0.5f);
+      norm(blk + "ssm_norm", state_dim);
+      matrix(blk + "ssm_out", type, hidden, values);
+      add_feed_forward(blk, "post_attention_norm");
+      continue;
+    }
+    matrix(blk + "attn_q", type, heads * head_dim * (hybrid ? 2 : 1), hidden);
     matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
     matrix(blk + "attn_v", finer.value_or(other), kv_heads * head_dim, hidden);
     if (architecture == "qwen2") {
@@ -153,22 +182,20 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "attn_k", kv_heads * head_dim, ".bias");
       norm(blk + "attn_v", kv_heads * head_dim, ".bias");
     }
-    if (architecture == "qwen3" || architecture == "qwen3moe") {
+    if (architecture == "qwen3" || architecture == "qwen3moe" || hybrid) {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
     }
     matrix(blk + "attn_output", type, hidden, heads * head_dim);
-    norm(blk + "ffn_norm", hidden);
     if (architecture == "qwen3moe") {
+      norm(blk + "ffn_norm", hidden);
       matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
       stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
       stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
       stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
       continue;
     }
-    matrix(blk + "ffn_gate", type, ffn, hidden);
-    matrix(blk + "ffn_up", other, ffn, hidden);
-    matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
+    add_feed_forward(blk, hybrid ? "post_attention_norm" : "ffn_norm");
   }
   return b;
 }

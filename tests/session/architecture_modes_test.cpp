@@ -59,7 +59,8 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
   EXPECT_GT(accepted, 0u) << "no draft was ever accepted: the comparison shows little";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes, ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "smollm3"),
+INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes,
+                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "smollm3"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

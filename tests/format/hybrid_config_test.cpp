@@ -1,0 +1,167 @@
+// Configurations of hybrids of attention and recurrences.
+
+#include "engine/format/hybrid_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/format/architecture.h"
+#include "engine/format/config_hf.h"
+#include "engine/format/model_file.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/model/random_model.h"
+
+namespace canopy::test {
+namespace {
+
+using nlohmann::json;
+
+json hybrid_config() {
+  return {{"hidden_size", 64},
+          {"num_hidden_layers", 8},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"head_dim", 32},
+          {"intermediate_size", 96},
+          {"max_position_embeddings", 512},
+          {"rms_norm_eps", 1e-6},
+          {"vocab_size", 100},
+          {"linear_num_key_heads", 2},
+          {"linear_num_value_heads", 4},
+          {"linear_key_head_dim", 16},
+          {"linear_value_head_dim", 12},
+          {"linear_conv_kernel_dim", 4},
+          {"rope_parameters", {{"rope_theta", 1e7}, {"rope_type", "default"}, {"partial_rotary_factor", 0.25}}}};
+}
+
+ModelConfig read_hybrid(json config, const char* class_name = "Qwen3_5ForCausalLM") {
+  config["architectures"] = {class_name};
+  return read_hf_config(config.dump(), "");
+}
+
+ModelConfig hybrid_with(const char* field, const json& value) {
+  json config = hybrid_config();
+  config[field] = value;
+  return read_hybrid(config);
+}
+
+TEST(HybridConfig, ReadsAllFields) {
+  const ModelConfig c = read_hybrid(hybrid_config());
+  EXPECT_EQ(c.architecture, "qwen35");
+  EXPECT_EQ(c.delta_net, (DeltaNetConfig{2, 4, 16, 12, 4, false}));
+  EXPECT_EQ(c.rotary_dim, 8u);
+  EXPECT_TRUE(c.has_output_gate);
+  EXPECT_TRUE(c.has_qk_norm);
+  EXPECT_TRUE(c.has_trained_form);
+  EXPECT_FALSE(c.tied_head);
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, true, false, true, true, true, false}));
+  EXPECT_EQ(c.attention_layers(), 2u);
+  const std::vector<LayerSpec> layers = layer_specs(c);
+  EXPECT_EQ(layers[2].mixer, Mixer::gated_delta_net);
+  EXPECT_FALSE(layers[2].output_gate);
+  EXPECT_EQ(layers[3].mixer, Mixer::attention);
+  EXPECT_TRUE(layers[3].output_gate);
+}
+
+TEST(HybridConfig, ReadsTheTextPartOfAModelThatSeesPictures) {
+  json whole = {{"text_config", hybrid_config()}, {"tie_word_embeddings", true}, {"vision_config", {{"depth", 2}}}};
+  const ModelConfig c = read_hybrid(whole, "Qwen3_5ForConditionalGeneration");
+  EXPECT_EQ(c.hidden, 64u);
+  EXPECT_TRUE(c.tied_head);
+  whole["text_config"]["tie_word_embeddings"] = false;
+  EXPECT_FALSE(read_hybrid(whole, "Qwen3_5ForConditionalGeneration").tied_head);
+}
+
+TEST(HybridConfig, ReadsTheKindsOfLayers) {
+  const json kinds = {"full_attention",   "linear_attention", "linear_attention", "full_attention",
+                      "linear_attention", "linear_attention", "linear_attention", "full_attention"};
+  EXPECT_EQ(hybrid_with("layer_types", kinds).recurrent,
+            (std::vector<bool>{false, true, true, false, true, true, true, false}));
+  EXPECT_EQ(hybrid_with("full_attention_interval", 2).attention_layers(), 4u);
+  EXPECT_FALSE(hybrid_with("attn_output_gate", false).has_output_gate);
+}
+
+TEST(HybridConfig, RefusesWhatDoesNotFit) {
+  const auto refused = [](const char* message, const char* field, const json& value) {
+    SCOPED_TRACE(field);
+    expect_error(message, [&] { hybrid_with(field, value); });
+  };
+  refused("'layer_types' of config.json has 1 entries; the model has 8", "layer_types", {"full_attention"});
+  refused("holds \"sliding_attention\"; linear_attention and", "layer_types", {"sliding_attention"});
+  refused("'full_attention_interval' of config.json is 0", "full_attention_interval", 0);
+  refused("has recurrent layers only", "full_attention_interval", 9);
+  refused("number of recurrent value heads 5 is no multiple", "linear_num_value_heads", 5);
+  refused("number of recurrent key heads is 0", "linear_num_key_heads", 0);
+  refused("recurrent key head dimension is 18; multiples of 4", "linear_key_head_dim", 18);
+  refused("recurrent key head dimension is 256; 1 to 128", "linear_key_head_dim", 256);
+  refused("recurrent value head dimension is 0", "linear_value_head_dim", 0);
+  refused("length of the recurrent convolution is 9", "linear_conv_kernel_dim", 9);
+  refused("length of the recurrent convolution is 1", "linear_conv_kernel_dim", 1);
+  refused("'linear_num_key_heads' of config.json is \"x\"", "linear_num_key_heads", "x");
+  refused("'partial_rotary_factor' of config.json's rope scaling is 1.5", "rope_parameters",
+          {{"partial_rotary_factor", 1.5}});
+  refused("less than an element", "rope_parameters", {{"partial_rotary_factor", 0.01}});
+  refused("turns 9 elements of each head; even numbers", "rope_parameters", {{"partial_rotary_factor", 9.0 / 32}});
+  json missing = hybrid_config();
+  missing.erase("linear_conv_kernel_dim");
+  expect_error("config.json lacks the field 'linear_conv_kernel_dim'", [&] { read_hybrid(missing); });
+}
+
+TEST(HybridConfig, NamesOfTensors) {
+  EXPECT_EQ(canonical_name_from_hugging_face("model.layers.2.linear_attn.in_proj_qkv.weight"), "blk.2.attn_qkv");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.language_model.layers.2.linear_attn.A_log"), "blk.2.ssm_a");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.layers.2.linear_attn.dt_bias"), "blk.2.ssm_dt.bias");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.language_model.embed_tokens.weight"), "token_embd");
+  EXPECT_EQ(canonical_name_from_gguf("blk.7.post_attention_norm.weight"), "blk.7.ffn_norm");
+  EXPECT_EQ(canonical_name_from_gguf("blk.7.ssm_a"), "blk.7.ssm_a");
+}
+
+RandomModel random_hybrid() {
+  RandomModel random;
+  random.architecture = "qwen35";
+  random.layers = 8;
+  return random;
+}
+
+ModelConfig gguf_config_of(const GgufBuilder& builder) {
+  const TempFolder folder;
+  return ModelFile::open(folder.write("model.gguf", builder.build())).config();
+}
+
+TEST(HybridConfig, ReadsGguf) {
+  const ModelConfig c = gguf_config_of(random_hybrid().builder());
+  EXPECT_EQ(c.delta_net, (DeltaNetConfig{2, 4, 16, 16, 4, true}));
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, true, false, true, true, true, false}));
+  EXPECT_EQ(c.rotary_dim, 8u);
+  EXPECT_TRUE(c.has_output_gate);
+  EXPECT_FALSE(c.has_trained_form);
+}
+
+// Layers that predict further tokens stand behind the others, and their tensors are left alone.
+TEST(HybridConfig, LeavesLayersThatPredictFurtherTokens) {
+  GgufBuilder builder = random_hybrid().builder();
+  builder.value<uint32_t>("qwen35.nextn_predict_layers", 1);
+  const ModelConfig c = gguf_config_of(builder);
+  EXPECT_EQ(c.layers, 7u);
+  EXPECT_EQ(c.unread_layers, 1u);
+}
+
+TEST(HybridConfig, RefusesGgufThatDoesNotFit) {
+  const auto refused = [](const char* message, const char* key, uint32_t value) {
+    SCOPED_TRACE(key);
+    GgufBuilder builder = random_hybrid().builder();
+    builder.without(key).value<uint32_t>(key, value);
+    expect_error(message, [&] { gguf_config_of(builder); });
+  };
+  refused("'qwen35.nextn_predict_layers' is 8; less than 'qwen35.block_count', 8,", "qwen35.nextn_predict_layers", 8);
+  refused("'qwen35.ssm.inner_size' is 65, no multiple", "qwen35.ssm.inner_size", 65);
+  refused("'qwen35.ssm.inner_size' is 64, no multiple of 'qwen35.ssm.time_step_rank', 0", "qwen35.ssm.time_step_rank",
+          0);
+  refused("'qwen35.full_attention_interval' is 0", "qwen35.full_attention_interval", 0);
+  refused("turns 18 elements of each head", "qwen35.rope.dimension_count", 18);
+}
+
+}  // namespace
+}  // namespace canopy::test

@@ -1,0 +1,51 @@
+// tiny-qwen3_5 as a GGUF file, written by the rules of llama.cpp's converter: value heads in another order, norms
+// whole, rates as they are used. It is the same model.
+
+#include <gtest/gtest.h>
+
+#include "engine/model/model.h"
+#include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
+#include "tests/model/all_logits.h"
+#include "tests/model/device_under_test.h"
+#include "tests/model/golden_data.h"
+#include "tests/model/hybrid_gguf.h"
+#include "tests/model/random_model.h"
+
+namespace canopy::test {
+namespace {
+
+TEST(HybridGguf, IsTheModelOfTheFolder) {
+  const TempFolder folder;
+  const ModelFile original = ModelFile::open(golden_folder() / "tiny-qwen3_5");
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", HybridGguf(original).convert()));
+  EXPECT_TRUE(file.config().delta_net.tiled);
+  ModelOptions options;
+  options.cache_type = cache_under_test();
+  options.context = 64;
+  const auto model = Model::load(device_under_test(), file, options);
+  const GoldenTensors tensors("tiny-qwen3_5.golden.safetensors");
+  const auto ids = golden_json("tiny-qwen3_5.golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
+  RowBatch text;
+  for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
+  constexpr double allowed = 5e-4, allowed_of_halves = 0.4;  // as in architecture_golden_test.cpp
+  EXPECT_LE(max_difference(run_for_all_logits(*model, text).logits, tensors["seq0.logits"]),
+            tolerance(allowed, allowed_of_halves));
+}
+
+TEST(HybridGguf, RatesThatLetStatesGrowAreRefused) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "qwen35";
+  random.layers = 4;
+  GgufBuilder builder = random.builder();
+  for (GgufBuilder::Tensor& tensor : builder.tensors) {
+    if (tensor.name == "blk.1.ssm_a") tensor.data = le(-0.5f) + le(0.25f) + le(-1.0f) + le(-1.0f);
+  }
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", builder.build()));
+  expect_error("The rates 'blk.1.ssm_a' hold 0.250000; finite numbers up to 0",
+               [&] { Model::load(device_under_test(), file, {}); });
+}
+
+}  // namespace
+}  // namespace canopy::test
