@@ -248,15 +248,6 @@ std::vector<LayerSpec> layer_specs(const ModelConfig& config) {
   return specs;
 }
 
-void require_supported(std::span<const LayerSpec> layers) {
-  for (size_t n = 0; n < layers.size(); ++n) {
-    const auto refuse = [n](const char* kind, const char* supported) {
-      throw bad_input("Layer " + std::to_string(n) + " of the model is " + kind + ", which cannot be computed; " +
-                      supported + " is supported.");
-    };
-  }
-}
-
 namespace {
 
 using AddTensor = std::function<void(std::string_view name, uint64_t rows, uint64_t cols)>;
@@ -294,7 +285,6 @@ void add_recurrence_tensors(const ModelConfig& c, const AddTensor& add) {
 
 void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layers,
                           std::vector<RequiredTensor>& result) {
-  require_supported(layers);
   for (uint32_t layer = 0; layer < c.layers; ++layer) {
     const AddTensor add = [&](std::string_view name, uint64_t rows, uint64_t cols) {
       result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});

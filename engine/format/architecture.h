@@ -53,9 +53,6 @@ const Architecture& architecture_by_class(std::string_view class_name);
 /// files call them and what people do.
 std::string what_runs();
 
-/// Throws bad_input, naming the first layer of a kind that has no forward pass and the kinds that have one.
-void require_supported(std::span<const LayerSpec> layers);
-
 /// Of all layers, first to last. Throws what architecture_by_name() throws for config.architecture.
 std::vector<LayerSpec> layer_specs(const ModelConfig& config);
 

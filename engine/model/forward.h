@@ -21,7 +21,7 @@ namespace canopy {
 /// The model, buffers and caches that a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {
   const ModelConfig& config;
-  std::span<const LayerSpec> layers;  // what each computes; require_supported() has passed
+  std::span<const LayerSpec> layers;  // what each computes
   const Weights& weights;             // of the layers and the norms
   const Weight& embedding;            // [V, H], not always the weights' own: a drafter borrows its target's
   const Weight& head;                 // [V, H], likewise

@@ -34,7 +34,6 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
 std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
   const ModelConfig& config = file.config();
   check_options(config, options);
-  require_supported(layer_specs(config));
   ModelLimits limits;
   limits.max_width = options.max_width;
   limits.padded_rows = padded_width(device.info(), options.max_width);

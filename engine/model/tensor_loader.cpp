@@ -171,7 +171,7 @@ std::unique_ptr<Buffer> TensorLoader::rates(const TensorView& tensor, bool logar
 
 std::unique_ptr<Buffer> TensorLoader::router(const TensorView& tensor) {
   const TensorView* only = &tensor;
-  return vectors({&only, 1}, "router");
+  return vector(values_of({&only, 1}, "router"), tensor.name);
 }
 
 std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {

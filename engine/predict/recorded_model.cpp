@@ -38,12 +38,10 @@ WeightPlan plan_of_shape(const NamedShape& shape, std::deque<TensorView>& tensor
 }  // namespace
 
 RecordedModel::RecordedModel(const ModelFile& file) : config_(file.config()), layers_(layer_specs(config_)) {
-  require_supported(layers_);
   make_weights(plan_weights(file, device_));
 }
 
 RecordedModel::RecordedModel(const NamedShape& shape) : config_(shape.config), layers_(layer_specs(config_)) {
-  require_supported(layers_);
   std::deque<TensorView> tensors;  // the plan points to them
   make_weights(plan_of_shape(shape, tensors));
   taps_ = shape.taps;

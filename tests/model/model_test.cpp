@@ -48,15 +48,6 @@ ErrorKind kind_of(const std::function<void()>& f) {
   return ErrorKind::bad_input;
 }
 
-TEST(Model, LayersOfAKindWithoutAForwardPassAreRefusedByNumberAndKind) {
-  std::vector<LayerSpec> layers(3);
-  EXPECT_NO_THROW(require_supported(layers));
-  layers[2].feed_forward = FeedForward::mixture_of_experts;
-  EXPECT_NO_THROW(require_supported(layers));
-  layers[1].mixer = Mixer::gated_delta_net;
-  EXPECT_NO_THROW(require_supported(layers));
-}
-
 TEST(Model, MixedTypesAreLoadedSeparatelyOrConvertedWithoutLoss) {
   // The same values in f16 and in f32: q, k and v become three weights, gate and up one of f32, and no logit changes.
   RandomModel random;
