@@ -1,24 +1,14 @@
 // Calibrations that somebody sent: the file, and its table where the hash is made right.
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/base/damage_hash.h"
 #include "engine/calibration/calibration_file.h"
 #include "tests/fuzz/harness.h"
+#include "tests/fuzz/sealed_calibration.h"
 
 namespace canopy::fuzz {
 namespace {
-
-/// With the hash of its own table, as a careful liar would write it; the input where it is no such file.
-std::string sealed(std::string_view input) {
-  nlohmann::json file = nlohmann::json::parse(input, nullptr, false);
-  if (!file.is_object() || !file.contains("table")) return std::string(input);
-  const auto ignore = nlohmann::json::error_handler_t::replace;
-  file["hash"] = damage_hash_text(file["table"].dump(-1, ' ', false, ignore));
-  return file.dump(-1, ' ', false, ignore);
-}
 
 void check(const std::string& text) {
   accepted([&] {
@@ -42,7 +32,7 @@ void check(const std::string& text) {
 
 void run(std::string_view input) {
   check(std::string(input));
-  check(sealed(input));
+  check(sealed_calibration(input));
 }
 
 }  // namespace canopy::fuzz

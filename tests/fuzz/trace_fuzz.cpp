@@ -1,8 +1,6 @@
 // Traces: the file, its records, its rounds, their statistics, their exports. The input is the file; or, where it does
-// not begin like one, an archive of records, whose lengths and checksums are made right: what stands in front of the
-// first line is the header, a file's name is the kind of its record.
+// not begin like one, an archive of records (trace_archive.h).
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -12,32 +10,12 @@
 #include "engine/trace/trace_export.h"
 #include "engine/trace/trace_reader.h"
 #include "engine/trace/trace_redaction.h"
-#include "tests/fuzz/archive.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"
+#include "tests/fuzz/trace_archive.h"
 
 namespace canopy::fuzz {
 namespace {
-
-trace::Kind kind_of(std::string_view name) {
-  if (name.empty()) return trace::Kind::header;
-  if (name == "pieces") return trace::Kind::pieces;
-  if (name == "reply_begin") return trace::Kind::reply_begin;
-  if (name == "prefill") return trace::Kind::prefill;
-  if (name == "round") return trace::Kind::round;
-  if (name == "reply_end") return trace::Kind::reply_end;
-  uint8_t number = 0xff;  // for unknown kinds
-  std::from_chars(name.data(), name.data() + name.size(), number);
-  return static_cast<trace::Kind>(number);
-}
-
-std::string sealed(std::string_view input) {
-  std::string file;
-  trace::append_prologue(file);
-  for (const ArchivedFile& record : split_archive(input))
-    trace::append_record(file, kind_of(record.name), record.bytes);
-  return file;
-}
 
 std::string encoded(const RoundRecord& record) {
   std::string bytes;
@@ -107,7 +85,7 @@ void read_all(const TraceReader& trace, uint64_t size) {
 
 void run(std::string_view input) {
   static ScratchFile file;
-  const std::string bytes = input.starts_with(trace::magic) ? std::string(input) : sealed(input);
+  const std::string bytes = trace_of(input);
   file.write(bytes);
   accepted([&] { read_all(TraceReader::open(file.path()), bytes.size()); });
 }
