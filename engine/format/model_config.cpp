@@ -19,6 +19,7 @@ constexpr uint64_t max_head_dim = 1024;
 constexpr uint64_t max_ffn = 1 << 20;
 constexpr uint64_t max_experts = 1024;
 constexpr uint64_t max_experts_used = 64;
+constexpr uint64_t max_all_experts = 1 << 16;  // of all layers: each has names for its tensors
 constexpr uint64_t max_vocab = 1 << 22;
 constexpr uint64_t max_positions = 1 << 26;
 constexpr uint64_t max_key_dim = 128;  // a column of a recurrent state, which kernels keep in registers
@@ -55,6 +56,11 @@ void check_experts_of(const ModelConfig& config) {
   if (config.experts < 2 || config.experts > max_experts) {
     throw bad_input("The model's expert count is " + std::to_string(config.experts) + "; 2 to " +
                     std::to_string(max_experts) + " is allowed.");
+  }
+  if (uint64_t{config.layers_with_experts()} * config.experts > max_all_experts) {
+    throw bad_input("The model has " + std::to_string(config.layers_with_experts()) + " layers with " +
+                    std::to_string(config.experts) + " experts each; at most " + std::to_string(max_all_experts) +
+                    " experts are allowed in all layers.");
   }
   check_count("number of experts that a token uses", config.experts_used,
               std::min<uint64_t>(config.experts, max_experts_used));

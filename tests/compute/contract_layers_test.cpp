@@ -36,12 +36,18 @@ TEST_P(ContractTest, Route) {
   }
 }
 
+// Rows that have chosen the same experts and others are in every pass: which of them are computed together must not
+// show. A type of each kind in which kernels read weights (dense, blocks without and with a minimum, words, tables):
+// all would take minutes on the made-up GPU.
 TEST_P(ContractTest, Experts) {
+  constexpr WeightType kinds[] = {WeightType::f16, WeightType::q8_0, WeightType::q4_1, WeightType::q5_1,
+                                  WeightType::mxfp4};
   for (const WeightType type : weight_types_under_test()) {
+    if (std::ranges::find(kinds, type) == std::end(kinds)) continue;
     SCOPED_TRACE(to_string(type));
     Random random(14);
-    const ExpertCounts experts{9, 3};
-    const uint32_t ffn = columns_for(type, {64})[0], hidden = columns_for(type, {96})[0], used = experts.used;
+    const ExpertCounts experts{6, 2};
+    const uint32_t ffn = 32, hidden = 320, used = experts.used;
     const ExpertMatrices matrices(random, type, experts, ffn, hidden);
     const std::vector<uint32_t> choice = random_choice(random, experts, pool, false);
     std::vector<float> choices(choice.size());  // as numbers, to be gathered like values

@@ -72,8 +72,6 @@ TEST_P(ContractTest, LinearSwiglu) {
   }
 }
 
-// Rows that have chosen the same experts and others are in every pass: which of them are computed together must not
-// show.
 TEST_P(ContractTest, Embed) {
   Random random(4);
   const uint32_t cols = 288;

@@ -84,6 +84,10 @@ TEST(Experts, FieldsOfConfigJson) {
   refused("The model's expert count is 0; 2 to 1024 is allowed.", R"(,"num_experts":0)");
   refused("The model's expert count is 1; 2 to 1024 is allowed.", R"(,"num_experts":1)");
   refused("The model's expert count is 1025; 2 to 1024", R"(,"num_experts":1025)");
+  expect_error("512 layers with 1024 experts each; at most 65536 experts", [] {
+    std::string config = moe_config(R"(,"num_experts":1024)");
+    read_hf_config(config.replace(config.find("_layers\":6"), 10, "_layers\":512"), "");
+  });
   refused("'mlp_only_layers' of config.json holds 6; numbers of layers, 0 to 5, are allowed",
           R"(,"num_experts":4,"mlp_only_layers":[6])");
   refused("'mlp_only_layers' of config.json holds -1;", R"(,"num_experts":4,"mlp_only_layers":[-1])");

@@ -14,6 +14,7 @@
 #include "engine/format/model_file.h"
 #include "engine/format/safetensors.h"
 #include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
 #include "tests/format/golden_path.h"
 
 namespace canopy {
@@ -92,9 +93,22 @@ TEST(Golden, TinyLlama3) {
   EXPECT_EQ(model.require("output", 500, 64).type, TensorType::bf16);
 }
 
+TEST(Golden, TinyQwen3MoeIsDescribedWithItsExperts) {
+  const nlohmann::json experts = describe_json(golden("tiny-qwen3-moe"))["config"]["experts"];
+  EXPECT_EQ(experts["count"], 8);
+  EXPECT_EQ(experts["used"], 2);
+  EXPECT_EQ(experts["ffn"], 32);
+  EXPECT_EQ(experts["layers"], 3);
+}
+
 TEST(Golden, OtherArchitecturesAreNamedAndDescribed) {
-  test::expect_error("is not supported; supported are: ", [&] { ModelFile::open(golden("tiny-qwen3_5")); });
-  EXPECT_GT(describe_json(golden("tiny-qwen3_5"))["tensors"].size(), 0u);
+  const test::TempFolder folder;
+  std::filesystem::copy(golden("tiny-llama3"), folder.path() / "m");
+  std::string config = read_small_file(folder.path() / "m" / "config.json", 1 << 20);
+  config.replace(config.find("LlamaForCausalLM"), 16, "GptOssForCausalLM");
+  folder.write("m/config.json", config);
+  test::expect_error("is not supported; supported are: ", [&] { ModelFile::open(folder.path() / "m"); });
+  EXPECT_GT(describe_json(folder.path() / "m")["tensors"].size(), 0u);
 }
 
 TEST(Golden, DequantizedBlocksAreExact) {
