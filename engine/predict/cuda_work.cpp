@@ -102,7 +102,7 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
 
   Work work;
   work.kernel = std::string("experts_") + cuda::kernel_suffix(weight->type());
-  work.registers = code.registers;
+  work.registers = cuda_code(work.kernel, device.cuda_capability).registers;
   work.shared_bytes = plan.shared_bytes;
   work.invocations = plan.threads;
   work.workgroups = pairs * plan.row_tiles[0];
