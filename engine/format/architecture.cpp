@@ -52,6 +52,13 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .window = Windows::in_all_layers,
      .gguf_window = Windows::in_all_layers,
      .layer = dense_layer},
+    {.name = "llama",
+     .hugging_face = "Mistral3ForConditionalGeneration",
+     .models = "the text part of Mistral Small 3.1 and later",
+     .gguf_rope_layout = RopeLayout::interleaved,
+     .window = Windows::in_all_layers,
+     .gguf_window = Windows::in_all_layers,
+     .layer = dense_layer},
     {.name = "phi3",
      .hugging_face = "Phi3ForCausalLM",
      .models = "Phi-3, Phi-3.5 and Phi-4 of 14B",
@@ -342,6 +349,8 @@ std::string canonical_name_from_hugging_face(std::string_view name) {
   if (name.starts_with(text_part)) {
     return canonical_name_from_hugging_face("model." + std::string(name.substr(text_part.size())));
   }
+  constexpr std::string_view older_text_part = "language_model.";
+  if (name.starts_with(older_text_part)) return canonical_name_from_hugging_face(name.substr(older_text_part.size()));
   if (name.ends_with(bias_suffix)) {  // as GGUF has it: named like the weight
     const std::string_view stem = name.substr(0, name.size() - bias_suffix.size());
     const std::string weight = std::string(stem) + std::string(weight_suffix);

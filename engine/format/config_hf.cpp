@@ -147,6 +147,20 @@ void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
   }
 }
 
+/// Queries that grow with their position, as in Ministral 3, are not supported, but in the context that the model was
+/// trained on first they do not.
+void cap_to_unscaled_queries(const JsonFields& fields, ModelConfig& config) {
+  const json* object = fields.object("rope_parameters");
+  if (object == nullptr) return;
+  const JsonFields rope(*object, "config.json's rope scaling");
+  if (rope.number_or("llama_4_scaling_beta", 0) == 0) return;
+  const uint32_t original = rope.u32("original_max_position_embeddings");
+  if (original >= config.max_context) return;
+  log_warning("The context is limited to " + std::to_string(original) +
+              " positions, behind which the model's queries are scaled.");
+  config.max_context = original;
+}
+
 /// SmolLM3's list of layers, in which a 1 stands, against its name, for one that turns its heads; or how many there are
 /// to one that does not.
 std::vector<bool> read_rotating_layers(const JsonFields& fields, const ModelConfig& config,
@@ -264,13 +278,15 @@ void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool tur
   config.max_context = fields.u32("max_position_embeddings");
   config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
   read_rope(fields, turns_part, config);
+  cap_to_unscaled_queries(fields, config);
 }
 
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   const json root = parse_json(config_json, "config.json");
   const JsonFields whole(root, "config.json");
   const Architecture& architecture = read_architecture(whole);
-  const json* text_part = architecture.is_hybrid ? whole.object("text_config") : nullptr;  // of one that sees pictures
+  const bool sees = architecture.hugging_face.ends_with("ForConditionalGeneration");  // pictures too
+  const json* text_part = sees ? whole.object("text_config") : nullptr;
   const JsonFields fields(text_part != nullptr ? *text_part : root, "config.json");
   ModelConfig config;
   config.architecture = architecture.name;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/format/architecture.h"
 #include "engine/format/config_hf.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"
@@ -158,6 +159,27 @@ TEST(HfConfig, MistralIsLlamaWithAWindowThatNeedsNoSwitch) {
   EXPECT_EQ(mistral(R"(,"sliding_window":32)").max_context, 64u);
   EXPECT_EQ(mistral(R"(,"sliding_window":null)").windows, Windows{});
   EXPECT_EQ(mistral(R"(,"sliding_window":32,"use_sliding_window":false)").windows, Windows{});
+}
+
+TEST(HfConfig, OfAMistralThatSeesPicturesTheTextPartIsRead) {
+  const auto mistral3 = [](const std::string& extra) {
+    std::string text = tiny_config(extra);
+    const std::string architectures = R"("architectures":["LlamaForCausalLM"],)";
+    text.erase(text.find(architectures), architectures.size());
+    return read_hf_config(
+        R"({"architectures":["Mistral3ForConditionalGeneration"],"vision_config":{},"text_config":)" + text + "}", "");
+  };
+  EXPECT_EQ(mistral3("").architecture, "llama");
+  EXPECT_EQ(mistral3("").layers, 1u);
+  EXPECT_EQ(mistral3("").max_context, 64u);
+  const std::string yarn = R"(,"rope_parameters":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":16)";
+  EXPECT_EQ(mistral3(yarn + "}").max_context, 64u);
+  EXPECT_EQ(mistral3(yarn + R"(,"llama_4_scaling_beta":0.1})").max_context, 16u) << "behind it queries are scaled";
+  for (const char* prefix : {"language_model.model.", "model.language_model."}) {
+    EXPECT_EQ(canonical_name_from_hugging_face(prefix + std::string("layers.3.mlp.down_proj.weight")),
+              "blk.3.ffn_down");
+  }
+  EXPECT_EQ(canonical_name_from_hugging_face("language_model.lm_head.weight"), "output");
 }
 
 TEST(HfConfig, Qwen2HasBiases) {
