@@ -5,11 +5,12 @@
 //
 //   S <- decay S;  u = beta (value - S^T key);  S <- S + key u^T;  out = S^T query
 //
-// One invocation per column of S, which it keeps in registers and which no other meets: so it needs no barrier, and the
-// states that it puts aside it also takes back. Grid: (value_dim / 32, value heads).
+// One invocation per column of S, which it keeps in registers and which no other meets, so that it takes back the states
+// that it puts aside. Key and query of a step, which all columns share, are in shared memory: as uniform values they would
+// take more scalar registers than there are. Grid: (value_dim / 32, value heads).
 #include "delta.glsl"
 
-layout(constant_id = 0) const uint KEY_DIM = 64;  // a multiple of 4
+layout(constant_id = 0) const uint KEY_DIM = 64;  // a multiple of 4, at most 128
 layout(constant_id = 1) const uint READS = 1;     // 0: states are advanced and nothing is read
 layout(local_size_x = 32) in;
 
@@ -31,6 +32,7 @@ layout(push_constant) uniform Push {
 
 const uint QUADS = KEY_DIM / 4u;
 vec4 s[QUADS];  // the column
+shared vec4 key_quads[QUADS], query_quads[QUADS];
 
 float fold(vec4 sums) {
   precise float sum = (sums.x + sums.y) + (sums.z + sums.w);
@@ -61,43 +63,51 @@ void put(uint place, uint head, uint j) {
 }
 
 // S^T key of the state that is forgotten in part.
-float decayed(float decay, uint key) {
+float decayed(float decay) {
   precise vec4 sums = vec4(0.0);
   [[unroll]] for (uint q = 0u; q < QUADS; ++q) {
     precise vec4 x = s[q] * decay;
     s[q] = x;
-    sums = fma(x, in4[key + q], sums);
+    sums = fma(x, key_quads[q], sums);
   }
   return fold(sums);
 }
 
 // S^T query of the state with key u^T in it.
-float updated(float u, uint key, uint query) {
+float updated(float u) {
   precise vec4 sums = vec4(0.0);
   [[unroll]] for (uint q = 0u; q < QUADS; ++q) {
-    precise vec4 x = fma(in4[key + q], vec4(u), s[q]);
+    precise vec4 x = fma(key_quads[q], vec4(u), s[q]);
     s[q] = x;
-    if (READS != 0u) sums = fma(x, in4[query + q], sums);
+    if (READS != 0u) sums = fma(x, query_quads[q], sums);
   }
   return fold(sums);
 }
 
 void main() {
-  uint j = gl_GlobalInvocationID.x, head = gl_WorkGroupID.y;
-  if (j >= value_dim) return;
+  uint j = gl_GlobalInvocationID.x, head = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x;
+  bool has_column = j < value_dim;
   uint key_head = tiled != 0u ? head % key_heads : head / (value_heads / key_heads);
   uint keys = key_heads * KEY_DIM, values = value_heads * value_dim;
   for (uint i = 0u; i < step_count; ++i) {
     uvec4 step = steps[i];  // row, parent, from, to
     if (step.x == NONE) continue;
-    if (step.z != NONE) take(step.z, head, j);
+    if (step.z != NONE && has_column) take(step.z, head, j);
     uint row = step.x * row_elements;
     uint query = (row + key_head * KEY_DIM) / 4u, key = query + keys / 4u;
     uint gates = row + 2u * keys + values + head;
-    float known = decayed(in_[gates + value_heads], key);
-    precise float u = in_[gates] * (in_[row + 2u * keys + head * value_dim + j] - known);
-    float result = updated(u, key, query);
-    if (READS != 0u) out_[step.x * values + head * value_dim + j] = result;
-    if (step.w != NONE) put(step.w, head, j);
+    if (lane < QUADS) {
+      key_quads[lane] = in4[key + lane];
+      if (READS != 0u) query_quads[lane] = in4[query + lane];
+    }
+    barrier();
+    float known = decayed(in_[gates + value_heads]);
+    barrier();  // keys are read again, and not kept
+    float value = has_column ? in_[row + 2u * keys + head * value_dim + j] : 0.0;
+    precise float u = in_[gates] * (value - known);
+    float result = updated(u);
+    barrier();
+    if (READS != 0u && has_column) out_[step.x * values + head * value_dim + j] = result;
+    if (step.w != NONE && has_column) put(step.w, head, j);
   }
 }
