@@ -240,7 +240,7 @@ TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   refused("'partial_rotary_factor' of config.json is 0.5", tiny_config(R"(,"partial_rotary_factor":0.5)"));
   refused(
       "'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM (Llama 2 and 3, "
-      "Mistral, SmolLM2), MistralForCausalLM (Mistral), Phi3ForCausalLM (",
+      "Mistral, SmolLM2), MistralForCausalLM (Mistral), Mistral3ForConditionalGeneration (",
       replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
   refused("must be a list of one class name", replaced(R"(["LlamaForCausalLM"])", "[]"));
   refused("config.json is not valid JSON", "{");
