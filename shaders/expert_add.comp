@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r]; out = x * norm_weight, with the squares of x
+// x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], and last shares[w, used] * shared_[w, r]; out = x * norm_weight, with the squares of x
 // summed for each block of 64 rows; aux[w, aux_offset + r] = x. Grid: (blocks, width), or (1, width) where a row's squares
 // are one sum, whose blocks are then added in order.
 #include "activations.glsl"
@@ -10,16 +10,19 @@ const uint BLOCK = 64u;
 layout(local_size_x = 64) in;
 
 layout(set = 0, binding = 0) readonly buffer Products { float products[]; };       // [width, used, rows]
-layout(set = 0, binding = 1) readonly buffer Shares { float shares[]; };           // [width, used]
+layout(set = 0, binding = 1) readonly buffer Shares { float shares[]; };           // [width, used + shared_experts]
 layout(set = 0, binding = 2) buffer X { float x_[]; };                             // [width, rows]
 layout(set = 0, binding = 3) readonly buffer NormWeight { float norm_weight[]; };  // [rows]
 layout(set = 0, binding = 4) writeonly buffer Out { float out_[]; };               // activations [width, rows]
 layout(set = 0, binding = 5) writeonly buffer OutSquares { float out_squares[]; };  // [width, square_blocks]
 layout(set = 0, binding = 6) writeonly buffer Aux { float aux[]; };                // [width, aux_stride]
 
+layout(set = 0, binding = 7) readonly buffer Shared { float shared_[]; };           // [width, rows]
+
 layout(push_constant) uniform Push {
   uint rows;
   uint used;
+  uint shared_experts;  // 0 or 1
   uint out_tile;
   uint square_blocks;
   uint aux_stride;  // 0: no aux
@@ -32,8 +35,10 @@ shared float eighths[BLOCK / 8u];
 // Row r of x, which becomes complete; 0 where there is none.
 float finished(uint w, uint r, uvec2 place) {
   if (r >= rows) return 0.0;
+  uint first_share = w * (used + shared_experts);
   precise float sum = 0.0;
-  for (uint i = 0u; i < used; ++i) sum = fma(shares[w * used + i], products[(w * used + i) * rows + r], sum);
+  for (uint i = 0u; i < used; ++i) sum = fma(shares[first_share + i], products[(w * used + i) * rows + r], sum);
+  if (shared_experts != 0u) sum = fma(shares[first_share + used], shared_[w * rows + r], sum);
   precise float x = x_[w * rows + r] + sum;
   precise float y = x * norm_weight[r];
   x_[w * rows + r] = x;

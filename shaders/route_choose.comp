@@ -1,22 +1,23 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // chosen[w] = the experts of the `used` largest logits, largest first, ties to the lower one, NaN below all numbers;
-// shares[w, i] = exp(logit of chosen[w, i] - largest) over the sum of that, of the chosen ones or of all. One workgroup
-// per row. An expert's rank is the number of those before it, so nothing is sorted and no order of arrival matters.
+// shares[w, i] = exp(logit of chosen[w, i] - largest) over the sum of that, of the chosen ones or of all;
+// shares[w, used] = 1 / (1 + exp(-logit)) of a shared expert, whose logit comes last. One workgroup per row. An expert's rank is the number of those before it, so nothing is sorted and no order of arrival matters.
 
 const uint LANES = 64u;
 const uint MAX_EXPERTS = 1024u;
 const uint MAX_USED = 64u;
 layout(local_size_x = 64) in;
 
-layout(set = 0, binding = 0) readonly buffer Logits { float logits[]; };   // [width, experts]
+layout(set = 0, binding = 0) readonly buffer Logits { float logits[]; };   // [width, experts + shared_experts]
 layout(set = 0, binding = 1) writeonly buffer Chosen { uint chosen[]; };   // [width, used]
-layout(set = 0, binding = 2) writeonly buffer Shares { float shares[]; };  // [width, used]
+layout(set = 0, binding = 2) writeonly buffer Shares { float shares[]; };  // [width, used + shared_experts]
 
 layout(push_constant) uniform Push {
   uint experts;
   uint used;
-  uint of_chosen;  // 0: shares are of all
+  uint of_chosen;       // 0: shares are of all
+  uint shared_experts;  // 0 or 1
 };
 
 shared uint keys[MAX_EXPERTS];
@@ -38,7 +39,8 @@ float exponential(float logit, float largest) {
 
 void main() {
   uint w = gl_WorkGroupID.x, lane = gl_LocalInvocationID.x;
-  for (uint e = lane; e < experts; e += LANES) keys[e] = key_of(logits[w * experts + e]);
+  uint first_logit = w * (experts + shared_experts), first_share = w * (used + shared_experts);
+  for (uint e = lane; e < experts; e += LANES) keys[e] = key_of(logits[first_logit + e]);
   barrier();
   for (uint e = lane; e < experts; e += LANES) {
     uint own = keys[e], rank = 0u;
@@ -47,7 +49,7 @@ void main() {
     }
     if (rank < used) {
       chosen[w * used + rank] = e;
-      best[rank] = logits[w * experts + e];
+      best[rank] = logits[first_logit + e];
     }
   }
   barrier();
@@ -56,7 +58,7 @@ void main() {
   if (of_chosen != 0u) {
     if (lane < used) own = exponential(best[lane], largest);
   } else {
-    for (uint e = lane; e < experts; e += LANES) own = own + exponential(logits[w * experts + e], largest);
+    for (uint e = lane; e < experts; e += LANES) own = own + exponential(logits[first_logit + e], largest);
   }
   sums[lane] = own;
   barrier();
@@ -64,6 +66,11 @@ void main() {
   for (uint l = 0u; l < LANES; ++l) sum = sum + sums[l];
   if (lane < used) {
     precise float share = exponential(best[lane], largest) / sum;
-    shares[w * used + lane] = share;
+    shares[first_share + lane] = share;
+  }
+  if (shared_experts != 0u && lane == 0u) {
+    precise float below = 1.0 + exp(-logits[first_logit + experts]);
+    precise float share = 1.0 / below;
+    shares[first_share + used] = share;
   }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write a tiny checkpoint of random weights of an architecture, and what transformers computes with it, to tests/golden.
 
-    python -m venv venv && venv/bin/pip install torch 'transformers==4.57.6'
+    python -m venv venv && venv/bin/pip install torch 'transformers==4.57.6'   # 5.24.0 for qwen3_5-moe, and for it alone
     venv/bin/python tools/make_golden_model.py qwen2 mistral   # names of MODELS below; all where none is given
 
 Each is tiny-NAME/ (config.json, model.safetensors in BF16), tiny-NAME.golden.json and tiny-NAME.golden.safetensors, as
@@ -60,6 +60,28 @@ MODELS = {
         transformers.SmolLM3Config,
         {"rope_theta": 5000000.0, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "tie_word_embeddings": True},
     ),
+    "qwen3_5-moe": (
+        getattr(transformers, "Qwen3_5MoeTextConfig", None),
+        {
+            "num_hidden_layers": 4,
+            "head_dim": 32,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 48,
+            "num_experts": 8,
+            "num_experts_per_tok": 2,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 16,
+            "linear_value_head_dim": 16,
+            "rope_parameters": {
+                "rope_theta": 10000000.0,
+                "rope_type": "default",
+                "partial_rotary_factor": 0.25,
+                "mrope_interleaved": True,
+                "mrope_section": [2, 1, 1],
+            },
+        },
+    ),
     "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
     "qwen3-window": (
         transformers.Qwen3Config,
@@ -75,13 +97,17 @@ LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30)}
 
 def make_model(name):
     make_config, changes = MODELS[name]
+    if make_config is None:
+        sys.exit(f"This transformers, {transformers.__version__}, does not know {name}.")
     config = make_config(**{**COMMON, **changes})
     config._attn_implementation = "eager"
     torch.manual_seed(sum(name.encode()) + 1)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for key, values in model.named_parameters():
-            if key.endswith("norm.weight"):
+            if name.startswith("qwen3_5") and key.endswith("norm.weight") and "linear_attn" not in key:
+                values.uniform_(-0.5, 0.5)  # stored less 1
+            elif key.endswith("norm.weight"):
                 values.uniform_(0.5, 1.5)
             elif key.endswith(".bias"):
                 values.normal_(0, 0.5)

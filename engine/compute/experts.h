@@ -14,10 +14,17 @@ namespace canopy {
 /// Most experts of a layer, and of a row, that the ops of mixtures take.
 inline constexpr uint32_t kMaxExperts = 1024, kMaxUsedExperts = 64;
 
-/// A layer's experts: how many there are, and through how many each row goes.
+/// A layer's experts: how many there are, and through how many each row goes. `shared`: each row also goes through a
+/// further one, a dense feed-forward, for whose share the router has a row of its own, behind the others.
 struct ExpertCounts {
   uint32_t all = 0;   // 1 ... kMaxExperts
   uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
+  bool shared = false;
+
+  /// Rows of the router.
+  uint32_t router_rows() const { return all + (shared ? 1 : 0); }
+  /// Shares of a row of the pass.
+  uint32_t row_shares() const { return used + (shared ? 1 : 0); }
 
   /// How many different ones `width` rows go through on average if each chooses evenly: all (1 - (1 - used / all)^W).
   double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
@@ -25,7 +32,7 @@ struct ExpertCounts {
 };
 /// Throws bad_input, with the op's name in front, for counts out of their bounds.
 void check_experts(const ExpertCounts& experts, const char* op);
-/// "8 of 128 experts"
+/// "8 of 128 experts", "8 of 256 experts and a shared one"
 std::string describe(const ExpertCounts& experts);
 
 /// Price of the products of all rows with the experts that each has chosen, whose weights lie one below the other in
@@ -40,25 +47,27 @@ inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, u
 /// The experts that each row goes through, and what each counts. logit[w, e] = scale(w) * sum_k router[e, k] * in[w,
 /// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
 /// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
-/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all.
+/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all. With a shared expert, logit[w,
+/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])).
 struct RouteArgs {
   uint32_t width = 0;
   ExpertCounts experts;
-  const Buffer* router = nullptr;   // [all, cols]
+  const Buffer* router = nullptr;   // [router_rows(), cols]
   const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;               // 0: no norm
   bool of_chosen = true;
-  Buffer* logits = nullptr;  // [W, all]
+  Buffer* logits = nullptr;  // [W, router_rows()]
   Buffer* chosen = nullptr;  // uint32 [W, used]
-  Buffer* shares = nullptr;  // [W, used]
+  Buffer* shares = nullptr;  // [W, row_shares()]
 
   static constexpr const char* name = "route";
   std::string shapes() const {
     return std::to_string(width) + " rows of " + std::to_string(in->cols()) + ", " + describe(experts);
   }
   OpPrice price() const {
-    const uint64_t products = uint64_t{experts.all} * in->cols(), rows = width;
-    return {word_bytes(products + rows * (in->cols() + 2 * experts.all + 2 * experts.used)), 2 * rows * products};
+    const uint64_t logits = experts.router_rows(), products = logits * in->cols(), rows = width;
+    return {word_bytes(products + rows * (in->cols() + 2 * logits + experts.used + experts.row_shares())),
+            2 * rows * products};
   }
 };
 
@@ -87,15 +96,16 @@ struct ExpertSwigluArgs {
 };
 
 /// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
-/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i]; out = x * norm.weight; aux as
-/// there.
+/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], and, last, shares[w, used] *
+/// shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
 struct ExpertAddArgs {
   uint32_t width = 0;
   ExpertCounts experts;
   const Weight* weight = nullptr;   // [all * rows, cols]: expert after expert
   const Activations* in = nullptr;  // [W * used, cols]
   const Buffer* chosen = nullptr;   // uint32 [W, used], each below `all`
-  const Buffer* shares = nullptr;   // [W, used]
+  const Buffer* shares = nullptr;   // [W, row_shares()]
+  const Buffer* shared = nullptr;   // [W, rows], what the shared expert makes of the rows; null where there is none
   Buffer* products = nullptr;       // [W, used, rows]
   Buffer* x = nullptr;              // [W, rows]
   NormWrite norm;
@@ -115,11 +125,11 @@ struct ExpertAddArgs {
   OpPrice price() const {
     // Bytes: the products written and read, x read and written, the activations, aux. FLOPs: shares, x * norm and the
     // sum of squares.
-    const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used;
-    const uint64_t read = used * width * (uint64_t{weight->cols()} + 2);
+    const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used, shares = experts.row_shares();
+    const uint64_t read = width * (used * (uint64_t{weight->cols()} + 1) + shares);
     return expert_price(*weight, experts, width) +
-           OpPrice{word_bytes(read + (2 * used + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
-                   (2 * used + 4) * elements};
+           OpPrice{word_bytes(read + (used + shares + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
+                   (2 * shares + 4) * elements};
   }
 };
 

@@ -60,7 +60,8 @@ void check_experts(const ExpertCounts& experts, const char* op) {
 }
 
 std::string describe(const ExpertCounts& experts) {
-  return std::to_string(experts.used) + " of " + std::to_string(experts.all) + " experts";
+  return std::to_string(experts.used) + " of " + std::to_string(experts.all) + " experts" +
+         (experts.shared ? " and a shared one" : "");
 }
 
 OpList separate_ops(const ProjectHeadsArgs& args) {

@@ -25,20 +25,21 @@ uint32_t pairs_of(uint32_t width, const ExpertCounts& experts, const char* op) {
 
 void CallRecorder::add(const RouteArgs& args) {
   check_experts(args.experts, "route");
-  const auto [all, used] = args.experts;
+  const uint32_t all = args.experts.all, router_rows = args.experts.router_rows();
   const uint32_t cols = own<CudaActivations>(args.in, "The activations of a router").cols();
   RouteParams p;
   p.in = rows_of(args.in, args.width, cols, "The activations of a router");
-  p.router = at(args.router, floats(all, cols), "The router");
-  p.logits = at(args.logits, floats(args.width, all), "The logits of experts");
-  p.chosen = at(args.chosen, floats(args.width, used), "The chosen experts");
-  p.shares = at(args.shares, floats(args.width, used), "The shares of experts");
+  p.router = at(args.router, floats(router_rows, cols), "The router");
+  p.logits = at(args.logits, floats(args.width, router_rows), "The logits of experts");
+  p.chosen = at(args.chosen, floats(args.width, args.experts.used), "The chosen experts");
+  p.shares = at(args.shares, floats(args.width, args.experts.row_shares()), "The shares of experts");
   p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
   p.experts = all;
-  p.used = used;
+  p.used = args.experts.used;
+  p.shared_experts = router_rows - all;
   p.of_chosen = args.of_chosen ? 1 : 0;
   p.norm_eps = args.norm_eps;
-  const uint32_t blocks = (all + kRouteExperts - 1) / kRouteExperts;
+  const uint32_t blocks = (router_rows + kRouteExperts - 1) / kRouteExperts;
   calls.push_back(call_of("route", p, kRouteExperts * 32, blocks, args.width, 1, kRouteShared));
 }
 
@@ -94,7 +95,8 @@ void CallRecorder::add(const ExpertAddArgs& args) {
   product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs);
   ExpertAddParams p;
   p.products = product.out;
-  p.shares = at(args.shares, floats(1, pairs), "The shares of experts");
+  p.shares = at(args.shares, floats(args.width, args.experts.row_shares()), "The shares of experts");
+  if (args.experts.shared) p.shared = at(args.shared, floats(args.width, rows), "The shared expert");
   p.x = at(args.x, floats(args.width, rows), "The residual stream");
   p.norm = at(args.norm.weight, floats(1, rows), "The weight of a norm");
   p.out = rows_of(args.out, args.width, rows, "The activations of a sum");

@@ -52,18 +52,40 @@ TensorType tensor_type_named(const std::string& name, const std::string& kind) {
                   ", which is not known.");
 }
 
+/// One with layers of these kinds.
+std::string architecture_of(const TraceSizes& sizes) {
+  if (sizes.recurrent_layers > 0) return sizes.expert_layers > 0 ? "qwen35moe" : "qwen35";
+  return sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
+}
+
+/// Which of the layers are recurrences changes no time.
+void add_recurrences(const TraceSizes& sizes, ModelConfig& config) {
+  for (uint32_t n = 0; n < std::min(config.layers, 1u << 16); ++n) {
+    config.recurrent.push_back(n < sizes.recurrent_layers);
+  }
+  config.delta_net = {.key_heads = sizes.key_heads,
+                      .value_heads = sizes.value_heads,
+                      .key_dim = sizes.key_dim,
+                      .value_dim = sizes.value_dim,
+                      .taps = sizes.conv_taps};
+  config.rotary_dim = sizes.rotary_dim;
+  config.has_output_gate = sizes.output_gate;
+}
+
 predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const std::string& what) {
   const TraceSizes& sizes = *model.sizes;
-  if (std::ranges::find(sizes.types, "ssm_out", [](const auto& type) { return type.first; }) != sizes.types.end()) {
-    throw bad_input("Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
-                    " has recurrent layers, whose sizes recordings do not name; name another shape: " +
-                    predict::allowed_shapes() + ".");
+  const bool has_recurrences =
+      std::ranges::find(sizes.types, "ssm_out", [](const auto& type) { return type.first; }) != sizes.types.end();
+  if (has_recurrences && sizes.recurrent_layers == 0) {  // of before they were written down
+    throw bad_input(
+        "Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
+        " has recurrent layers, whose sizes it does not name; name another shape: " + predict::allowed_shapes() + ".");
   }
   predict::NamedShape shape;
   shape.name = model.name;
   shape.weights = "f16";  // of what the recording does not name
   ModelConfig& config = shape.config;
-  config.architecture = sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
+  config.architecture = architecture_of(sizes);
   config.name = model.name;
   config.layers = sizes.layers;
   config.hidden = sizes.hidden;
@@ -79,6 +101,8 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
   for (uint32_t n = 0; sizes.expert_layers > 0 && n < std::min(config.layers, 1u << 16); ++n) {
     config.has_experts.push_back(n < sizes.expert_layers);
   }
+  config.shared_ffn = sizes.shared_ffn;
+  if (sizes.recurrent_layers > 0) add_recurrences(sizes, config);
   config.max_context = 131072;
   config.rms_eps = 1e-6f;
   config.rope_theta = 1e6;

@@ -30,11 +30,16 @@ LayerSpec expert_layer(const ModelConfig& config, uint32_t n) {
   return spec;
 }
 
-/// Attention with a gate in some layers, recurrences in the others: Qwen3.5.
+/// Attention with a gate in some layers, recurrences in the others: Qwen3.5. Experts as above, with one that every row
+/// goes through, in its larger sizes.
 LayerSpec hybrid_layer(const ModelConfig& config, uint32_t n) {
   LayerSpec spec = dense_layer(config, n);
   if (config.is_recurrent(n)) spec = {.mixer = Mixer::gated_delta_net};
   spec.output_gate = !config.is_recurrent(n) && config.has_output_gate;
+  if (config.layer_has_experts(n)) {
+    spec.feed_forward = FeedForward::mixture_of_experts;
+    spec.shared_expert = config.shared_ffn != 0;
+  }
   return spec;
 }
 
@@ -98,6 +103,22 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .models = "the text part of Qwen3.5 without experts",
      .gguf_rope_layout = RopeLayout::half,
      .has_qk_norm = true,
+     .is_hybrid = true,
+     .layer = hybrid_layer},
+    {.name = "qwen35moe",
+     .hugging_face = "Qwen3_5MoeForCausalLM",
+     .models = "Qwen3.5 with experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .has_experts = true,
+     .is_hybrid = true,
+     .layer = hybrid_layer},
+    {.name = "qwen35moe",
+     .hugging_face = "Qwen3_5MoeForConditionalGeneration",
+     .models = "the text part of Qwen3.5 with experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .has_experts = true,
      .is_hybrid = true,
      .layer = hybrid_layer},
     {.name = "smollm3",
@@ -169,6 +190,10 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
 });
 
 // The same inside "mlp.experts.E.", with ".E" behind the canonical name.
@@ -182,6 +207,8 @@ constexpr std::array expert_names = std::to_array<NamePair>({
 constexpr std::array layer_vectors = std::to_array<NamePair>({
     {"linear_attn.A_log", "ssm_a"},
     {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps"},
+    {"mlp.experts.down_proj", "ffn_down_exps"},
 });
 
 constexpr std::string_view weight_suffix = ".weight", bias_suffix = ".bias";
@@ -308,6 +335,11 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
         add("ffn_up" + number, c.expert_ffn, c.hidden);
         add("ffn_down" + number, c.hidden, c.expert_ffn);
       }
+      if (!layers[layer].shared_expert) continue;
+      add("ffn_gate_inp_shexp", 1, c.hidden);
+      add("ffn_gate_shexp", c.shared_ffn, c.hidden);
+      add("ffn_up_shexp", c.shared_ffn, c.hidden);
+      add("ffn_down_shexp", c.hidden, c.shared_ffn);
       continue;
     }
     add("ffn_gate", c.ffn, c.hidden);

@@ -191,7 +191,7 @@ void refuse_experts(const Keys& keys) {
   }
 }
 
-void read_experts(const GgufFile& file, const Keys& keys, ModelConfig& config) {
+void read_experts(const GgufFile& file, const Keys& keys, bool is_hybrid, ModelConfig& config) {
   config.experts = keys.u32("expert_count");
   config.experts_used = keys.u32("expert_used_count");
   config.expert_ffn = keys.u32("expert_feed_forward_length");
@@ -205,19 +205,27 @@ void read_experts(const GgufFile& file, const Keys& keys, ModelConfig& config) {
   constexpr uint32_t softmax = 1;
   refuse_other("expert_gating_func", keys.u32_or("expert_gating_func", softmax), softmax);
   refuse_other("expert_weights_scale", keys.number_or("expert_weights_scale", 1), 1.0);
-  for (const char* key : {"expert_shared_count", "expert_shared_feed_forward_length", "leading_dense_block_count"}) {
-    refuse_other(key, keys.u32_or(key, 0), 0u);
+  refuse_other("leading_dense_block_count", keys.u32_or("leading_dense_block_count", 0), 0u);
+  if (is_hybrid) {
+    config.shared_ffn = keys.u32("expert_shared_feed_forward_length");
+    refuse_other("expert_shared_count", keys.u32_or("expert_shared_count", 1), 1u);
+  } else {
+    for (const char* key : {"expert_shared_count", "expert_shared_feed_forward_length"}) {
+      refuse_other(key, keys.u32_or(key, 0), 0u);
+    }
   }
+  if (config.ffn == 0) config.ffn = config.expert_ffn;  // of no layer
 }
 
 }  // namespace
 
-void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config, bool turns_part) {
+void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config, bool turns_part,
+                           bool has_experts) {
   const Keys keys(file, prefix);
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");
   config.hidden = keys.u32("embedding_length");
-  config.ffn = keys.u32("feed_forward_length");
+  config.ffn = has_experts ? keys.u32_or("feed_forward_length", 0) : keys.u32("feed_forward_length");
   config.max_context = keys.u32("context_length");
   read_heads(keys, turns_part, config);
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
@@ -231,10 +239,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const Keys keys(file, architecture.name);
   ModelConfig config;
   config.architecture = architecture.name;
-  read_gguf_transformer(file, architecture.name, config, architecture.is_hybrid);
+  read_gguf_transformer(file, architecture.name, config, architecture.is_hybrid, architecture.has_experts);
   if (architecture.is_hybrid) read_gguf_hybrid(file, architecture.name, config);
   if (architecture.has_experts) {
-    read_experts(file, keys, config);
+    read_experts(file, keys, architecture.is_hybrid, config);
   } else {
     refuse_experts(keys);
   }

@@ -15,7 +15,8 @@ ModelConfig read_gguf_config(const GgufFile& file);
 /// Reads the part that all transformers have, from the keys "<prefix>.block_count" ...: name, sizes, norm epsilon and
 /// rotary embedding, but neither its layout nor anything of the vocabulary. Not validated. With `turns_part` the number
 /// of elements of a head that are turned may be any; otherwise it must be all.
-void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config, bool turns_part = false);
+void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelConfig& config, bool turns_part = false,
+                           bool has_experts = false);
 
 /// Checks that ids lie inside a vocabulary of `vocab` rows and that parallel lists are equally long.
 TokenizerSource read_gguf_tokenizer(const GgufFile& file, uint32_t vocab);

@@ -199,12 +199,15 @@ std::vector<bool> read_layers_with_experts(const JsonFields& fields, uint32_t la
   return has_experts;
 }
 
-void read_experts(const JsonFields& fields, ModelConfig& config) {
+/// Hybrids have no switch for the shares in their first files, and a shared expert in all.
+void read_experts(const JsonFields& fields, bool is_hybrid, ModelConfig& config) {
   config.experts = fields.u32(fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
   config.experts_used = fields.u32("num_experts_per_tok");
   config.expert_ffn = fields.u32("moe_intermediate_size");
-  config.shares_among_chosen = fields.boolean_or("norm_topk_prob", false);
+  config.shares_among_chosen = fields.boolean_or("norm_topk_prob", is_hybrid);
+  if (is_hybrid) config.shared_ffn = fields.u32("shared_expert_intermediate_size");
   config.has_experts = read_layers_with_experts(fields, std::min(config.layers, 1u << 16));
+  if (config.ffn == 0 && config.layers_with_experts() == config.layers) config.ffn = config.expert_ffn;  // of no layer
 }
 
 /// By layer: whether its attention has a window.
@@ -267,14 +270,14 @@ std::string template_of(const json& value) {
 
 }  // namespace
 
-void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part) {
+void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part, bool has_experts) {
   refuse_unsupported(fields);
   config.layers = fields.u32("num_hidden_layers");
   config.hidden = fields.u32("hidden_size");
   config.heads = fields.u32("num_attention_heads");
   config.kv_heads = fields.u32_or("num_key_value_heads", config.heads);
   config.head_dim = read_head_dim(fields, config.hidden, config.heads);
-  config.ffn = fields.u32("intermediate_size");
+  config.ffn = has_experts ? fields.u32_or("intermediate_size", 0) : fields.u32("intermediate_size");
   config.max_context = fields.u32("max_position_embeddings");
   config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
   read_rope(fields, turns_part, config);
@@ -293,9 +296,9 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.has_qkv_bias = architecture.has_qkv_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
-  read_hf_transformer(fields, config, architecture.is_hybrid);
+  read_hf_transformer(fields, config, architecture.is_hybrid, architecture.has_experts);
   if (architecture.is_hybrid) read_hf_hybrid(fields, config);
-  if (architecture.has_experts) read_experts(fields, config);
+  if (architecture.has_experts) read_experts(fields, architecture.is_hybrid, config);
   config.vocab = fields.u32("vocab_size");
   config.tied_head =
       fields.boolean_or("tie_word_embeddings", whole.boolean_or("tie_word_embeddings", architecture.ties_head));

@@ -17,7 +17,8 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
 
 /// Reads the part that all transformers have: sizes, norm epsilon and rotary embedding, but nothing of the vocabulary.
 /// Not validated. With `turns_part` heads may be turned in part; otherwise that is refused.
-void read_hf_transformer(const JsonFields& config_json, ModelConfig& config, bool turns_part = false);
+void read_hf_transformer(const JsonFields& config_json, ModelConfig& config, bool turns_part = false,
+                         bool has_experts = false);
 
 /// Reads tokenizer.json, tokenizer_config.json and the chat template where they are there.
 TokenizerSource read_hf_tokenizer(const std::filesystem::path& folder);

@@ -135,6 +135,7 @@ json config_json(const ModelConfig& c) {
   result["experts"] = {{"count", c.experts},
                        {"used", c.experts_used},
                        {"ffn", c.expert_ffn},
+                       {"shared_ffn", c.shared_ffn != 0 ? json(c.shared_ffn) : json()},
                        {"layers", c.layers_with_experts()},
                        {"shares_among_chosen", c.shares_among_chosen}};
   return result;

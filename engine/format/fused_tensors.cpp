@@ -21,9 +21,9 @@ uint64_t rows_of_parts(const FusedTensor& fused) {
 TensorView shape_of(const FusedTensor& fused) {
   const RequiredTensor& part = fused.parts.front();
   TensorView expected;
-  expected.rank = fused.stacked ? 3 : 2;
+  expected.rank = fused.stacked != 0 ? 3 : 2;
   expected.shape = {rows_of_parts(fused), part.cols};
-  if (fused.stacked) expected.shape = {fused.parts.size(), part.rows, part.cols};
+  if (fused.stacked != 0) expected.shape = {fused.stacked, rows_of_parts(fused) / fused.stacked, part.cols};
   return expected;
 }
 
@@ -65,18 +65,29 @@ std::vector<FusedTensor> fused_tensors(const ModelConfig& c) {
   return result;
 }
 
-std::vector<FusedTensor> stacked_experts(const ModelConfig& c) {
+std::vector<FusedTensor> stacked_experts(const ModelConfig& c, bool must_have,
+                                         const std::function<bool(const std::string& name)>& has) {
   std::vector<FusedTensor> result;
   for (uint32_t n = 0; n < c.layers; ++n) {
     if (!c.layer_has_experts(n)) continue;
-    const auto add = [&](const std::string& name, uint64_t rows, uint64_t cols) {
-      const std::string tensor = "blk." + std::to_string(n) + "." + name;
-      FusedTensor& fused = result.emplace_back(FusedTensor{tensor + "_exps", {}, true});
-      for (uint32_t e = 0; e < c.experts; ++e) fused.parts.push_back({tensor + "." + std::to_string(e), rows, cols});
+    const std::string layer = "blk." + std::to_string(n) + ".";
+    const auto add = [&](const std::string& name, const std::vector<std::string>& of_expert, uint64_t rows,
+                         uint64_t cols) {
+      if (!must_have && !has(layer + name)) return;
+      FusedTensor& fused = result.emplace_back(FusedTensor{layer + name, {}, c.experts});
+      for (uint32_t e = 0; e < c.experts; ++e) {
+        for (const std::string& part : of_expert) {
+          fused.parts.push_back({layer + part + "." + std::to_string(e), rows, cols});
+        }
+      }
     };
-    add("ffn_gate", c.expert_ffn, c.hidden);
-    add("ffn_up", c.expert_ffn, c.hidden);
-    add("ffn_down", c.hidden, c.expert_ffn);
+    if (has(layer + "ffn_gate_up_exps")) {
+      add("ffn_gate_up_exps", {"ffn_gate", "ffn_up"}, c.expert_ffn, c.hidden);
+    } else {
+      add("ffn_gate_exps", {"ffn_gate"}, c.expert_ffn, c.hidden);
+      add("ffn_up_exps", {"ffn_up"}, c.expert_ffn, c.hidden);
+    }
+    add("ffn_down_exps", {"ffn_down"}, c.hidden, c.expert_ffn);
   }
   return result;
 }

@@ -1,7 +1,9 @@
 #pragma once
 // Matrices that a file holds as one, below each other, and the engine knows as several: Phi-3's q, k and v, gate and
-// up; a layer's experts in GGUF.
+// up; a layer's experts.
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,14 +16,17 @@ namespace canopy {
 struct FusedTensor {
   std::string name;                   // canonical; it may be that of a part
   std::vector<RequiredTensor> parts;  // from the first row on
-  bool stacked = false;               // the parts have one shape and are the tensor's first dimension of three
+  uint64_t stacked = 0;               // the tensor's first dimension of three, of which each has as many parts; 0: two
 };
 
 /// Those of a model of this configuration; none where its architecture has none.
 std::vector<FusedTensor> fused_tensors(const ModelConfig& config);
 
-/// What a GGUF file has of the experts, one tensor for those of a layer: "blk.3.ffn_up_exps" of "blk.3.ffn_up.0", ...
-std::vector<FusedTensor> stacked_experts(const ModelConfig& config);
+/// What a file that `has` such tensors has of the experts, one tensor for those of a layer: "blk.3.ffn_up_exps" of
+/// "blk.3.ffn_up.0", ..., or "blk.3.ffn_gate_up_exps" of "blk.3.ffn_gate.0", "blk.3.ffn_up.0", .... GGUF files must
+/// have either; folders may have each expert by itself.
+std::vector<FusedTensor> stacked_experts(const ModelConfig& config, bool must_have,
+                                         const std::function<bool(const std::string& name)>& has);
 
 /// The tensors with views of the rows of each part in the place of what is fused. Throws bad_input, naming the tensor,
 /// where one is missing or has another shape than its parts together.

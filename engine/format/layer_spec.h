@@ -23,6 +23,7 @@ enum class FeedForward {
 struct LayerSpec {
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::swiglu;
+  bool shared_expert = false;          // beside the chosen experts a swiglu of every row, times sigmoid of a gate
   bool qkv_bias = false;               // added to queries, keys and values before their norms
   bool qk_norm = false;                // RMS norm of every query and key head before the rotation
   RopeLayout rope = RopeLayout::half;  // of queries and keys

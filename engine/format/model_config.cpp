@@ -65,6 +65,7 @@ void check_experts_of(const ModelConfig& config) {
   check_count("number of experts that a token uses", config.experts_used,
               std::min<uint64_t>(config.experts, max_experts_used));
   check_count("feed-forward size of an expert", config.expert_ffn, max_ffn);
+  if (config.shared_ffn != 0) check_count("feed-forward size of the shared expert", config.shared_ffn, max_ffn);
 }
 
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {

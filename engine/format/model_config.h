@@ -65,6 +65,7 @@ struct ModelConfig {
   uint32_t experts = 0;             // of each layer that has any; 0: none has
   uint32_t experts_used = 0;        // that a row goes through
   uint32_t expert_ffn = 0;          // inner width of one
+  uint32_t shared_ffn = 0;          // of the expert that every row of such a layer goes through; 0: there is none
   bool shares_among_chosen = true;  // what a row's experts count adds up to 1
   std::vector<bool> has_experts;    // by layer: whether it has experts in the place of a feed-forward; empty: none has
   uint32_t vocab = 0;               // rows of the embedding; the tokenizer may have fewer entries

@@ -59,7 +59,7 @@ void ModelFile::State::open_gguf() {
   tokenizer = read_gguf_tokenizer(gguf, config.vocab);
   file = TensorFile(std::move(gguf), canonical_name_from_gguf);
   file.split(fused_tensors(config));
-  file.split(stacked_experts(config));
+  file.split(stacked_experts(config, true, [this](const std::string& name) { return file.find(name) != nullptr; }));
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {
@@ -70,6 +70,7 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   tokenizer = read_hf_tokenizer(folder);
   file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
   file.split(fused_tensors(config));
+  file.split(stacked_experts(config, false, [this](const std::string& name) { return file.find(name) != nullptr; }));
 }
 
 ModelFile::ModelFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

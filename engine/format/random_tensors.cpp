@@ -140,10 +140,12 @@ RandomTensors::RandomTensors(std::span<const RequiredTensor> wanted, const TypeO
     bytes_[type] = RepeatedBytes(pattern, bytes + pattern.size());
   }
   ones_.assign(longest_norm, 1.0f);
+  minus_ones_.assign(longest_norm, -1.0f);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     TensorView& tensor = tensors_[i];
     if (tensor.rank == 1) {
-      tensor.bytes = std::as_bytes(std::span(ones_).first(tensor.cols()));
+      const std::vector<float>& values = tensor.name.ends_with(".ssm_a") ? minus_ones_ : ones_;
+      tensor.bytes = std::as_bytes(std::span(values).first(tensor.cols()));
       continue;
     }
     const uint64_t step = step_of(tensor.type);

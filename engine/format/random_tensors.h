@@ -37,7 +37,7 @@ class RandomTensors {
 
  private:
   std::map<TensorType, RepeatedBytes> bytes_;
-  std::vector<float> ones_;
+  std::vector<float> ones_, minus_ones_;  // norms and biases, rates of recurrences
   std::vector<TensorView> tensors_;
 };
 

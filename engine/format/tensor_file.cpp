@@ -76,7 +76,8 @@ const TensorView& TensorFile::require(std::string_view name, uint64_t rows, uint
   }
   const uint32_t rank = rows == 1 ? 1 : 2;
   const bool is_filter = rows > 1 && tensor->rank == 3 && tensor->shape[1] == 1;  // a convolution's, one of a channel
-  if ((tensor->rank != rank && !is_filter) || tensor->rows() != rows || tensor->cols() != cols) {
+  const bool is_row = tensor->rank == 2 && name.ends_with("_inp_shexp");  // in folders the gate of a shared expert
+  if ((tensor->rank != rank && !is_filter && !is_row) || tensor->rows() != rows || tensor->cols() != cols) {
     throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor->shape_text() + "; " +
                     shape_text(rows, cols) + " is expected.");
   }
@@ -91,7 +92,8 @@ void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
                       std::string(to_string(tensor.type)) + "; supported types: " + dequantizable_types() + ".");
     }
     if (one.rows == 1 && tensor_type_info(tensor.type).block_elements != 1) {
-      const std::string kind = tensor.name.ends_with(".bias") ? "bias" : "norm";
+      const bool is_gate = tensor.name.ends_with("_inp_shexp");
+      const std::string kind = tensor.name.ends_with(".bias") ? "bias" : is_gate ? "gate" : "norm";
       throw bad_input("The " + kind + " " + quoted_name(tensor.name) + " is stored as " +
                       std::string(to_string(tensor.type)) + "; a " + kind + " must be F32, F16 or BF16.");
     }

@@ -124,12 +124,33 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                        .aux_offset = aux.offset});
 }
 
+namespace {
+
+/// What the expert that every row goes through makes of the rows: PassBuffers::shared_product.
+void record_shared_expert(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  const PassBuffers& b = model.buffers;
+  const LayerWeights& weights = model.weights.layers[layer];
+  record(LinearSwigluArgs{.width = pass.width,
+                          .weight = weights.shared_gate_up.get(),
+                          .in = b.normed.get(),
+                          .norm_eps = model.config.rms_eps,
+                          .out = b.shared_gated.get()});
+  record(LinearArgs{.width = pass.width,
+                    .weight = weights.shared_down.get(),
+                    .in = b.shared_gated.get(),
+                    .out = b.shared_product.get(),
+                    .stride = model.config.hidden});
+}
+
+}  // namespace
+
 void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                  const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const ModelConfig& config = model.config;
-  const ExpertCounts experts{config.experts, config.experts_used};
+  const bool shared = model.layers[layer].shared_expert;
+  const ExpertCounts experts{config.experts, config.experts_used, shared};
   const AuxPlace aux = aux_of(model, pass, layer);
   record(RouteArgs{.width = pass.width,
                    .experts = experts,
@@ -147,12 +168,14 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                           .norm_eps = config.rms_eps,
                           .chosen = b.chosen_experts.get(),
                           .out = b.expert_gated.get()});
+  if (shared) record_shared_expert(record, model, pass, layer);  // before `normed` is written anew
   record(ExpertAddArgs{.width = pass.width,
                        .experts = experts,
                        .weight = weights.ffn_down.get(),
                        .in = b.expert_gated.get(),
                        .chosen = b.chosen_experts.get(),
                        .shares = b.expert_shares.get(),
+                       .shared = shared ? b.shared_product.get() : nullptr,
                        .products = b.expert_products.get(),
                        .x = b.x.get(),
                        .norm = {&next_norm},

@@ -37,7 +37,7 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                 const Buffer& next_norm);
 
 /// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T;
-/// the rest as add_swiglu.
+/// the rest as add_swiglu. A shared expert's swiglu of all rows is added likewise, by the share that its gate gives.
 void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                  const Buffer& next_norm);
 

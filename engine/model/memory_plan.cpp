@@ -24,11 +24,14 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
                            2;  // likeliest and its logit
   const bool has_experts = config.layers_with_experts() > 0;
   const uint32_t used = has_experts ? config.experts_used : 0;
-  const uint64_t of_experts = has_experts ? config.experts + used * (uint64_t{2} + config.hidden) : 0;  // per row
+  const uint64_t of_shared = has_experts && config.shared_ffn != 0 ? uint64_t{2} + config.hidden : 0;  // per row
+  const uint64_t of_experts =
+      has_experts ? config.experts + used * (uint64_t{2} + config.hidden) + of_shared : 0;  // likewise
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = uint64_t{limits.context} * config.head_dim * (config.has_unrotated_layers() ? 2 : 1);
-  const uint64_t gated = has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0;
+  const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
+                         (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
   const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
                                device.activation_bytes(limits.rows(), config.q_width()) +
                                device.activation_bytes(limits.rows(), config.ffn) +

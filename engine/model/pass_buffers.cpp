@@ -125,12 +125,15 @@ uint64_t pass_result_bytes(const ModelLimits& limits) {
 namespace {
 
 void allocate_expert_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
-  const uint64_t width = limits.rows(), used = config.experts_used;
-  b.expert_logits = device.allocate(width * config.experts * sizeof(float), "expert logits");
+  const uint64_t width = limits.rows(), used = config.experts_used, shared = config.shared_ffn != 0 ? 1 : 0;
+  b.expert_logits = device.allocate(width * (config.experts + shared) * sizeof(float), "expert logits");
   b.chosen_experts = device.allocate(width * used * kWord, "chosen experts");
-  b.expert_shares = device.allocate(width * used * sizeof(float), "expert shares");
+  b.expert_shares = device.allocate(width * (used + shared) * sizeof(float), "expert shares");
   b.expert_gated = device.allocate_activations(limits.rows() * config.experts_used, config.expert_ffn, "gated experts");
   b.expert_products = device.allocate(width * used * config.hidden * sizeof(float), "expert products");
+  if (shared == 0) return;
+  b.shared_gated = device.allocate_activations(limits.rows(), config.shared_ffn, "gated shared expert");
+  b.shared_product = device.allocate(width * config.hidden * sizeof(float), "product of the shared expert");
 }
 
 }  // namespace

@@ -35,11 +35,13 @@ struct PassBuffers {
   std::unique_ptr<Activations> gathered;  // [R, H] the rows that the logits are at
 
   // Of layers with E experts of width X, of which a row uses k; null where there are none.
-  std::unique_ptr<Buffer> expert_logits;      // [W, E]
+  std::unique_ptr<Buffer> expert_logits;      // [W, E], one more with a shared expert
   std::unique_ptr<Buffer> chosen_experts;     // uint32 [W, k]
-  std::unique_ptr<Buffer> expert_shares;      // [W, k]
+  std::unique_ptr<Buffer> expert_shares;      // [W, k], one more with a shared expert
   std::unique_ptr<Activations> expert_gated;  // [W * k, X]
   std::unique_ptr<Buffer> expert_products;    // [W, k, H]
+  std::unique_ptr<Activations> shared_gated;  // [W, S] of a shared expert of width S, else null
+  std::unique_ptr<Buffer> shared_product;     // [W, H], likewise
 
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers

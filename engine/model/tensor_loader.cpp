@@ -169,9 +169,8 @@ std::unique_ptr<Buffer> TensorLoader::rates(const TensorView& tensor, bool logar
   return vector(values, tensor.name);
 }
 
-std::unique_ptr<Buffer> TensorLoader::router(const TensorView& tensor) {
-  const TensorView* only = &tensor;
-  return vector(values_of({&only, 1}, "router"), tensor.name);
+std::unique_ptr<Buffer> TensorLoader::router(std::span<const TensorView* const> parts) {
+  return vector(values_of(parts, "router"), parts.front()->name);
 }
 
 std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {

@@ -35,8 +35,9 @@ class TensorLoader {
   /// Rates of decays: its values, which must be negative, or -exp of them where they are `logarithms`.
   std::unique_ptr<Buffer> rates(const TensorView& tensor, bool logarithms);
 
-  /// The decoded values of a matrix as floats. Throws bad_input where one is not finite.
-  std::unique_ptr<Buffer> router(const TensorView& tensor);
+  /// The decoded values of matrices of the same columns as floats, one below the other. Throws bad_input where one is
+  /// not finite.
+  std::unique_ptr<Buffer> router(std::span<const TensorView* const> parts);
 
   /// The decoded values of vectors, one after the other. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);

@@ -46,7 +46,8 @@ class Planner {
     const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
     const uint64_t vectors =
         config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + config_.recurrent_layers() * recurrent + hidden;
-    const uint64_t routers = uint64_t{config_.layers_with_experts()} * config_.experts * hidden;
+    const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 ? 1 : 0);
+    const uint64_t routers = config_.layers_with_experts() * router_rows * hidden;
     plan_.device_bytes += (vectors + routers) * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
     for (const auto& [form, count] : widened_) {
@@ -67,7 +68,7 @@ class Planner {
         [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout, std::vector<uint32_t> rows) {
           return add(std::move(name), std::move(parts), layout, std::move(rows));
         });
-    if (layer.router == nullptr) return layer;
+    if (layer.router.empty()) return layer;
     const uint32_t all = config_.experts, idle = all - config_.experts_used;
     for (const MatrixPlan* experts : {&layer.gate_up, &layer.ffn_down}) {
       idle_bytes_ += device_.weight_bytes(experts->device_parts(), experts->layout) / all * idle;
@@ -179,7 +180,7 @@ class LayerPlanner {
   void add_feed_forward(bool has_experts, LayerPlan& layer) const {
     std::vector<const TensorView*> gate_up, down;
     if (has_experts) {
-      layer.router = tensor("ffn_gate_inp", config_.experts, config_.hidden);
+      layer.router.push_back(tensor("ffn_gate_inp", config_.experts, config_.hidden));
       for (uint32_t e = 0; e < config_.experts; ++e) {
         const std::string number = "." + std::to_string(e);
         gate_up.push_back(tensor("ffn_gate" + number, config_.expert_ffn, config_.hidden));
@@ -192,9 +193,20 @@ class LayerPlanner {
     }
     layer.gate_up = add_(prefix_ + "ffn_gate_up", std::move(gate_up), WeightLayout::paired, {});
     layer.ffn_down = add_(prefix_ + "ffn_down", std::move(down), WeightLayout::stacked, {});
+    if (has_experts && config_.shared_ffn != 0) add_shared_expert(layer);
   }
 
  private:
+  void add_shared_expert(LayerPlan& layer) const {
+    const uint32_t ffn = config_.shared_ffn;
+    layer.router.push_back(tensor("ffn_gate_inp_shexp", 1, config_.hidden));
+    layer.shared_gate_up.push_back(
+        add_(prefix_ + "shared_gate_up",
+             {tensor("ffn_gate_shexp", ffn, config_.hidden), tensor("ffn_up_shexp", ffn, config_.hidden)},
+             WeightLayout::paired, {}));
+    layer.shared_down.push_back(matrix("ffn_down_shexp", config_.hidden, ffn));
+  }
+
   const TensorView* tensor(const std::string& name, uint64_t rows, uint64_t cols) const {
     return &require_(prefix_ + name, rows, cols);
   }

@@ -53,12 +53,15 @@ struct QuantizedTensors {
 };
 
 struct LayerPlan {
-  std::vector<MatrixPlan> qkv;         // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
-  std::vector<MatrixPlan> gate;        // one or none: see LayerWeights::gate
-  MatrixPlan attn_output;              // [H, Q]; [H, V] of a recurrence
-  MatrixPlan gate_up;                  // paired [2F, H]; of a layer with experts those of each, one below the other
-  MatrixPlan ffn_down;                 // [H, F]; likewise
-  const TensorView* router = nullptr;  // [E, H] of a layer with experts: kept as floats, no matrix of the device
+  std::vector<MatrixPlan> qkv;   // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
+  std::vector<MatrixPlan> gate;  // one or none: see LayerWeights::gate
+  MatrixPlan attn_output;        // [H, Q]; [H, V] of a recurrence
+  MatrixPlan gate_up;            // paired [2F, H]; of a layer with experts those of each, one below the other
+  MatrixPlan ffn_down;           // [H, F]; likewise
+  // Of a layer with experts: [E, H], and the gate of a shared expert, [H]. Kept as floats, no matrix of the device.
+  std::vector<const TensorView*> router = {};
+  std::vector<MatrixPlan> shared_gate_up = {};  // one or none: paired [2S, H] of a shared expert of width S
+  std::vector<MatrixPlan> shared_down = {};     // [H, S], likewise
 };
 
 /// The tensor of that canonical name and shape, ModelFile::require or its like.

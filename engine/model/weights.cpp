@@ -52,9 +52,11 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   if (!plan.gate.empty()) layer.gate = tensors.matrix(plan.gate[0]);
   layer.attn_output = tensors.matrix(plan.attn_output);
   layer.ffn_norm = norm("ffn_norm", config.hidden);
-  if (plan.router != nullptr) layer.router = tensors.router(*plan.router);
+  if (!plan.router.empty()) layer.router = tensors.router(plan.router);
   layer.gate_up = tensors.matrix(plan.gate_up);
   layer.ffn_down = tensors.matrix(plan.ffn_down);
+  if (!plan.shared_gate_up.empty()) layer.shared_gate_up = tensors.matrix(plan.shared_gate_up[0]);
+  if (!plan.shared_down.empty()) layer.shared_down = tensors.matrix(plan.shared_down[0]);
   return layer;
 }
 
@@ -62,6 +64,8 @@ void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>&
   for (const MatrixPlan& part : plan.qkv) matrices.push_back(&part);
   for (const MatrixPlan& gate : plan.gate) matrices.push_back(&gate);
   for (const MatrixPlan* matrix : {&plan.attn_output, &plan.gate_up, &plan.ffn_down}) matrices.push_back(matrix);
+  for (const MatrixPlan& matrix : plan.shared_gate_up) matrices.push_back(&matrix);
+  for (const MatrixPlan& matrix : plan.shared_down) matrices.push_back(&matrix);
 }
 
 std::vector<const MatrixPlan*> in_load_order(const WeightPlan& plan) {

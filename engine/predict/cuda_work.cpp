@@ -11,6 +11,7 @@
 #include "engine/predict/cuda_code.h"
 #include "engine/predict/expert_work.h"
 #include "engine/predict/op_work.h"
+#include "engine/predict/recurrence_work.h"
 
 namespace canopy::predict {
 namespace {
@@ -250,7 +251,8 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
     work.steps = kGraphStep;
     return work;
   }
-  Work work = work_by_price(op, device);
+  const auto* recurrence = std::get_if<DeltaNetArgs>(&op);
+  Work work = recurrence != nullptr ? work_of_recurrence(*recurrence) : work_by_price(op, device);
   work.kernel = std::visit(KernelName(), op);
   const uint32_t registers = cuda_code(work.kernel, device.cuda_capability).registers;
   if (registers > 0) work.registers = registers;

@@ -17,13 +17,13 @@ constexpr double kRegisters = 96;
 
 Work work_of_route(const RouteArgs& args) {
   Work work;
-  const double router = 4.0 * args.experts.all * args.in->cols();
+  const double router_rows = args.experts.router_rows(), router = 4.0 * router_rows * args.in->cols();
   work.memory_bytes = router;
   work.cache_bytes = router * (args.width - 1) + static_cast<double>(args.price().bytes) - router;
   work.lane_ops = static_cast<double>(args.price().flops);
   work.invocations = kTileRows;
-  work.workgroups = std::ceil(args.experts.all / 4.0) * args.width;
-  work.workgroups_reading_memory = std::ceil(args.experts.all / 4.0);
+  work.workgroups = std::ceil(router_rows / 4.0) * args.width;
+  work.workgroups_reading_memory = std::ceil(router_rows / 4.0);
   work.steps = 2;  // logits, choice
   return work;
 }

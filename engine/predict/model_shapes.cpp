@@ -18,12 +18,16 @@ struct NamedModel {
   uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
   bool tied_head;
   uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of every layer
+  // Of hybrids: heads of the recurrences, which are of 128, and the expert that every row goes through.
+  uint32_t key_heads = 0, value_heads = 0, shared_ffn = 0;
 };
 
-// From the published configurations; "tiny" and "tiny-moe" are none of them: for tests of what takes a shape.
+// From the published configurations; those that are called "tiny" are none of them: for tests of what takes a shape.
 constexpr NamedModel kModels[] = {
     {"tiny", "qwen3", 2, 256, 4, 2, 64, 512, 1024, true},
     {"tiny-moe", "qwen3moe", 2, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256},
+    {"tiny-hybrid", "qwen35", 4, 256, 4, 2, 64, 512, 1024, true, 0, 0, 0, 2, 4},
+    {"tiny-hybrid-moe", "qwen35moe", 4, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256, 2, 4, 256},
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
     {"llama-2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, false},
@@ -39,6 +43,9 @@ constexpr NamedModel kModels[] = {
     {"qwen3-32b", "qwen3", 64, 5120, 64, 8, 128, 25600, 151936, false},
     {"qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, false, 128, 8, 768},
     {"qwen3-coder-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 5472, 151936, false, 128, 8, 768},
+    {"qwen3.5-9b", "qwen35", 32, 4096, 16, 4, 256, 12288, 248320, false, 0, 0, 0, 16, 32},
+    {"qwen3.5-27b", "qwen35", 64, 5120, 24, 4, 256, 17408, 248320, false, 0, 0, 0, 16, 48},
+    {"qwen3.5-35b-a3b", "qwen35moe", 40, 2048, 16, 2, 256, 512, 248320, false, 256, 8, 512, 16, 32, 512},
 };
 
 struct NamedType {
@@ -52,13 +59,6 @@ constexpr NamedType kWeightNames[] = {
     {"q4_1", TensorType::q4_1, TensorType::q6_k},   {"q4_0", TensorType::q4_0, TensorType::q6_k},
 };
 
-struct RefusedModel {
-  std::string_view name, kind;
-};
-constexpr RefusedModel kRefused[] = {
-    {"qwen3.5-27b", "has recurrent layers"},
-};
-
 const NamedType* named_type(std::string_view name) {
   const auto found = std::ranges::find(kWeightNames, name, &NamedType::name);
   return found == std::end(kWeightNames) ? nullptr : &*found;
@@ -69,6 +69,19 @@ std::string names_of(const Entries& entries) {
   std::string names;
   for (const auto& each : entries) names += (names.empty() ? "" : ", ") + std::string(each.name);
   return names;
+}
+
+/// As all published Qwen3.5 are: three recurrences, then attention that has a gate and turns a quarter of its heads.
+void make_hybrid(const NamedModel& model, ModelConfig& config) {
+  config.recurrent = recurrent_layers(model.layers, kUsualAttentionStep);
+  config.delta_net = {.key_heads = model.key_heads,
+                      .value_heads = model.value_heads,
+                      .key_dim = 128,
+                      .value_dim = 128,
+                      .taps = 4,
+                      .tiled = true};
+  config.has_output_gate = true;
+  config.rotary_dim = model.head_dim / 4;
 }
 
 ModelConfig config_of(const NamedModel& model) {
@@ -92,6 +105,8 @@ ModelConfig config_of(const NamedModel& model) {
   config.experts_used = model.experts_used;
   config.expert_ffn = model.expert_ffn;
   if (model.experts > 0) config.has_experts.assign(model.layers, true);
+  config.shared_ffn = model.shared_ffn;
+  if (model.value_heads > 0) make_hybrid(model, config);
   config.tied_head = model.tied_head;
   return config;
 }
@@ -125,12 +140,6 @@ std::string allowed_shapes() {
 }
 
 NamedShape model_shape(std::string_view name) {
-  for (const RefusedModel& refused : kRefused) {
-    if (!name.starts_with(refused.name)) continue;
-    throw bad_input(
-        std::string(refused.name) + " " + std::string(refused.kind) +
-        ", whose passes cannot be recorded yet, so no times can be predicted; allowed: " + allowed_shapes() + ".");
-  }
   const size_t dash = name.rfind('-');
   if (dash != std::string_view::npos) {
     const NamedType* const type = named_type(name.substr(dash + 1));
@@ -150,7 +159,7 @@ std::string shape_name(const ModelConfig& config) {
     const ModelConfig known = config_of(model);
     const auto sizes = [](const ModelConfig& c) {
       return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocab, c.experts,
-                        c.experts_used, c.expert_ffn);
+                        c.experts_used, c.expert_ffn, c.shared_ffn, c.recurrent_layers(), c.delta_net.value_heads);
     };
     if (sizes(known) == sizes(config)) return std::string(model.name) + "-" + type;
   }
@@ -167,8 +176,13 @@ DrafterFile random_drafter(const NamedShape& shape) {
   DrafterConfig drafter;
   drafter.transformer = shape.config;
   drafter.transformer.name = shape.config.name + "-dflash";
-  drafter.transformer.has_experts.clear();  // drafters are dense
-  drafter.transformer.experts = drafter.transformer.experts_used = drafter.transformer.expert_ffn = 0;
+  ModelConfig& own = drafter.transformer;  // drafters are dense, and attention throughout
+  own.architecture = own.recurrent.empty() ? own.architecture : "qwen3";
+  own.has_experts.clear();
+  own.experts = own.experts_used = own.expert_ffn = own.shared_ffn = own.rotary_dim = 0;
+  own.recurrent.clear();
+  own.delta_net = {};
+  own.has_output_gate = false;
   drafter.transformer.layers = std::min(layers, shape.config.layers);
   drafter.transformer.vocab = 0;
   drafter.attention.assign(drafter.transformer.layers, drafter_attention(0));
@@ -188,7 +202,7 @@ DrafterFile random_drafter(const NamedShape& shape) {
 
 TensorType type_of_tensor(const NamedShape& shape, std::string_view name, uint64_t cols) {
   const std::string_view tensor = without_expert(name);
-  if (tensor.ends_with(".ffn_gate_inp")) return TensorType::f32;
+  if (tensor.ends_with(".ffn_gate_inp") || tensor.ends_with(".ssm_conv1d")) return TensorType::f32;
   const size_t dot = tensor.rfind('.');
   const auto given = shape.types.find(dot == std::string_view::npos ? tensor : tensor.substr(dot + 1));
   if (given != shape.types.end()) {

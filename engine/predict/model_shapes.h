@@ -24,7 +24,7 @@ struct NamedShape {
   uint32_t taps = 0;  // of a drafter: layers of its target that it reads
 };
 
-/// Throws bad_input that lists what is allowed, or says why the passes of that model cannot be recorded.
+/// Throws bad_input that lists what is allowed.
 NamedShape model_shape(std::string_view name);
 
 /// "MODEL-TYPE, where MODEL is one of ..., and TYPE one of ...": for messages and help.
@@ -36,15 +36,15 @@ std::string shape_name(const ModelConfig& config);
 
 /// The type that a file of such weights has for a matrix of `cols` columns, by its canonical name ("blk.3.attn_v").
 /// q4_0, q4_1 and q4_k have the head in Q6_K; q4_k_m also half of the layers' attn_v and ffn_down. Rows that are no
-/// whole blocks of 256 get the next larger type that has blocks of 32. Routers are F32.
+/// whole blocks of 256 get the next larger type that has blocks of 32. Routers and taps of convolutions are F32.
 TensorType type_of_tensor(const NamedShape& shape, std::string_view tensor, uint64_t cols);
 
 /// A model of this shape with random weights, to be measured on a device.
 ModelFile random_model(const NamedShape& shape);
 
 /// The drafter that a model of this shape would have, of random weights in the same types: as the published ones for
-/// Qwen3 are, five layers of the target's sizes that read five of its layers, blocks of 16. Never deeper than the
-/// target.
+/// Qwen3 are, five layers of attention of the target's sizes that read five of its layers, blocks of 16. Never deeper
+/// than the target.
 DrafterFile random_drafter(const NamedShape& shape);
 
 }  // namespace canopy::predict

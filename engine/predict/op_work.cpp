@@ -9,6 +9,7 @@
 #include "engine/predict/cuda_work.h"
 #include "engine/predict/expert_work.h"
 #include "engine/predict/product_cut.h"
+#include "engine/predict/recurrence_work.h"
 
 namespace canopy::predict {
 namespace {
@@ -201,6 +202,10 @@ Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const 
   if (rules.last_finishes && !whole_heads) extra = 1;
   work.steps = rules.heads_steps + std::max(0.0, extra);
   return work;
+}
+
+Work work_of_args(const DeltaNetArgs& args, const KernelRules&, const DeviceProfile&) {
+  return work_of_recurrence(args);
 }
 
 Work work_of_args(const AttentionArgs& args, const KernelRules& rules, const DeviceProfile& device) {

@@ -28,12 +28,22 @@ void add_config(const ModelConfig& config, GgufWriter& writer) {
   u32(".attention.head_count_kv", config.kv_heads);
   u32(".attention.key_length", config.head_dim);
   u32(".attention.value_length", config.head_dim);
-  u32(".rope.dimension_count", config.head_dim);
+  u32(".rope.dimension_count", config.turned());
   u32(".vocab_size", config.vocab);
   if (config.experts > 0) {
     u32(".expert_count", config.experts);
     u32(".expert_used_count", config.experts_used);
     u32(".expert_feed_forward_length", config.expert_ffn);
+  }
+  if (config.shared_ffn > 0) u32(".expert_shared_feed_forward_length", config.shared_ffn);
+  if (config.recurrent_layers() > 0) {
+    const DeltaNetConfig& net = config.delta_net;
+    u32(".full_attention_interval", kUsualAttentionStep);
+    u32(".ssm.group_count", net.key_heads);
+    u32(".ssm.time_step_rank", net.value_heads);
+    u32(".ssm.state_size", net.key_dim);
+    u32(".ssm.inner_size", net.values());
+    u32(".ssm.conv_kernel", net.taps);
   }
   writer.f32(prefix + ".attention.layer_norm_rms_epsilon", config.rms_eps);
   writer.f32(prefix + ".rope.freq_base", static_cast<float>(config.rope_theta));
@@ -67,20 +77,29 @@ void add_vocabulary(uint32_t size, GgufWriter& writer) {
   writer.boolean("tokenizer.ggml.add_space_prefix", false);
 }
 
+/// The name in a GGUF file: the canonical one with ".weight", but for biases, for rates of recurrences and for the norm
+/// behind the mixers of hybrids.
+std::string gguf_name(const std::string& canonical, bool is_hybrid) {
+  if (canonical.ends_with(".bias") || canonical.ends_with(".ssm_a")) return canonical;
+  constexpr std::string_view after_mixer = "ffn_norm";
+  if (!is_hybrid || !canonical.ends_with(after_mixer)) return canonical + ".weight";
+  return canonical.substr(0, canonical.size() - after_mixer.size()) + "post_attention_norm.weight";
+}
+
 void add_tensors(const ModelFile& model, const ModelConfig& config, GgufWriter& writer) {
   for (const RequiredTensor& wanted : required_tensors(config)) {
     if (without_expert(wanted.name) != wanted.name) continue;
     const TensorView& tensor = model.require(wanted.name, wanted.rows, wanted.cols);
-    writer.tensor(wanted.name.ends_with(".bias") ? wanted.name : wanted.name + ".weight",
-                  std::span(tensor.shape).first(tensor.rank), tensor.type, {tensor.bytes});
+    writer.tensor(gguf_name(wanted.name, config.recurrent_layers() > 0), std::span(tensor.shape).first(tensor.rank),
+                  tensor.type, {tensor.bytes});
   }
-  for (const FusedTensor& stacked : stacked_experts(config)) {
+  for (const FusedTensor& stacked : stacked_experts(config, true, [](const std::string&) { return false; })) {
     const RequiredTensor& first = stacked.parts.front();
     std::vector<std::span<const std::byte>> parts;
     for (const RequiredTensor& part : stacked.parts) {
       parts.push_back(model.require(part.name, part.rows, part.cols).bytes);
     }
-    const std::array<uint64_t, 3> shape = {stacked.parts.size(), first.rows, first.cols};
+    const std::array<uint64_t, 3> shape = {stacked.stacked, first.rows, first.cols};
     writer.tensor(stacked.name + ".weight", shape, model.require(first.name, first.rows, first.cols).type,
                   std::move(parts));
   }

@@ -81,9 +81,15 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
     }
     layer.attn_output = make_matrix(planned.attn_output);
     layer.ffn_norm = norm(config_.hidden);
-    if (planned.router != nullptr) layer.router = norm(uint64_t{config_.experts} * config_.hidden);
+    if (!planned.router.empty()) {
+      layer.router = norm(uint64_t{config_.experts + (layers_[n].shared_expert ? 1 : 0)} * config_.hidden);
+    }
     layer.gate_up = make_matrix(planned.gate_up);
     layer.ffn_down = make_matrix(planned.ffn_down);
+    if (layers_[n].shared_expert) {
+      layer.shared_gate_up = make_matrix(planned.shared_gate_up[0]);
+      layer.shared_down = make_matrix(planned.shared_down[0]);
+    }
     weights_.layers.push_back(std::move(layer));
   }
   weights_.output_norm = norm(config_.hidden);

@@ -35,6 +35,14 @@ ModelShape model_shape(const Model& model) {
   shape.experts = config.experts;
   shape.experts_per_row = config.experts_used;
   shape.expert_ffn = config.expert_ffn;
+  shape.shared_ffn = config.shared_ffn;
+  shape.recurrent_layers = config.recurrent_layers();
+  if (shape.recurrent_layers > 0) {
+    shape.recurrent_keys = config.delta_net.keys();
+    shape.recurrent_values = config.delta_net.values();
+    shape.recurrent_key_dim = config.delta_net.key_dim;
+  }
+  shape.gated = config.has_output_gate ? 1 : 0;
   shape.weight_bytes = static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements());
   shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits()));
   shape.activation_bytes = sizeof(float);

@@ -25,6 +25,18 @@ TraceSizes sizes_of(const ModelConfig& config) {
   sizes.experts = config.experts;
   sizes.experts_used = config.experts_used;
   sizes.expert_ffn = config.expert_ffn;
+  sizes.shared_ffn = config.shared_ffn;
+  if (config.recurrent_layers() > 0) {
+    const DeltaNetConfig& net = config.delta_net;
+    sizes.recurrent_layers = config.recurrent_layers();
+    sizes.key_heads = net.key_heads;
+    sizes.value_heads = net.value_heads;
+    sizes.key_dim = net.key_dim;
+    sizes.value_dim = net.value_dim;
+    sizes.conv_taps = net.taps;
+    sizes.rotary_dim = config.rotary_dim;
+    sizes.output_gate = config.has_output_gate;
+  }
   sizes.tied_head = config.tied_head;
   sizes.qk_norm = config.has_qk_norm;
   sizes.parameters = config.parameters;

@@ -44,6 +44,16 @@ void validate(const ModelShape& shape) {
     throw bad_input("The model shape has " + std::to_string(shape.moe_layers) + " layers with experts among " +
                     std::to_string(shape.layers) + " layers; there can be no more of them than layers.");
   }
+  if (shape.recurrent_layers > shape.layers || shape.gated > 1) {
+    throw bad_input("The model shape has " + std::to_string(shape.recurrent_layers) + " recurrent layers among " +
+                    std::to_string(shape.layers) + " layers and gates " + std::to_string(shape.gated) +
+                    " times; at most as many as layers, and 0 or 1 times, are allowed.");
+  }
+  if (shape.recurrent_layers > 0) {
+    require_count(shape.recurrent_keys, "number of elements of recurrent keys");
+    require_count(shape.recurrent_values, "number of elements of recurrent values");
+    require_count(shape.recurrent_key_dim, "size of a recurrent key");
+  }
   if (shape.moe_layers < shape.layers) require_count(shape.ffn, "feed-forward size");
   if (shape.moe_layers == 0) return;
   require_count(shape.experts, "number of experts");
@@ -77,25 +87,36 @@ PassWork::PassWork(const ModelShape& shape) : shape_(shape) {
   const uint64_t kv = mul(shape.kv_heads, shape.head_dim);
   const uint64_t expert = moe == 0 ? 0 : mul(h, shape.expert_ffn);
   const uint64_t used = shape.experts_per_row;
+  const uint64_t recurrent = shape.recurrent_layers, attentive = layers - recurrent;
+  const uint64_t keys = shape.recurrent_keys, values = shape.recurrent_values;
+  const uint64_t state = recurrent == 0 ? 0 : mul(values, shape.recurrent_key_dim);
 
   // One element of a weight is one multiplication and one addition a row, except those of the embedding.
-  const uint64_t attention = mul(2 * h, add(q, kv));  // q and output; k and v
+  const uint64_t attention = mul(h, add(mul(2 + shape.gated, q), 2 * kv));  // q, its gate and output; k and v
+  const uint64_t recurrence = mul(h, add(2 * keys, 3 * values));  // queries, keys; values, their gate and output
   const uint64_t head = mul(h, shape.vocab);
-  const uint64_t layer_weights = add(mul(layers, attention), mul(3 * dense, mul(h, shape.ffn)));
+  const uint64_t mixers = add(mul(attentive, attention), mul(recurrent, recurrence));
+  const uint64_t feed_forward = add(mul(3 * dense, mul(h, shape.ffn)), mul(3 * moe, mul(h, shape.shared_ffn)));
+  const uint64_t layer_weights = add(mixers, feed_forward);
   const uint64_t routers = mul(moe, mul(h, shape.experts));
   expert_weights_ = mul(3 * moe, expert);
   dense_weights_ = add(add(layer_weights, routers), mul(2, head));
   flops_per_row_ = mul(2, add(add(layer_weights, routers), add(mul(used, expert_weights_), head)));
-  flops_per_pair_ = mul(4 * layers, q);  // queries times keys, probabilities times values
+  flops_per_row_ = add(flops_per_row_, mul(7 * recurrent, state));  // decay, products with key and query, the sum
+  flops_per_pair_ = mul(4 * attentive, q);                          // queries times keys, probabilities times values
+  state_bytes_ = mul(recurrent, mul(2 * sizeof(float), state));
 
   // Inputs and outputs: of q/k/v, scores, values and output (2 h + 4 q + 2 kv); of gate/up and down (2 h + 4 ffn).
-  const uint64_t attention_io = add(add(2 * h, 4 * q), 2 * kv);
+  const uint64_t attention_io = add(add(2 * h, mul(4 + 2 * shape.gated, q)), 2 * kv);
+  const uint64_t recurrence_io = add(2 * h, add(4 * keys, 6 * values));
   const uint64_t dense_io = add(2 * h, mul(4, shape.ffn));
-  const uint64_t moe_io = add(add(2 * h, shape.experts), mul(4 * used, shape.expert_ffn));
-  activations_per_row_ = add(mul(layers, attention_io), add(mul(dense, dense_io), mul(moe, moe_io)));
+  const uint64_t experts_io = add(mul(4 * used, shape.expert_ffn), mul(4, shape.shared_ffn));
+  const uint64_t moe_io = add(add(2 * h, shape.experts), experts_io);
+  activations_per_row_ = add(mul(attentive, attention_io), mul(recurrent, recurrence_io));
+  activations_per_row_ = add(activations_per_row_, add(mul(dense, dense_io), mul(moe, moe_io)));
   activations_per_row_ = add(activations_per_row_, add(h, shape.vocab));
-  activations_per_pair_ = mul(2 * layers, shape.query_heads);  // scores are written and read
-  kv_per_position_ = mul(2 * layers, kv);
+  activations_per_pair_ = mul(2 * attentive, shape.query_heads);  // scores are written and read
+  kv_per_position_ = mul(2 * attentive, kv);
 }
 
 uint64_t PassWork::flops(uint32_t width, uint32_t context) const {
@@ -115,7 +136,8 @@ PassWork::Bytes PassWork::bytes(uint32_t width, uint32_t context) const {
   const uint64_t activations = add(mul(width, activations_per_row_), mul(mul(width, positions), activations_per_pair_));
   return {.weights = to_bytes(weight_elements(width), shape_.weight_bytes),
           .kv = to_bytes(mul(positions, kv_per_position_), shape_.kv_bytes),
-          .activations = to_bytes(activations, shape_.activation_bytes)};
+          .activations = to_bytes(activations, shape_.activation_bytes),
+          .states = state_bytes_};
 }
 
 Roofline::Roofline(const ModelShape& shape, const DevicePeaks& peaks, const RooflineCalibration& calibration)

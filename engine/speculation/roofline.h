@@ -1,6 +1,6 @@
 #pragma once
 // The time of a pass from its bytes and operations: the roofline of the BASTION paper (appendix G), extended to
-// quantized weights, any K/V and activation type and mixtures of experts.
+// quantized weights, any K/V and activation type, mixtures of experts and recurrences.
 
 #include <cstdint>
 
@@ -26,6 +26,14 @@ struct ModelShape {
   uint32_t experts = 0;          // in such a layer
   uint32_t experts_per_row = 0;  // that a row runs through
   uint32_t expert_ffn = 0;       // inner width of one expert
+  uint32_t shared_ffn = 0;       // of the expert that every row runs through; 0: there is none
+
+  // Layers that are recurrences (gated delta nets); the others are attention, with a gate for each query where gated.
+  uint32_t recurrent_layers = 0;
+  uint32_t recurrent_keys = 0;     // elements of all keys of a row, or of its queries
+  uint32_t recurrent_values = 0;   // of all values
+  uint32_t recurrent_key_dim = 0;  // of a key: a state has recurrent_values * recurrent_key_dim elements, in f32
+  uint32_t gated = 0;              // 0 or 1
 };
 
 /// Counts of one pass over `width` rows behind `context` committed positions. A row attends to context + width
@@ -36,7 +44,8 @@ class PassWork {
     uint64_t weights = 0;
     uint64_t kv = 0;
     uint64_t activations = 0;
-    uint64_t total() const { return weights + kv + activations; }
+    uint64_t states = 0;
+    uint64_t total() const { return weights + kv + activations + states; }
   };
 
   /// Throws Error(bad_input) naming the field for a count or a size out of range.
@@ -47,7 +56,8 @@ class PassWork {
   uint64_t flops(uint32_t width, uint32_t context) const;
 
   /// Weights are read once a pass, embedding and head both in full; of a mixture, the experts that `width` rows are
-  /// expected to touch when each picks its own at random. Every product reads its input and writes its output.
+  /// expected to touch when each picks its own at random. Every product reads its input and writes its output. States
+  /// of recurrences are read and written once a pass.
   Bytes bytes(uint32_t width, uint32_t context) const;
 
   const ModelShape& shape() const { return shape_; }
@@ -64,6 +74,7 @@ class PassWork {
   uint64_t kv_per_position_ = 0;
   uint64_t dense_weights_ = 0;
   uint64_t expert_weights_ = 0;  // one expert of every mixture layer
+  uint64_t state_bytes_ = 0;     // of all states, once
 };
 
 /// A device's peak rates.

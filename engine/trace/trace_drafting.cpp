@@ -34,6 +34,15 @@ constexpr ShapeField shape_fields[] = {
     {"experts_per_row", &ModelShape::experts_per_row},
     {"expert_ffn", &ModelShape::expert_ffn},
 };
+/// Those that are 0 in most models, and left out then.
+constexpr ShapeField seldom_shape_fields[] = {
+    {"shared_ffn", &ModelShape::shared_ffn},
+    {"recurrent_layers", &ModelShape::recurrent_layers},
+    {"recurrent_keys", &ModelShape::recurrent_keys},
+    {"recurrent_values", &ModelShape::recurrent_values},
+    {"recurrent_key_dim", &ModelShape::recurrent_key_dim},
+    {"gated", &ModelShape::gated},
+};
 
 struct BytesField {
   const char* name;
@@ -48,6 +57,9 @@ constexpr BytesField bytes_fields[] = {
 ordered_json to_json(const Roofline& roofline) {
   ordered_json object;
   for (const ShapeField& field : shape_fields) object[field.name] = roofline.shape().*field.value;
+  for (const ShapeField& field : seldom_shape_fields) {
+    if (roofline.shape().*field.value != 0) object[field.name] = roofline.shape().*field.value;
+  }
   for (const BytesField& field : bytes_fields) object[field.name] = roofline.shape().*field.value;
   object["flops_per_second"] = roofline.peaks().flops_per_second;
   object["bytes_per_second"] = roofline.peaks().bytes_per_second;
@@ -58,6 +70,7 @@ Roofline parse_roofline(const json& object) {
   const JsonFields fields(object, "the roofline of a reply");
   ModelShape shape;
   for (const ShapeField& field : shape_fields) shape.*field.value = fields.u32(field.name);
+  for (const ShapeField& field : seldom_shape_fields) shape.*field.value = fields.u32_or(field.name, 0);
   for (const BytesField& field : bytes_fields) shape.*field.value = fields.number(field.name);
   return Roofline(shape, {fields.number("flops_per_second"), fields.number("bytes_per_second")});
 }

@@ -37,6 +37,16 @@ constexpr SizeField expert_size_fields[] = {
     {"experts_used", &TraceSizes::experts_used},
     {"expert_ffn", &TraceSizes::expert_ffn},
 };
+/// Written where a model has recurrences; `shared_ffn` with experts.
+constexpr SizeField hybrid_size_fields[] = {
+    {"recurrent_layers", &TraceSizes::recurrent_layers},
+    {"key_heads", &TraceSizes::key_heads},
+    {"value_heads", &TraceSizes::value_heads},
+    {"key_dim", &TraceSizes::key_dim},
+    {"value_dim", &TraceSizes::value_dim},
+    {"conv_taps", &TraceSizes::conv_taps},
+    {"rotary_dim", &TraceSizes::rotary_dim},
+};
 constexpr SizeField drafter_size_fields[] = {
     {"block", &TraceSizes::block},
     {"taps", &TraceSizes::taps},
@@ -49,6 +59,11 @@ ordered_json to_json(const TraceSizes& sizes) {
   for (const SizeField& field : size_fields) object[field.name] = sizes.*field.value;
   if (sizes.expert_layers > 0) {
     for (const SizeField& field : expert_size_fields) object[field.name] = sizes.*field.value;
+    if (sizes.shared_ffn > 0) object["shared_ffn"] = sizes.shared_ffn;
+  }
+  if (sizes.recurrent_layers > 0) {
+    for (const SizeField& field : hybrid_size_fields) object[field.name] = sizes.*field.value;
+    object["output_gate"] = sizes.output_gate;
   }
   if (sizes.block > 0) {
     for (const SizeField& field : drafter_size_fields) object[field.name] = sizes.*field.value;
@@ -99,7 +114,10 @@ TraceSizes parse_sizes(const json& object, const std::string& what) {
   TraceSizes sizes;
   for (const SizeField& field : size_fields) sizes.*field.value = fields.u32(field.name);
   for (const SizeField& field : expert_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
+  for (const SizeField& field : hybrid_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : drafter_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
+  sizes.shared_ffn = fields.u32_or("shared_ffn", 0);
+  sizes.output_gate = fields.boolean_or("output_gate", false);
   sizes.tied_head = fields.boolean_or("tied_head", false);
   sizes.qk_norm = fields.boolean_or("qk_norm", false);
   sizes.parameters = parse_u64(fields, "parameters");

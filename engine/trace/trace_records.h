@@ -20,6 +20,11 @@ struct TraceSizes {
   uint32_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;
   uint32_t expert_layers = 0;                              // layers with experts in the place of the feed-forward
   uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of such a layer
+  uint32_t shared_ffn = 0;                                 // likewise, of the expert of all rows; 0: there is none
+  uint32_t recurrent_layers = 0;                           // gated delta nets in the place of attention
+  uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0, conv_taps = 0;  // of such a layer
+  uint32_t rotary_dim = 0;   // elements of a head that are turned; 0: all
+  bool output_gate = false;  // of attention
   bool tied_head = false, qk_norm = false;
   uint64_t parameters = 0;
   /// The type of the weights of each kind, as loaded: {"attn_q", "Q4_1"}, {"output", "Q6_K"}.

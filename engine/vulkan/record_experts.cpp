@@ -130,29 +130,30 @@ void record_product_of(DeviceState& state, CommandList& list, const PairTiles& t
 template <>
 void VulkanRecorder::record_op(const RouteArgs& args) {
   check_experts(args.experts, "route");
-  const auto [all, used] = args.experts;
+  const uint32_t all = args.experts.all, used = args.experts.used;
+  const uint32_t router_rows = args.experts.router_rows(), row_shares = args.experts.row_shares();
   const VulkanActivations& in = activations_of(*args.in);
   require_width(args.width, in, "route");
   const uint32_t cols = in.cols();
-  const Binding logits = words(*args.logits, uint64_t{args.width} * all, "The logits of route");
+  const Binding logits = words(*args.logits, uint64_t{args.width} * router_rows, "The logits of route");
   struct LogitsPush {
     uint32_t cols, experts, tile, square_blocks;
     float norm_eps;
   };
   struct ChoosePush {
-    uint32_t experts, used, of_chosen;
+    uint32_t experts, used, of_chosen, shared_experts;
   };
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   list.bind(state_.context->kernel(cols % 4 == 0 ? "route_logits_quads" : "route_logits_words"),
             {in.values, squares_of(in, args.width, "The sums of squares of route"),
-             words(*args.router, uint64_t{all} * cols, "The router of route"), logits},
-            LogitsPush{cols, all, state_.layout(args.width, cols).tile, in.square_blocks, args.norm_eps});
-  list.dispatch(groups_of(all, kRouterExperts), args.width);
+             words(*args.router, uint64_t{router_rows} * cols, "The router of route"), logits},
+            LogitsPush{cols, router_rows, state_.layout(args.width, cols).tile, in.square_blocks, args.norm_eps});
+  list.dispatch(groups_of(router_rows, kRouterExperts), args.width);
   list.barrier();
   list.bind(state_.context->kernel("route_choose"),
             {logits, words(*args.chosen, uint64_t{args.width} * used, "The chosen experts of route"),
-             words(*args.shares, uint64_t{args.width} * used, "The shares of route")},
-            ChoosePush{all, used, args.of_chosen ? 1u : 0u});
+             words(*args.shares, uint64_t{args.width} * row_shares, "The shares of route")},
+            ChoosePush{all, used, args.of_chosen ? 1u : 0u, router_rows - all});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -203,6 +204,10 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
                           ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
                                   "The aux hidden states of expert_add")
                           : Binding(state_.dummy);
+  const uint32_t row_shares = args.experts.row_shares();
+  const Binding shared = args.experts.shared
+                             ? words(*args.shared, uint64_t{args.width} * rows, "The shared expert of expert_add")
+                             : Binding(state_.dummy);
   const ExpertProduct product{.shader = "expert_products",
                               .weight = *args.weight,
                               .in = activations_of(*args.in),
@@ -214,15 +219,15 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   record_product_of(state_, list, tiles, room, product, [](const ExpertPush& common) { return common; });
   struct Push {
-    uint32_t rows, used, out_tile, square_blocks, aux_stride, aux_offset;
+    uint32_t rows, used, shared_experts, out_tile, square_blocks, aux_stride, aux_offset;
   };
   list.bind(state_.context->kernel("expert_add"),
-            {products, words(*args.shares, pairs, "The shares of expert_add"),
+            {products, words(*args.shares, uint64_t{args.width} * row_shares, "The shares of expert_add"),
              words(*args.x, uint64_t{args.width} * rows, "The residual stream of expert_add"),
              words(*args.norm.weight, rows, "The norm weight of expert_add"), out.values,
-             squares_of(out, args.width, "The sums of squares of expert_add"), aux},
-            Push{rows, args.experts.used, state_.layout(args.width, rows).tile, out.square_blocks,
-                 args.aux != nullptr ? args.aux_stride : 0, args.aux_offset});
+             squares_of(out, args.width, "The sums of squares of expert_add"), aux, shared},
+            Push{rows, args.experts.used, row_shares - args.experts.used, state_.layout(args.width, rows).tile,
+                 out.square_blocks, args.aux != nullptr ? args.aux_stride : 0, args.aux_offset});
   list.dispatch(out.square_blocks, args.width);
   list.barrier();
 }

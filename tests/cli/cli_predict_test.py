@@ -120,7 +120,6 @@ class Predictions(unittest.TestCase):
         for code, words, arguments in (
             (1, "rx7900xtx", ("-m", "qwen3-8b-q4_k", "-d", "gtx480")),
             (1, "qwen3-8b", ("-m", "gpt-2-q4_0")),
-            (1, "recurrent layers", ("-m", "qwen3.5-27b-q4_k")),
             (1, "/no/such/model.gguf", ("-m", "/no/such/model.gguf")),
             (1, "today, fma, matrix", ("-m", "qwen3-8b-q4_k", "--kernels", "opencl")),
             (1, "GPUs of NVIDIA", ("-m", "qwen3-8b-q4_k", "-d", "rx7900xtx", "--kernels", "cuda")),

@@ -46,14 +46,16 @@ TEST_P(ContractTest, Experts) {
     if (std::ranges::find(kinds, type) == std::end(kinds)) continue;
     SCOPED_TRACE(to_string(type));
     Random random(14);
-    const ExpertCounts experts{6, 2};
-    const uint32_t ffn = 32, hidden = 320, used = experts.used;
+    const ExpertCounts experts{6, 2, type == WeightType::q8_0};
+    const uint32_t ffn = 32, hidden = 320, used = experts.used, row_shares = experts.row_shares();
     const ExpertMatrices matrices(random, type, experts, ffn, hidden);
     const std::vector<uint32_t> choice = random_choice(random, experts, pool, false);
     std::vector<float> choices(choice.size());  // as numbers, to be gathered like values
     std::copy(choice.begin(), choice.end(), choices.begin());
-    const std::vector<float> inputs = random.values(size_t{pool} * hidden), shares = random.values(choice.size()),
-                             residuals = random.values(size_t{pool} * hidden), norm = random.values(hidden);
+    const std::vector<float> inputs = random.values(size_t{pool} * hidden),
+                             shares = random.values(size_t{pool} * row_shares),
+                             residuals = random.values(size_t{pool} * hidden), norm = random.values(hidden),
+                             of_shared = random.values(size_t{pool} * hidden);
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       OpBench bench(device);
       const auto width = static_cast<uint32_t>(rows.size());
@@ -71,7 +73,8 @@ TEST_P(ContractTest, Experts) {
                         .weight = weights.down,
                         .in = gated,
                         .chosen = chosen,
-                        .shares = bench.buffer(gather(shares, used, rows)),
+                        .shares = bench.buffer(gather(shares, row_shares, rows)),
+                        .shared = experts.shared ? bench.buffer(gather(of_shared, hidden, rows)) : nullptr,
                         .products = bench.output(uint64_t{width} * used * hidden),
                         .x = x,
                         .norm = {bench.buffer(norm)},

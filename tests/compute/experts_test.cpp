@@ -20,12 +20,12 @@ struct RouteCase {
   Results operator()(Device& device) const {
     OpBench bench(device);
     Random random(experts.all + cols + width);
-    const size_t router_size = size_t{experts.all} * cols, in_size = size_t{width} * cols;
+    const size_t router_size = size_t{experts.router_rows()} * cols, in_size = size_t{width} * cols;
     const std::vector<float> router = integers ? random.integers(router_size, 1) : random.values(router_size);
     const std::vector<float> inputs = integers ? random.integers(in_size, 1) : random.values(in_size);
-    Buffer* logits = bench.output(uint64_t{width} * experts.all);
+    Buffer* logits = bench.output(uint64_t{width} * experts.router_rows());
     Buffer* chosen = bench.output(uint64_t{width} * experts.used);
-    Buffer* shares = bench.output(uint64_t{width} * experts.used);
+    Buffer* shares = bench.output(uint64_t{width} * experts.row_shares());
     bench.run([&](Recorder& r) {
       r(RouteArgs{.width = width,
                   .experts = experts,
@@ -45,9 +45,10 @@ struct RouteCase {
 class RouteTest : public OpTest {};
 
 TEST_P(RouteTest, AgreesWithTheOracle) {
-  static constexpr RouteCase cases[] = {{{8, 2}, 64, 1},    {{128, 8}, 256, 3},       {{5, 1}, 33, 7, false},
-                                        {{6, 6}, 290, 17},  {{130, 9}, 96, 2, false}, {{2, 1}, 1, 5},
-                                        {{1024, 64}, 20, 2}};
+  static constexpr RouteCase cases[] = {{{8, 2}, 64, 1},          {{128, 8}, 256, 3},       {{5, 1}, 33, 7, false},
+                                        {{6, 6}, 290, 17},        {{130, 9}, 96, 2, false}, {{2, 1}, 1, 5},
+                                        {{1024, 64}, 20, 2},      {{256, 8, true}, 64, 5},  {{3, 1, true}, 7, 9, false},
+                                        {{1024, 64, true}, 12, 1}};
   for (const RouteCase& one : cases) {
     SCOPED_TRACE(describe(one.experts) + ", cols " + std::to_string(one.cols) + ", width " + std::to_string(one.width));
     compare(one);
@@ -56,7 +57,8 @@ TEST_P(RouteTest, AgreesWithTheOracle) {
 
 // Small integers: many logits are equal, and a choice by anything but the lower number shows.
 TEST_P(RouteTest, TiesGoToTheLowerExpert) {
-  for (const ExpertCounts experts : {ExpertCounts{64, 8}, ExpertCounts{200, 33}, ExpertCounts{7, 7}}) {
+  for (const ExpertCounts experts :
+       {ExpertCounts{64, 8}, ExpertCounts{200, 33}, ExpertCounts{7, 7}, ExpertCounts{60, 60, true}}) {
     compare(RouteCase{experts, 9, 11, true, 0, true});
   }
 }
@@ -114,7 +116,8 @@ struct ExpertCase {
     const ExpertMatrices::Weights weights = matrices.on(bench);
     const uint32_t pairs = width * experts.used, stride = 2 * hidden + 3;
     const Buffer* chosen = bench.buffer(random_choice(random, experts, width, same));
-    const Buffer* shares = bench.buffer(random.values(pairs));
+    const Buffer* shares = bench.buffer(random.values(size_t{width} * experts.row_shares()));
+    const Buffer* shared = experts.shared ? bench.buffer(random.values(size_t{width} * hidden)) : nullptr;
     const Activations* in = bench.activations(width, hidden, random.values(size_t{width} * hidden));
     Activations* gated = bench.output_activations(pairs, ffn);
     const Activations* to_add = bench.activations(pairs, ffn, random.values(size_t{pairs} * ffn));
@@ -130,6 +133,7 @@ struct ExpertCase {
                       .in = to_add,
                       .chosen = chosen,
                       .shares = shares,
+                      .shared = shared,
                       .products = products,
                       .x = x,
                       .norm = {bench.buffer(random.values(hidden))},
@@ -161,8 +165,8 @@ TEST_P(ExpertTest, AgreeWithTheOracle) {
     ExpertCounts experts;
     uint32_t ffn, hidden, width;
   };
-  static constexpr Shape shapes[] = {{{8, 2}, 32, 64, 1},  {{5, 3}, 96, 32, 3},   {{4, 4}, 32, 160, 7},
-                                     {{3, 1}, 64, 288, 8}, {{16, 4}, 32, 96, 19}, {{6, 2}, 160, 32, 65}};
+  static constexpr Shape shapes[] = {{{8, 2}, 32, 64, 1},        {{5, 3}, 96, 32, 3},   {{4, 4}, 32, 160, 7},
+                                     {{3, 1, true}, 64, 288, 8}, {{16, 4}, 32, 96, 19}, {{6, 2, true}, 160, 32, 65}};
   for (const WeightType type : weight_types_under_test()) {
     for (const Shape& s : shapes) {
       const uint32_t ffn = columns_for(type, {s.ffn})[0], hidden = columns_for(type, {s.hidden})[0];
@@ -184,7 +188,7 @@ TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
     for (const uint32_t width : {1u, 5u, 12u, 33u}) {
       SCOPED_TRACE("ffn " + std::to_string(ffn) + ", hidden " + std::to_string(hidden) + ", width " +
                    std::to_string(width));
-      compare(ExpertCase{WeightType::f16, {7, 3}, ffn, hidden, width, 1e-6f, false, true});
+      compare(ExpertCase{WeightType::f16, {7, 3, width > 1}, ffn, hidden, width, 1e-6f, false, true});
     }
   }
 }

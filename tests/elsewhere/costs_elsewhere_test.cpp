@@ -126,6 +126,26 @@ TEST_F(CostsElsewhereTest, ExpertsCountAsRowsTouchThem) {
   test::expect_error("number of experts that a token uses is 65; 1 to 64", [&] { predicted("rtx4090", header); });
 }
 
+// A state of 48 heads of 128 x 128 floats is read and written in each of three layers of four: 19 MB.
+TEST_F(CostsElsewhereTest, StatesOfRecurrencesCount) {
+  TraceHeader header = header_with_sizes();
+  TraceSizes& sizes = *header.target.sizes;
+  sizes.layers = 4;
+  const double without = predicted("rtx4090", header).verify_ms(1, 100);
+  sizes.types.emplace_back("ssm_out", "F16");
+  test::expect_error("has recurrent layers, whose sizes it does not name", [&] { predicted("rtx4090", header); });
+  sizes.recurrent_layers = 3;
+  sizes.key_heads = 16;
+  sizes.value_heads = 48;
+  sizes.key_dim = sizes.value_dim = 128;
+  sizes.conv_taps = 4;
+  sizes.output_gate = true;
+  const double bytes = 3.0 * 2 * 48 * 128 * 128 * 4;
+  EXPECT_GT(predicted("rtx4090", header).verify_ms(1, 100), without + bytes / 1.1e12 * 1e3);
+  sizes.key_dim = 129;
+  test::expect_error("recurrent key head dimension is 129", [&] { predicted("rtx4090", header); });
+}
+
 TEST_F(CostsElsewhereTest, SizesCountAndNotNames) {
   TraceHeader large = header_with_sizes();
   large.target.sizes->layers *= 4;

@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 
 #include "engine/format/architecture.h"
 #include "engine/format/config_hf.h"
 #include "engine/format/model_file.h"
+#include "engine/format/safetensors.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/golden_path.h"
+#include "tests/format/safetensors_builder.h"
 #include "tests/format/tiny_model.h"
 
 namespace canopy {
@@ -47,6 +51,47 @@ TEST(Experts, OfAFolderAreTensorsOfTheirOwn) {
   model.require("blk.3.ffn_up.7", 32, 64);
   model.require("blk.1.ffn_up", 128, 64);
   EXPECT_EQ(model.find("blk.1.ffn_gate_inp"), nullptr);
+}
+
+/// The weights of tiny-qwen3_5-moe with the experts of a layer as tensors of three dimensions, gate and up of each in
+/// one, as the model's makers publish them.
+std::string with_stacked_experts(const std::filesystem::path& folder) {
+  test::SafetensorsBuilder builder;
+  const ModelFile model = ModelFile::open(folder);
+  const SafetensorsFolder found = SafetensorsFolder::open(folder);
+  const auto bytes = [](const TensorView& tensor) {
+    return std::string(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  };
+  for (const TensorView& tensor : found.tensors()) {
+    if (tensor.name.find(".mlp.experts.") != std::string::npos) continue;
+    builder.tensor(tensor.name, "BF16", {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}, bytes(tensor));
+  }
+  for (uint32_t n = 0; n < model.config().layers; ++n) {
+    const std::string layer = "blk." + std::to_string(n) + ".";
+    std::string gate_up, down;
+    for (uint32_t e = 0; e < model.config().experts; ++e) {
+      const std::string number = "." + std::to_string(e);
+      gate_up += bytes(*model.find(layer + "ffn_gate" + number)) + bytes(*model.find(layer + "ffn_up" + number));
+      down += bytes(*model.find(layer + "ffn_down" + number));
+    }
+    const std::string experts = "model.layers." + std::to_string(n) + ".mlp.experts.";
+    builder.tensor(experts + "gate_up_proj", "BF16", {8, 32, 64}, gate_up);
+    builder.tensor(experts + "down_proj", "BF16", {8, 64, 16}, down);
+  }
+  return builder.build();
+}
+
+TEST(Experts, OfAFolderMayBeTwoTensorsALayer) {
+  const ModelFile each = ModelFile::open(test::golden("tiny-qwen3_5-moe"));
+  const TempFolder folder;
+  std::filesystem::copy_file(test::golden("tiny-qwen3_5-moe") / "config.json", folder.path() / "config.json");
+  folder.write("model.safetensors", with_stacked_experts(test::golden("tiny-qwen3_5-moe")));
+  const ModelFile stacked = ModelFile::open(folder.path());
+  for (const RequiredTensor& wanted : required_tensors(each.config())) {
+    EXPECT_TRUE(std::ranges::equal(each.require(wanted.name, wanted.rows, wanted.cols).bytes,
+                                   stacked.require(wanted.name, wanted.rows, wanted.cols).bytes))
+        << wanted.name;
+  }
 }
 
 TEST(Experts, NamesOfTensors) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "engine/format/architecture.h"
@@ -65,6 +66,36 @@ TEST(HybridConfig, ReadsAllFields) {
   EXPECT_TRUE(layers[3].output_gate);
 }
 
+json hybrid_config_with_experts() {
+  json config = hybrid_config();
+  config.erase("intermediate_size");  // no layer is dense
+  config["num_experts"] = 8;
+  config["num_experts_per_tok"] = 2;
+  config["moe_intermediate_size"] = 24;
+  config["shared_expert_intermediate_size"] = 40;
+  return config;
+}
+
+TEST(HybridConfig, ReadsExpertsAndTheOneOfAllRows) {
+  const ModelConfig c = read_hybrid(hybrid_config_with_experts(), "Qwen3_5MoeForCausalLM");
+  EXPECT_EQ(c.architecture, "qwen35moe");
+  EXPECT_EQ(c.layers_with_experts(), 8u);
+  EXPECT_EQ(c.shared_ffn, 40u);
+  EXPECT_TRUE(c.shares_among_chosen);
+  const LayerSpec recurrent = layer_specs(c)[0], attentive = layer_specs(c)[3];
+  EXPECT_EQ(recurrent.mixer, Mixer::gated_delta_net);
+  EXPECT_EQ(recurrent.feed_forward, FeedForward::mixture_of_experts);
+  EXPECT_TRUE(recurrent.shared_expert);
+  EXPECT_TRUE(attentive.shared_expert);
+  json missing = hybrid_config_with_experts();
+  missing.erase("shared_expert_intermediate_size");
+  expect_error("lacks the field 'shared_expert_intermediate_size'",
+               [&] { read_hybrid(missing, "Qwen3_5MoeForCausalLM"); });
+  json used = hybrid_config_with_experts();
+  used["num_experts_per_tok"] = 9;
+  expect_error("number of experts that a token uses is 9; 1 to 8", [&] { read_hybrid(used, "Qwen3_5MoeForCausalLM"); });
+}
+
 TEST(HybridConfig, ReadsTheTextPartOfAModelThatSeesPictures) {
   json whole = {{"text_config", hybrid_config()}, {"tie_word_embeddings", true}, {"vision_config", {{"depth", 2}}}};
   const ModelConfig c = read_hybrid(whole, "Qwen3_5ForConditionalGeneration");
@@ -116,6 +147,10 @@ TEST(HybridConfig, NamesOfTensors) {
   EXPECT_EQ(canonical_name_from_hugging_face("model.language_model.embed_tokens.weight"), "token_embd");
   EXPECT_EQ(canonical_name_from_gguf("blk.7.post_attention_norm.weight"), "blk.7.ffn_norm");
   EXPECT_EQ(canonical_name_from_gguf("blk.7.ssm_a"), "blk.7.ssm_a");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.layers.2.mlp.shared_expert_gate.weight"),
+            "blk.2.ffn_gate_inp_shexp");
+  EXPECT_EQ(canonical_name_from_hugging_face("model.language_model.layers.2.mlp.experts.gate_up_proj"),
+            "blk.2.ffn_gate_up_exps");
 }
 
 RandomModel random_hybrid() {
@@ -146,6 +181,29 @@ TEST(HybridConfig, LeavesLayersThatPredictFurtherTokens) {
   const ModelConfig c = gguf_config_of(builder);
   EXPECT_EQ(c.layers, 7u);
   EXPECT_EQ(c.unread_layers, 1u);
+}
+
+TEST(HybridConfig, ReadsExpertsOfGguf) {
+  RandomModel random = random_hybrid();
+  random.architecture = "qwen35moe";
+  const ModelConfig c = gguf_config_of(random.builder());
+  EXPECT_EQ(c.shared_ffn, 48u);
+  EXPECT_EQ(c.layers_with_experts(), 8u);
+  EXPECT_TRUE(layer_specs(c)[3].shared_expert);
+  const auto refused = [&](const char* message, const std::function<void(GgufBuilder&)>& change) {
+    GgufBuilder builder = random.builder();
+    change(builder);
+    expect_error(message, [&] { gguf_config_of(builder); });
+  };
+  refused("'qwen35moe.expert_shared_feed_forward_length' is missing",
+          [](GgufBuilder& b) { b.without("qwen35moe.expert_shared_feed_forward_length"); });
+  refused("'qwen35moe.expert_shared_count' is 2; only 1 is supported",
+          [](GgufBuilder& b) { b.value<uint32_t>("qwen35moe.expert_shared_count", 2); });
+  refused("The tensor 'blk.5.ffn_gate_inp_shexp' is missing; its shape should be [64].",
+          [](GgufBuilder& b) { b.without_tensor("blk.5.ffn_gate_inp_shexp.weight"); });
+  refused("The tensor 'blk.0.ffn_up_shexp' has the shape [40, 64]; [48, 64] is expected.", [](GgufBuilder& b) {
+    b.without_tensor("blk.0.ffn_up_shexp.weight").zeros("blk.0.ffn_up_shexp.weight", {64, 40});
+  });
 }
 
 TEST(HybridConfig, RefusesGgufThatDoesNotFit) {

@@ -75,7 +75,7 @@ struct Allowed {
 };
 
 Allowed allowed(const std::string& checkpoint) {
-  if (checkpoint == "tiny-qwen3_5")
+  if (checkpoint.starts_with("tiny-qwen3_5"))
     return {tolerance(kLargestOfRecurrences, 0.4), tolerance(kLargestOfRecurrences, 8e-2)};
   const bool strays = checkpoint == "tiny-phi3" || checkpoint == "tiny-smollm3";
   return {tolerance(kLargest, strays ? 5e-2 : kHalfCacheTolerance), tolerance(kLargest, 8e-3)};

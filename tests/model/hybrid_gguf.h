@@ -1,12 +1,14 @@
 #pragma once
-// tiny-qwen3_5 as a GGUF file, written by the rules of llama.cpp's converter: value heads in another order, norms
-// whole, rates as they are used; with a tokenizer that knows letters.
+// tiny-qwen3_5 or tiny-qwen3_5-moe as a GGUF file, written by the rules of llama.cpp's converter: value heads in
+// another order, norms whole, rates as they are used; with a tokenizer that knows letters.
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
 #include "tests/format/gguf_builder.h"
@@ -21,6 +23,9 @@ class HybridGguf {
     write_metadata();
     write_tokenizer();
     for (const TensorView& tensor : file_.tensors()) write(tensor);
+    for (const auto& [name, experts] : experts_) {
+      put(name + "_exps.weight", {experts.cols, experts.rows / config_.experts, config_.experts}, experts.values);
+    }
     return builder_.build();
   }
 
@@ -47,10 +52,16 @@ class HybridGguf {
 
   void write_metadata() {
     GgufBuilder& b = builder_;
-    b.text("general.architecture", "qwen35");
-    const auto key = [](const char* name) { return std::string("qwen35.") + name; };
+    b.text("general.architecture", config_.architecture);
+    const auto key = [&](const char* name) { return config_.architecture + "." + name; };
     b.value(key("block_count"), config_.layers).value(key("context_length"), config_.max_context);
-    b.value(key("embedding_length"), config_.hidden).value(key("feed_forward_length"), config_.ffn);
+    b.value(key("embedding_length"), config_.hidden);
+    if (config_.experts == 0) b.value(key("feed_forward_length"), config_.ffn);
+    if (config_.experts != 0) {
+      b.value(key("expert_count"), config_.experts).value(key("expert_used_count"), config_.experts_used);
+      b.value(key("expert_feed_forward_length"), config_.expert_ffn);
+      b.value(key("expert_shared_feed_forward_length"), config_.shared_ffn);
+    }
     b.value(key("attention.head_count"), config_.heads).value(key("attention.head_count_kv"), config_.kv_heads);
     b.value(key("attention.key_length"), config_.head_dim).value(key("attention.value_length"), config_.head_dim);
     b.value(key("rope.dimension_count"), config_.rotary_dim);
@@ -64,6 +75,13 @@ class HybridGguf {
   void write(const TensorView& tensor) {
     Matrix matrix{tensor.rows(), tensor.cols(), std::vector<float>(tensor.elements())};
     dequantize(tensor.type, tensor.bytes, matrix.values);
+    if (const std::string_view expert = without_expert(tensor.name); expert != tensor.name) {
+      Matrix& all = experts_[std::string(expert)];  // in the order of the file, one below the other
+      all.rows += matrix.rows;
+      all.cols = matrix.cols;
+      all.values.insert(all.values.end(), matrix.values.begin(), matrix.values.end());
+      return;
+    }
     const size_t dot =
         tensor.name.rfind("ssm_dt") != std::string::npos ? tensor.name.find("ssm_dt") - 1 : tensor.name.rfind('.');
     const std::string kind = dot == std::string::npos ? tensor.name : tensor.name.substr(dot + 1);
@@ -81,12 +99,16 @@ class HybridGguf {
     if (kind == "ssm_beta" || kind == "ssm_alpha") tile_rows(matrix, 0, 1);
     if (kind == "ssm_out") tile_columns(matrix, net_.value_dim);
     if (kind == "ssm_a" || kind == "ssm_dt.bias") tile_columns(matrix, 1);
-    const bool is_vector = matrix.rows == 1;
+    const bool is_vector = matrix.rows == 1;  // the gate of a shared expert, too
     if (kind != "ssm_a" && !name.ends_with(".bias")) name += ".weight";
     const std::vector<uint64_t> dimensions =
         is_vector ? std::vector<uint64_t>{matrix.cols} : std::vector<uint64_t>{matrix.cols, matrix.rows};
+    put(name, dimensions, matrix.values);
+  }
+
+  void put(const std::string& name, const std::vector<uint64_t>& dimensions, const std::vector<float>& values) {
     builder_.tensor(name, dimensions, TensorType::f32,
-                    {reinterpret_cast<const char*>(matrix.values.data()), matrix.values.size() * sizeof(float)});
+                    {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   }
 
   /// The value head that stands at place h of the file: all first heads of the key heads, then all second ones.
@@ -114,6 +136,7 @@ class HybridGguf {
   const ModelConfig& config_;
   const DeltaNetConfig& net_;
   GgufBuilder builder_;
+  std::map<std::string, Matrix> experts_;  // of a layer and kind, all experts
 };
 
 }  // namespace canopy::test

@@ -1,5 +1,5 @@
-// tiny-qwen3_5 as a GGUF file, written by the rules of llama.cpp's converter: value heads in another order, norms
-// whole, rates as they are used. It is the same model.
+// tiny-qwen3_5 and tiny-qwen3_5-moe as GGUF files, written by the rules of llama.cpp's converter: value heads in
+// another order, norms whole, rates as they are used. They are the same models.
 
 #include <gtest/gtest.h>
 
@@ -15,23 +15,33 @@
 namespace canopy::test {
 namespace {
 
-TEST(HybridGguf, IsTheModelOfTheFolder) {
+class HybridGgufGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HybridGgufGolden, IsTheModelOfTheFolder) {
   const TempFolder folder;
-  const ModelFile original = ModelFile::open(golden_folder() / "tiny-qwen3_5");
+  const ModelFile original = ModelFile::open(golden_folder() / GetParam());
   const ModelFile file = ModelFile::open(folder.write("model.gguf", HybridGguf(original).convert()));
   EXPECT_TRUE(file.config().delta_net.tiled);
   ModelOptions options;
   options.cache_type = cache_under_test();
   options.context = 64;
   const auto model = Model::load(device_under_test(), file, options);
-  const GoldenTensors tensors("tiny-qwen3_5.golden.safetensors");
-  const auto ids = golden_json("tiny-qwen3_5.golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
+  const GoldenTensors tensors(GetParam() + ".golden.safetensors");
+  const auto ids =
+      golden_json(GetParam() + ".golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
   RowBatch text;
   for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
   constexpr double allowed = 5e-4, allowed_of_halves = 0.4;  // as in architecture_golden_test.cpp
   EXPECT_LE(max_difference(run_for_all_logits(*model, text).logits, tensors["seq0.logits"]),
             tolerance(allowed, allowed_of_halves));
 }
+
+INSTANTIATE_TEST_SUITE_P(Hybrids, HybridGgufGolden, ::testing::Values("tiny-qwen3_5", "tiny-qwen3_5-moe"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(HybridGguf, RatesThatLetStatesGrowAreRefused) {
   const TempFolder folder;

@@ -26,9 +26,9 @@ struct RandomModel {
   bool mixed = false;
   std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files named Q4_K_M
   bool tied = true;
-  /// Of qwen35 every fourth layer is attention, so that it needs four or more.
+  /// Of qwen35 and qwen35moe every fourth layer is attention, so that they need four or more.
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
-  uint32_t experts = 6, experts_used = 2, expert_ffn = 32;  // of qwen3moe
+  uint32_t experts = 6, experts_used = 2, expert_ffn = 32, shared_ffn = 48;  // of qwen3moe, qwen35moe; the last of this
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
   /// The type that a matrix is converted to before it is written, for its name and columns; nullopt: none.
@@ -100,7 +100,7 @@ inline GgufBuilder RandomModel::builder() const {
   b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
   b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
-  const bool hybrid = architecture == "qwen35";
+  const bool hybrid = architecture.starts_with("qwen35"), mixture = architecture.ends_with("moe");
   b.value<uint32_t>(key("rope.dimension_count"), hybrid ? head_dim / 2 : head_dim);
   constexpr uint32_t key_heads = 2, value_heads = 4, state_dim = 16, taps = 4;
   if (hybrid) {
@@ -110,9 +110,10 @@ inline GgufBuilder RandomModel::builder() const {
     b.value<uint32_t>(key("full_attention_interval"), 4);
   }
   b.value<float>(key("attention.layer_norm_rms_epsilon"), 1e-5f).value<float>(key("rope.freq_base"), 10000.0f);
-  if (architecture == "qwen3moe") {
+  if (mixture) {
     b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
     b.value<uint32_t>(key("expert_feed_forward_length"), expert_ffn);
+    if (hybrid) b.value<uint32_t>(key("expert_shared_feed_forward_length"), shared_ffn);
   }
   b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
   std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
@@ -148,8 +149,20 @@ inline GgufBuilder RandomModel::builder() const {
     b.tensor(name + suffix, {count}, TensorType::f32, data);
   };
   const TensorType other = mixed ? v_type : type;
-  const auto add_feed_forward = [&](const std::string& blk, const char* norm_name) {
-    norm(blk + norm_name, hidden);
+  const auto add_experts = [&](const std::string& blk) {
+    matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
+    stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
+    stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
+    stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
+    if (!hybrid) return;
+    norm(blk + "ffn_gate_inp_shexp", hidden);
+    matrix(blk + "ffn_gate_shexp", type, shared_ffn, hidden);
+    matrix(blk + "ffn_up_shexp", other, shared_ffn, hidden);
+    matrix(blk + "ffn_down_shexp", finer.value_or(type), hidden, shared_ffn);
+  };
+  const auto add_feed_forward = [&](const std::string& blk) {
+    norm(blk + (hybrid ? "post_attention_norm" : "ffn_norm"), hidden);
+    if (mixture) return add_experts(blk);
     matrix(blk + "ffn_gate", type, ffn, hidden);
     matrix(blk + "ffn_up", other, ffn, hidden);
     matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
@@ -171,7 +184,7 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "ssm_a", value_heads, "", -0.5f);
       norm(blk + "ssm_norm", state_dim);
       matrix(blk + "ssm_out", type, hidden, values);
-      add_feed_forward(blk, "post_attention_norm");
+      add_feed_forward(blk);
       continue;
     }
     matrix(blk + "attn_q", type, heads * head_dim * (hybrid ? 2 : 1), hidden);
@@ -182,20 +195,12 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "attn_k", kv_heads * head_dim, ".bias");
       norm(blk + "attn_v", kv_heads * head_dim, ".bias");
     }
-    if (architecture == "qwen3" || architecture == "qwen3moe" || hybrid) {
+    if (architecture.starts_with("qwen3")) {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
     }
     matrix(blk + "attn_output", type, hidden, heads * head_dim);
-    if (architecture == "qwen3moe") {
-      norm(blk + "ffn_norm", hidden);
-      matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
-      stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
-      stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
-      stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
-      continue;
-    }
-    add_feed_forward(blk, hybrid ? "post_attention_norm" : "ffn_norm");
+    add_feed_forward(blk);
   }
   return b;
 }

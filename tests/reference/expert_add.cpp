@@ -1,5 +1,5 @@
 // products[w, i, r] = sum_k weight[r, k] * in[w * used + i, k] with the rows of expert chosen[w, i], rounded to f32
-// x[w, r] += sum over i of shares[w, i] * products[w, i, r]
+// x[w, r] += sum over i of shares[w, i] * products[w, i, r], and shares[w, used] * shared[w, r] of a shared expert
 // out[w] = x[w] * norm.weight, with the sum of squares of x[w];   aux[w, aux_offset + r] = x[w, r]
 
 #include "tests/reference/experts.h"
@@ -14,7 +14,10 @@ void compute(const ExpertAddArgs& args) {
   const uint32_t rows = rows_of_expert(weight, args.experts, "expert_add"), used = args.experts.used;
   const HostActivations& in = read_activations(args.in, args.width * used, weight.cols(), "expert_add: in");
   const auto chosen = chosen_experts(args.chosen, args.width, args.experts, "expert_add");
-  const auto shares = elements<float>(args.shares, uint64_t{args.width} * used, "expert_add: shares");
+  const uint32_t row_shares = args.experts.row_shares();
+  const auto shares = elements<float>(args.shares, uint64_t{args.width} * row_shares, "expert_add: shares");
+  std::span<const float> shared;
+  if (args.experts.shared) shared = elements<float>(args.shared, uint64_t{args.width} * rows, "expert_add: shared");
   const auto products = elements<float>(args.products, uint64_t{args.width} * used * rows, "expert_add: products");
   const auto x = elements<float>(args.x, uint64_t{args.width} * rows, "expert_add: x");
   const auto norm = elements<float>(args.norm.weight, rows, "expert_add: norm weight");
@@ -28,12 +31,17 @@ void compute(const ExpertAddArgs& args) {
 
   for (uint32_t w = 0; w < args.width; ++w) {
     std::vector<double> sums(rows);
-    for (uint32_t pair = w * used; pair < (w + 1) * used; ++pair) {
+    const float* const own_shares = shares.data() + size_t{w} * row_shares;
+    for (uint32_t i = 0; i < used; ++i) {
+      const uint32_t pair = w * used + i;
       const auto own = expert_products(weight, chosen[pair], rows, in.row(pair), 1);
       for (uint32_t r = 0; r < rows; ++r) {
         products[size_t{pair} * rows + r] = static_cast<float>(own[r]);
-        sums[r] += double{shares[pair]} * products[size_t{pair} * rows + r];
+        sums[r] += double{own_shares[i]} * products[size_t{pair} * rows + r];
       }
+    }
+    for (uint32_t r = 0; r < rows && !shared.empty(); ++r) {
+      sums[r] += double{own_shares[used]} * shared[size_t{w} * rows + r];
     }
     float* residual = x.data() + size_t{w} * rows;
     for (uint32_t r = 0; r < rows; ++r) {

@@ -1,6 +1,7 @@
 // logits[w, e] = scale(w) * sum_k router[e, k] * in[w, k], rounded to f32
 // chosen[w] = the experts of the `used` largest, largest first, ties to the lower expert, NaN below all numbers
 // shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all
+// shares[w, used] = 1 / (1 + exp(-logits[w, all])) of a shared expert
 
 #include <algorithm>
 #include <cmath>
@@ -16,20 +17,21 @@ namespace canopy::reference {
 template <>
 void compute(const RouteArgs& args) {
   check_experts(args.experts, "route");
-  const auto [all, used] = args.experts;
+  const uint32_t all = args.experts.all, used = args.experts.used;
+  const uint32_t router_rows = args.experts.router_rows(), row_shares = args.experts.row_shares();
   require(args.in != nullptr, "route: in is missing.");
   const uint32_t cols = args.in->cols();
   const HostActivations& in = read_activations(args.in, args.width, cols, "route: in");
-  const auto router = elements<float>(args.router, uint64_t{all} * cols, "route: router");
-  const auto logits = elements<float>(args.logits, uint64_t{args.width} * all, "route: logits");
+  const auto router = elements<float>(args.router, uint64_t{router_rows} * cols, "route: router");
+  const auto logits = elements<float>(args.logits, uint64_t{args.width} * router_rows, "route: logits");
   const auto chosen = elements<uint32_t>(args.chosen, uint64_t{args.width} * used, "route: chosen");
-  const auto shares = elements<float>(args.shares, uint64_t{args.width} * used, "route: shares");
+  const auto shares = elements<float>(args.shares, uint64_t{args.width} * row_shares, "route: shares");
 
   std::vector<uint32_t> order(all);
   for (uint32_t w = 0; w < args.width; ++w) {
-    float* const own = logits.data() + size_t{w} * all;
+    float* const own = logits.data() + size_t{w} * router_rows;
     const double scale = in.norm_scale(w, args.norm_eps);
-    for (uint32_t e = 0; e < all; ++e) {
+    for (uint32_t e = 0; e < router_rows; ++e) {
       own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols));
     }
     std::iota(order.begin(), order.end(), 0);
@@ -39,7 +41,10 @@ void compute(const RouteArgs& args) {
     for (uint32_t i = 0; i < (args.of_chosen ? used : all); ++i) sum += std::exp(double{own[order[i]]} - own[order[0]]);
     for (uint32_t i = 0; i < used; ++i) {
       chosen[size_t{w} * used + i] = order[i];
-      shares[size_t{w} * used + i] = static_cast<float>(std::exp(double{own[order[i]]} - own[order[0]]) / sum);
+      shares[size_t{w} * row_shares + i] = static_cast<float>(std::exp(double{own[order[i]]} - own[order[0]]) / sum);
+    }
+    if (args.experts.shared) {
+      shares[size_t{w} * row_shares + used] = static_cast<float>(1 / (1 + std::exp(-double{own[all]})));
     }
   }
 }

@@ -60,7 +60,7 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes,
-                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "smollm3"),
+                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

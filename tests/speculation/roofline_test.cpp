@@ -109,6 +109,37 @@ TEST(Roofline, AMixtureComputesTheExpertsThatEachRowUses) {
   EXPECT_EQ(PassWork(shape).flops(5, 7), dense + uint64_t{5} * 4 * 2 * 8 * 8);
 }
 
+TEST(Roofline, ASharedExpertIsOfAllRows) {
+  ModelShape shape = mixture_shape();
+  const PassWork without(shape);
+  shape.shared_ffn = 24;
+  const PassWork with(shape);
+  const uint64_t weights = uint64_t{3} * 3 * 8 * 24;  // three matrices in three layers
+  EXPECT_EQ(with.bytes(5, 0).weights - without.bytes(5, 0).weights, 2 * weights);
+  EXPECT_EQ(with.flops(5, 0) - without.flops(5, 0), 5 * 2 * weights);
+}
+
+ModelShape hybrid_shape() {
+  ModelShape shape = small_shape();
+  shape.recurrent_layers = 3;
+  shape.recurrent_keys = 12;
+  shape.recurrent_values = 20;
+  shape.recurrent_key_dim = 6;
+  return shape;
+}
+
+// A state is read and written once a pass, however wide; keys and values are of the layers that are left.
+TEST(Roofline, AHybridHasStates) {
+  const PassWork work(hybrid_shape());
+  EXPECT_EQ(work.bytes(1, 0).states, uint64_t{3} * 20 * 6 * 4 * 2);
+  EXPECT_EQ(work.bytes(9, 100).states, work.bytes(1, 0).states);
+  EXPECT_EQ(4 * work.bytes(2, 9).kv, PassWork(small_shape()).bytes(2, 9).kv);
+  ModelShape gated = hybrid_shape();
+  gated.gated = 1;
+  const uint64_t gate = uint64_t{gated.hidden} * gated.query_heads * gated.head_dim;  // of the layer of attention
+  EXPECT_EQ(PassWork(gated).bytes(1, 0).weights - work.bytes(1, 0).weights, 2 * gate);
+}
+
 TEST(Roofline, RefusesShapesThatCannotBe) {
   const auto expect_refused = [](const char* message, auto change) {
     ModelShape shape = mixture_shape();
@@ -125,6 +156,12 @@ TEST(Roofline, RefusesShapesThatCannotBe) {
   expect_refused("vocabulary size is 0", [](ModelShape& s) { s.vocab = 0; });
   expect_refused("5 layers with experts among 4", [](ModelShape& s) { s.moe_layers = 5; });
   expect_refused("number of experts a row uses is 9", [](ModelShape& s) { s.experts_per_row = 9; });
+  expect_refused("5 recurrent layers among 4", [](ModelShape& s) { s.recurrent_layers = 5; });
+  expect_refused("gates 2 times", [](ModelShape& s) { s.gated = 2; });
+  expect_refused("size of a recurrent key is 0", [](ModelShape& s) {
+    s = hybrid_shape();
+    s.recurrent_key_dim = 0;
+  });
   expect_refused("one weight element", [](ModelShape& s) { s.weight_bytes = 0; });
   expect_refused("one K/V element", [](ModelShape& s) { s.kv_bytes = -1; });
   expect_refused("one activation element", [](ModelShape& s) { s.activation_bytes = std::nan(""); });

@@ -258,6 +258,10 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   header.target.sizes->experts = 64;
   header.target.sizes->experts_used = 6;
   header.target.sizes->expert_ffn = 384;
+  header.target.sizes->shared_ffn = 768;
+  header.target.sizes->recurrent_layers = 22;
+  header.target.sizes->value_heads = 48;
+  header.target.sizes->output_gate = true;
   sizes.block = 8;
   sizes.taps = 5;
   sizes.drafted_tokens = 8192;
@@ -269,6 +273,10 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   EXPECT_EQ(read.target.sizes->experts, 64u);
   EXPECT_EQ(read.target.sizes->experts_used, 6u);
   EXPECT_EQ(read.target.sizes->expert_ffn, 384u);
+  EXPECT_EQ(read.target.sizes->shared_ffn, 768u);
+  EXPECT_EQ(read.target.sizes->recurrent_layers, 22u);
+  EXPECT_EQ(read.target.sizes->value_heads, 48u);
+  EXPECT_TRUE(read.target.sizes->output_gate);
   EXPECT_FALSE(parse_trace_header(to_json(builder_.header()).dump()).target.sizes.has_value());
 }
 

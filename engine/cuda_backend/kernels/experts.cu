@@ -40,18 +40,20 @@ CANOPY_DEVICE void expert_product(const ExpertParams& p) {
 
 CANOPY_WEIGHT_FORMATS(CANOPY_EXPERTS)
 
-/// x += the products by their shares, in order; activations = x * norm, and their squares. Grid: blocks of 256 columns,
-/// rows. A warp has the columns of one sum of squares.
+/// x += the products by their shares, in order, then the shared expert's by its own; activations = x * norm, and their
+/// squares. Grid: blocks of 256 columns, rows. A warp has the columns of one sum of squares.
 CANOPY_KERNEL(expert_add, ExpertAddParams, 256) {
   const uint32_t row = gpu::block_y(), cols = p.out.cols, k = gpu::block_x() * gpu::threads() + gpu::thread();
   float value = 0;
   if (k < cols) {
     const Span<const float> products{p.products}, shares{p.shares};
     float sum = 0;
+    const uint64_t first_share = uint64_t{row} * (p.used + (p.shared != 0 ? 1 : 0));
     for (uint32_t i = 0; i < p.used; ++i) {
-      const uint64_t pair = uint64_t{row} * p.used + i;
-      sum = fmaf(shares[pair], products[pair * cols + k], sum);
+      sum = fmaf(shares[first_share + i], products[(uint64_t{row} * p.used + i) * cols + k], sum);
     }
+    if (p.shared != 0)
+      sum = fmaf(shares[first_share + p.used], Span<const float>{p.shared}[uint64_t{row} * cols + k], sum);
     float& x = Span<float>{p.x}[uint64_t{row} * cols + k];
     value = x + sum;
     x = value;

@@ -172,15 +172,15 @@ inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts +
 
 /// The experts that rows choose (kernels/route.cu).
 struct RouteParams {
-  uint64_t router = 0;  // [experts, cols]
+  uint64_t router = 0;  // [experts + shared_experts, cols]
   ActivationsParams in;
-  uint64_t logits = 0;    // [rows, experts]
-  uint64_t chosen = 0;    // uint32 [rows, used]
-  uint64_t shares = 0;    // [rows, used]
-  uint64_t counters = 0;  // uint32 [rows], 0 between kernels
-  uint32_t experts = 0, used = 0;
-  uint32_t of_chosen = 0;  // 1: shares of the chosen ones
-  float norm_eps = 0;      // 0: no norm
+  uint64_t logits = 0;                                 // [rows, experts + shared_experts]
+  uint64_t chosen = 0;                                 // uint32 [rows, used]
+  uint64_t shares = 0;                                 // [rows, used + shared_experts]
+  uint64_t counters = 0;                               // uint32 [rows], 0 between kernels
+  uint32_t experts = 0, used = 0, shared_experts = 0;  // of the last 0 or 1
+  uint32_t of_chosen = 0;                              // 1: shares of the chosen ones
+  float norm_eps = 0;                                  // 0: no norm
 };
 
 /// Products of pairs of a row and one of its experts (kernels/experts.cu).
@@ -194,7 +194,8 @@ struct ExpertParams {
 /// What rows make of the products of their experts.
 struct ExpertAddParams {
   uint64_t products = 0;  // [rows, used, cols]
-  uint64_t shares = 0;    // [rows, used]
+  uint64_t shares = 0;    // [rows, used], or one more with a shared expert
+  uint64_t shared = 0;    // [rows, cols], what the shared expert makes of them, or 0
   uint64_t x = 0;         // [rows, cols]
   uint64_t norm = 0;      // [cols]
   ActivationsParams out;

@@ -1,6 +1,7 @@
 // The experts that rows choose: logits in f32 and not on tensor cores, as a choice hangs on them. A warp makes the
 // logit of one expert, its lanes every 32nd column in order, added as sum_of_warp() does. Grid: blocks of experts,
-// rows. The block that comes last for a row chooses: an expert's rank is the number of those before it.
+// rows. The block that comes last for a row chooses: an expert's rank is the number of those before it. The logit of a
+// shared expert comes last, and is not chosen among.
 
 #include "engine/cuda_backend/kernels/common.h"
 
@@ -17,7 +18,7 @@ CANOPY_DEVICE uint32_t logit_key(float logit) {
 }
 
 CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
-  const Span<const float> logits{p.logits + uint64_t{row} * p.experts * 4};
+  const Span<const float> logits{p.logits + uint64_t{row} * (p.experts + p.shared_experts) * 4};
   const gpu::Shared<uint32_t> keys(16, kMostExperts);
   const gpu::Shared<float> best(16 + kMostExperts * 4, kMostUsedExperts);
   const gpu::Shared<float> sums(16 + (kMostExperts + kMostUsedExperts) * 4, kRouteThreads);
@@ -43,24 +44,26 @@ CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
   }
   sums[gpu::thread()] = own;
   gpu::sync();
+  const Span<float> shares{p.shares + uint64_t{row} * (p.used + p.shared_experts) * 4};
+  if (p.shared_experts != 0 && gpu::thread() == 0) shares[p.used] = 1.0f / (1.0f + expf(-logits[p.experts]));
   if (gpu::thread() >= p.used) return;
   float sum = 0;
   for (uint32_t i = 0; i < kRouteThreads; ++i) sum = sum + sums[i];
-  Span<float>{p.shares}[uint64_t{row} * p.used + gpu::thread()] = expf(best[gpu::thread()] - largest) / sum;
+  shares[gpu::thread()] = expf(best[gpu::thread()] - largest) / sum;
 }
 
 }  // namespace
 
 CANOPY_KERNEL(route, RouteParams, 256) {
   const uint32_t row = gpu::block_y(), expert = gpu::block_x() * kRouteExperts + gpu::warp();
-  if (expert < p.experts) {
+  if (expert < p.experts + p.shared_experts) {
     const Span<const float> values{p.in.values + uint64_t{row} * p.in.stride * 4};
     const Span<const float> router{p.router + uint64_t{expert} * p.in.cols * 4};
     float sum = 0;
     for (uint32_t k = gpu::lane(); k < p.in.cols; k += 32) sum = fmaf(router[k], values[k], sum);
     const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
     const float logit = sum_of_warp(sum) * factor;
-    if (gpu::lane() == 0) Span<float>{p.logits}[uint64_t{row} * p.experts + expert] = logit;
+    if (gpu::lane() == 0) Span<float>{p.logits}[uint64_t{row} * (p.experts + p.shared_experts) + expert] = logit;
   }
   const gpu::Shared<uint32_t> flag(0, 1);
   if (comes_last(p.counters, row, gpu::blocks_x(), flag)) choose_experts(p, row);
