@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // The second step of attention: one workgroup per (head, row) merges the partial results that attention_part.comp left
-// (partials.glsl) and writes out = o / l. A row that sees nothing gets zeros.
+// (partials.glsl) and writes out = o / l. A row that sees nothing gets zeros. A head's sink is merged last.
 //
 // Invocations along x own quads of the head, those along y whole spans, SPAN_LANES at a time.
 #include "rows.glsl"
@@ -14,6 +14,7 @@ layout(constant_id = 0) const uint QUAD_LANES = 32;
 layout(constant_id = 1) const uint HEAD_DIM = 64;
 layout(constant_id = 5) const uint SPAN_LANES = 8;
 layout(constant_id = 7) const uint UNIT_CHUNKS = 1;  // 1, or SPAN_CHUNKS
+layout(constant_id = 9) const uint SINKS = 0;
 layout(local_size_x_id = 0, local_size_y_id = 5) in;
 
 const uint HEAD_QUADS = HEAD_DIM / 4u;
@@ -25,6 +26,8 @@ layout(set = 0, binding = 0) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 1) readonly buffer Outputs { vec4 part_out[]; };  // [entries, HEAD_QUADS]
 layout(set = 0, binding = 2) readonly buffer Sums { vec2 part_sums[]; };    // [entries]: m, l
 layout(set = 0, binding = 3) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
+
+layout(set = 0, binding = 4) readonly buffer Sinks { float sinks[]; };  // [heads], where SINKS
 
 layout(push_constant) uniform Push {
   uint first_row;
@@ -62,11 +65,15 @@ void main() {
     barrier();
   }
   if (gl_LocalInvocationID.y != 0u) return;
+  vec2 last = vec2(1.0, 0.0);
+  if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
   uvec2 place = activation_column(w, tile, heads * HEAD_DIM);
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
     uint quad = i * QUAD_LANES + gl_LocalInvocationID.x;
     if (quad >= HEAD_QUADS) continue;
-    precise vec4 y = all_out[i] / all_sum;
+    precise vec4 o = all_out[i];
+    if (SINKS != 0u) o = o * last.x;
+    precise vec4 y = o / all_sum;
     out_activations4[activation_element(place, head * HEAD_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }

@@ -31,6 +31,7 @@ layout(constant_id = 5) const uint QUERIES = 4;  // multiple of LANES / COLUMNS
 layout(constant_id = 6) const uint OWN = 0;
 layout(constant_id = 7) const uint UNIT_CHUNKS = 1;    // 1, or SPAN_CHUNKS
 layout(constant_id = 8) const uint MERGED_CHUNKS = 0;  // chunks in an entry of shared keys, if entries are merged here
+layout(constant_id = 9) const uint SINKS = 0;          // where entries are merged here: whether heads have sinks
 layout(local_size_x_id = 0) in;
 
 #if CACHE == 2
@@ -68,6 +69,8 @@ layout(set = 0, binding = 6) coherent buffer Sums { vec2 part_sums[]; };     // 
 layout(set = 0, binding = 7) readonly buffer Pages { uint pages[]; };        // by position / CHUNK
 layout(set = 0, binding = 8) coherent buffer Counters { uint arrived[]; };   // [rows, kv_heads]; 0 between uses
 layout(set = 0, binding = 9) writeonly buffer OutActivations { vec4 out_activations4[]; };  // [width, heads * HEAD_DIM]
+
+layout(set = 0, binding = 10) readonly buffer Sinks { float sinks[]; };  // [heads], where SINKS
 
 layout(push_constant) uniform Push {
   uint first_row;
@@ -435,9 +438,13 @@ void merge_query(uint row, uint head) {
     vec2 factors = merge_factors(all_best, all_sum, best, sum_);
     [[unroll]] for (uint o = 0u; o < OWNED; ++o) all_out[o] = merged(all_out[o], out_[o], factors);
   }
+  vec2 last = vec2(1.0, 0.0);
+  if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
   uvec2 place = activation_column(first_row + row, tile, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED; ++o) {
-    precise vec4 y = all_out[o] / all_sum;
+    precise vec4 all = all_out[o];
+    if (SINKS != 0u) all = all * last.x;
+    precise vec4 y = all / all_sum;
     uint k = head * HEAD_DIM + quad_of(o) * 4u;
     out_activations4[activation_element(place, k) / 4u] = e.end > e.first ? y : vec4(0.0);
   }

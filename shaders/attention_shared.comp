@@ -20,6 +20,7 @@
 layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
 layout(constant_id = 2) const uint GROUP = 3;
+layout(constant_id = 9) const uint SINKS = 0;
 layout(local_size_x_id = 0) in;
 
 // Elements that are read at a time: 16 bytes, of q8_0 half of them, so that more lanes have some.
@@ -44,6 +45,8 @@ layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
 layout(set = 0, binding = 5) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
 
 layout(set = 0, binding = 6) readonly buffer Pages { uint pages[]; };  // by position / CHUNK
+
+layout(set = 0, binding = 7) readonly buffer Sinks { float sinks[]; };  // [heads], where SINKS
 
 layout(push_constant) uniform Push {
   uint kv_heads;
@@ -225,6 +228,19 @@ void merge(float m[GROUP], float l[GROUP]) {
   }
 }
 
+// The sinks of the heads have no values.
+void merge_sinks(uint head) {
+  float m[GROUP], l[GROUP];
+  [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
+    m[g] = sinks[head * GROUP + g];
+    l[g] = 1.0;
+    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
+      [[unroll]] for (uint d = 0u; d < UNIT; ++d) chunk_out[o][d][g] = 0.0;
+    }
+  }
+  merge(m, l);
+}
+
 // A row that sees nothing gets zeros.
 void write_output(uint w, uint head, bool sees) {
   uvec2 place = activation_column(w, tile, kv_heads * GROUP * HEAD_DIM);
@@ -267,5 +283,6 @@ void main() {
     chunk_output(head, hidden, count);
     merge(m, l);
   }
+  if (SINKS != 0u) merge_sinks(head);
   write_output(w, head, keys > first);
 }

@@ -21,6 +21,7 @@ layout(set = 0, binding = 3) readonly buffer InSquares { float in_squares[]; }; 
 layout(set = 0, binding = 4) readonly buffer Chosen { uint chosen[]; };          // [pairs]
 layout(set = 0, binding = 5) readonly buffer Tiles { uvec4 tiles[]; };  // expert, first, count; as expert_groups.comp
 layout(set = 0, binding = 6) readonly buffer Order { uint order[]; };   // pairs, those of an expert together
+layout(set = 0, binding = 8) readonly buffer Bias { float bias[]; };    // of the weight's rows, where has_bias
 
 layout(push_constant) uniform Push {
   uint shard_rows;     // of this shard of the weight
@@ -31,6 +32,7 @@ layout(push_constant) uniform Push {
   uint in_tile;        // of the activations
   uint square_blocks;  // of a row of them
   float norm_eps;      // 0: no norm
+  uint has_bias;
   OWN_PUSH             // what the op defines before it includes this file
 };
 
@@ -153,6 +155,13 @@ void multiply_tile(uint weight_row) {
     [[unroll]] for (uint c = 0u; c < N; ++c) sums[c * LANES + gl_LocalInvocationID.x] = total[c];
   }
   barrier();
+}
+
+// An element of `sums`, that of row r of the tile, with the row's bias.
+float with_bias(uint i, uint r, uint weight_row) {
+  precise float sum = sums[i];
+  if (has_bias != 0u) sum = sum + bias[weight_row + r];
+  return sum;
 }
 
 // The op's: writes what it makes of `sums` for rows first_row ... of the expert, those for which exists() holds.

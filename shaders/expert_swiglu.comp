@@ -4,13 +4,27 @@
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
 // variants: - TEXEL=0; texel TEXEL=1
 // out[pair, f] = silu(g) * u with g, u the products of rows 2 f and 2 f + 1 of the pair's expert with its row of the
-// pass. Grid: (pairs or tiles of them, rows of an expert / 64).
-#define OWN_PUSH uint out_tile;
+// pass, plus their bias where there is one. With a limit l: (u' + 1) g' / (1 + exp(-SLOPE g')) with g' = min(g, l) and
+// u' = u between -l and l, both NaN where they were. Grid: (pairs or tiles of them, rows of an expert / 64).
+#define OWN_PUSH uint out_tile; float limit;
 #include "expert_product.glsl"
 
 layout(set = 0, binding = 7) writeonly buffer Out { float out_[]; };  // activations [pairs, expert_rows / 2]
 
+const float SLOPE = 1.702;
+
+float clamped(float g, float u) {
+  float low = g > limit ? limit : g;
+  float near = u > limit ? limit : u < -limit ? -limit : u;
+  precise float slope = SLOPE * low;
+  precise float gate = low / (1.0 + exp(-slope));
+  precise float more = near + 1.0;
+  precise float y = more * gate;
+  return y;
+}
+
 float gated(float g, float u) {
+  if (limit > 0.0) return clamped(g, u);
   precise float silu = g / (1.0 + exp(-g));
   precise float y = silu * u;
   return y;
@@ -22,6 +36,7 @@ void finish_tile(uint pair_count, uint first_row, uint weight_row) {
     uint c = i / halves, r = 2u * (i % halves);
     if (!exists(r, first_row, weight_row)) continue;
     uvec2 place = activation_column(pairs[c], out_tile, expert_rows / 2u);
-    out_[activation_element(place, (first_row + r) / 2u)] = gated(sums[c * LANES + r], sums[c * LANES + r + 1u]);
+    out_[activation_element(place, (first_row + r) / 2u)] = 
+        gated(with_bias(c * LANES + r, r, weight_row), with_bias(c * LANES + r + 1u, r + 1u, weight_row));
   }
 }

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
-// logits[w, e] = scale(w) * sum over k of router[e, k] * in[w, k]; scale is the norm's. Grid: (experts / EXPERTS, width).
+// logits[w, e] = scale(w) * sum over k of router[e, k] * in[w, k], plus bias[e] where there is one; scale is the norm's. Grid: (experts / EXPERTS, width).
 //
 // A lane has every LANES-th four columns, in order; lanes are added in a tree, so the order follows from the number of
 // columns alone.
@@ -20,6 +20,7 @@ layout(set = 0, binding = 2) readonly buffer Router { vec4 router4[]; };        
 layout(set = 0, binding = 2) readonly buffer Router { float router[]; };
 #endif
 layout(set = 0, binding = 3) writeonly buffer Logits { float logits[]; };        // [width, experts]
+layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };             // [experts]
 
 layout(push_constant) uniform Push {
   uint cols;
@@ -27,6 +28,7 @@ layout(push_constant) uniform Push {
   uint tile;           // of the activations
   uint square_blocks;  // of a row
   float norm_eps;      // 0: no norm
+  uint has_bias;
 };
 
 shared vec4 lane_sums[LANES];
@@ -85,6 +87,7 @@ void main() {
   if (norm_eps > 0.0) factor = norm_factor(w);
   if (lane < EXPERTS && first + lane < experts) {
     precise float logit = sum[lane] * factor;
+    if (has_bias != 0u) logit = logit + bias[first + lane];
     logits[w * experts + first + lane] = logit;
   }
 }

@@ -56,9 +56,10 @@ struct RouteArgs {
   const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;               // 0: no norm
   bool of_chosen = true;
-  Buffer* logits = nullptr;  // [W, router_rows()]
-  Buffer* chosen = nullptr;  // uint32 [W, used]
-  Buffer* shares = nullptr;  // [W, row_shares()]
+  Buffer* logits = nullptr;      // [W, router_rows()]
+  Buffer* chosen = nullptr;      // uint32 [W, used]
+  Buffer* shares = nullptr;      // [W, row_shares()]
+  const Buffer* bias = nullptr;  // [router_rows()], added to the logits of each row; null: none
 
   static constexpr const char* name = "route";
   std::string shapes() const {
@@ -71,9 +72,13 @@ struct RouteArgs {
   }
 };
 
+/// What a clamped gate is multiplied by in its sigmoid (gpt-oss).
+inline constexpr float kClampedSlope = 1.702f;
+
 /// linear_swiglu with the experts of each row: out[w * used + i, f] = silu(s * g) * (s * u), g and u the products of
 /// rows 2 f and 2 f + 1 of expert chosen[w, i] with in[w]. Each is summed as if it were alone, so that it does not
-/// matter which rows have chosen the same expert.
+/// matter which rows have chosen the same expert. A bias is added to s * g and s * u. With a limit l > 0 the result is
+/// (u' + 1) * g' * sigmoid(kClampedSlope * g'), g' = min(g, l) and u' = u between -l and l.
 struct ExpertSwigluArgs {
   uint32_t width = 0;
   ExpertCounts experts;
@@ -82,6 +87,8 @@ struct ExpertSwigluArgs {
   float norm_eps = 0;
   const Buffer* chosen = nullptr;  // uint32 [W, used], each below `all`
   Activations* out = nullptr;      // [W * used, ffn], no sums of squares
+  const Buffer* bias = nullptr;    // [all * 2 * ffn], of each row of the weight; null: none
+  float limit = 0;                 // 0: none
 
   /// Rows of the weight that an expert has.
   uint32_t expert_rows() const { return weight->rows() / experts.all; }
@@ -96,8 +103,8 @@ struct ExpertSwigluArgs {
 };
 
 /// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
-/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], and, last, shares[w, used] *
-/// shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
+/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], plus its bias, and, last, shares[w,
+/// used] * shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
 struct ExpertAddArgs {
   uint32_t width = 0;
   ExpertCounts experts;
@@ -113,6 +120,7 @@ struct ExpertAddArgs {
   Buffer* aux = nullptr;       // [W, aux_stride] or null
   uint32_t aux_stride = 0;
   uint32_t aux_offset = 0;
+  const Buffer* bias = nullptr;  // [all * rows], of each row of the weight; null: none
 
   /// Rows of the weight that an expert has: the width of x.
   uint32_t expert_rows() const { return weight->rows() / experts.all; }

@@ -202,7 +202,8 @@ enum class AttentionMask : uint32_t {
 /// Positions fall into aligned chunks of kAttentionChunk; each chunk gives (max, sum, output), and chunks merge in an
 /// order that their positions fix. With a window, a row sees itself and the window - 1 positions before it, and under a
 /// block mask also those after it. The contents of slots that a row does not see have no influence on its result, even
-/// if they are NaN.
+/// if they are NaN. A sink is a score of its head that counts in the sum of the softmax and has no value: it is merged
+/// last.
 struct AttentionArgs {
   uint32_t width = 0;
   const Buffer* q = nullptr;          // [W, heads * head_dim]
@@ -216,7 +217,8 @@ struct AttentionArgs {
   const KvLayer* cache = nullptr;
   Activations* out = nullptr;  // [W, heads * head_dim]
   AttentionMask mask = AttentionMask::causal;
-  uint32_t window = 0;  // positions; 0: no limit
+  uint32_t window = 0;            // positions; 0: no limit
+  const Buffer* sinks = nullptr;  // [heads], as they are after the scale; null: none
 
   static constexpr const char* name = "attention";
   std::string shapes() const {

@@ -220,6 +220,7 @@ void CallRecorder::add(const AttentionArgs& args) {
   p.scale = args.scale;
   p.block_mask = args.mask == AttentionMask::block ? 1 : 0;
   p.window = args.window;
+  if (args.sinks != nullptr) p.sinks = at(args.sinks, floats(1, args.heads), "The sinks of attention");
   const AttentionExtent extent{args.shape, args.heads, args.max_positions, args.keys(), args.window > 0};
   const uint32_t group = std::min(args.width, attention_rows_at_a_time(extent));
   p.part_out = attention_.at_least(attention_scratch_bytes(extent, group), "the results of attention's chunks");

@@ -80,7 +80,8 @@ class CallRecorder {
                uint32_t width, float eps);
   /// Of each pair of a row and an expert that it has chosen; `product` says what is done with the sums.
   void product_of_experts(ProductParams product, const Weight* weight, const Activations* in, uint32_t in_rows,
-                          const Buffer* chosen, const ExpertCounts& experts, uint32_t pairs);
+                          const Buffer* chosen, const ExpertCounts& experts, uint32_t pairs, const Buffer* bias,
+                          float limit);
   RopeStoreParams heads_of(const RopeStoreArgs& args);
   GpuLimits limits() const;
 

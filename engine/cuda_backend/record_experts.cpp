@@ -9,7 +9,7 @@
 namespace canopy::cuda {
 namespace {
 
-static_assert(kMostExperts == kMaxExperts && kMostUsedExperts == kMaxUsedExperts);
+static_assert(kMostExperts == kMaxExperts && kMostUsedExperts == kMaxUsedExperts && kGateSlope == kClampedSlope);
 
 constexpr uint32_t kMostBlocks = 65535;  // of a grid, but along x
 
@@ -39,13 +39,14 @@ void CallRecorder::add(const RouteArgs& args) {
   p.shared_experts = router_rows - all;
   p.of_chosen = args.of_chosen ? 1 : 0;
   p.norm_eps = args.norm_eps;
+  if (args.bias != nullptr) p.bias = at(args.bias, floats(1, router_rows), "The bias of a router");
   const uint32_t blocks = (router_rows + kRouteExperts - 1) / kRouteExperts;
   calls.push_back(call_of("route", p, kRouteExperts * 32, blocks, args.width, 1, kRouteShared));
 }
 
 void CallRecorder::product_of_experts(ProductParams product, const Weight* weight, const Activations* in,
                                       uint32_t in_rows, const Buffer* chosen, const ExpertCounts& experts,
-                                      uint32_t pairs) {
+                                      uint32_t pairs, const Buffer* bias, float limit) {
   const auto& all = own<CudaWeight>(weight, "The weight of experts");
   check_experts(experts, "A product with experts");
   const uint32_t rows = all.rows() / experts.all;
@@ -70,6 +71,8 @@ void CallRecorder::product_of_experts(ProductParams product, const Weight* weigh
   p.chosen = at(chosen, floats(1, pairs), "The chosen experts");
   p.expert_bytes = uint64_t{p.product.weights[0].groups()} * p.product.weights[0].supers() * shape.bytes();
   p.row_pairs = pairs / in_rows;
+  if (bias != nullptr) p.bias = at(bias, floats(1, all.rows()), "The bias of experts");
+  p.limit = limit;
   calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0],
                           pairs, 1, plan.shared_bytes));
 }
@@ -82,7 +85,7 @@ void CallRecorder::add(const ExpertSwigluArgs& args) {
   p.kind = ProductKind::swiglu;
   p.norm_eps = args.norm_eps;
   p.out_activations = rows_of(args.out, pairs, rows / 2, "The gated activations of experts");
-  product_of_experts(p, args.weight, args.in, args.width, args.chosen, args.experts, pairs);
+  product_of_experts(p, args.weight, args.in, args.width, args.chosen, args.experts, pairs, args.bias, args.limit);
 }
 
 void CallRecorder::add(const ExpertAddArgs& args) {
@@ -92,7 +95,7 @@ void CallRecorder::add(const ExpertAddArgs& args) {
   product.kind = ProductKind::store;
   product.out = at(args.products, floats(pairs, rows), "The products of experts");
   product.out_stride = rows;
-  product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs);
+  product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs, args.bias, 0);
   ExpertAddParams p;
   p.products = product.out;
   p.shares = at(args.shares, floats(args.width, args.experts.row_shares()), "The shares of experts");

@@ -81,6 +81,14 @@ Binding pages_of(const AttentionArgs& args) {
                "The page table of attention");
 }
 
+Binding sinks_of(const AttentionArgs& args, const Buffer& none) {
+  return args.sinks != nullptr ? words(*args.sinks, args.heads, "The sinks of attention") : Binding(none);
+}
+
+SpecConstant has_sinks(const AttentionArgs& args) {
+  return {9, args.sinks != nullptr ? 1u : 0u};
+}
+
 }  // namespace
 
 template <>
@@ -109,13 +117,14 @@ void VulkanRecorder::record_texel_attention(const AttentionArgs& args, const Vul
                                {1, args.shape.head_dim},
                                {2, args.heads / args.shape.kv_heads},
                                {3, args.mask == AttentionMask::block ? 1u : 0u},
-                               {4, args.window}},
+                               {4, args.window},
+                               has_sinks(args)},
                               0};
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   list.bind(state_.context->kernel(cache_shader("attention_shared", args.shape.type, false), options),
             {kv.key_texels, kv.value_texels, buffer_of(*args.q).texels,
              words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"), whole(*args.ancestors),
-             activations_of(*args.out).values, pages_of(args)},
+             activations_of(*args.out).values, pages_of(args), sinks_of(args, state_.dummy)},
             Push{args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale});
   list.dispatch(args.shape.kv_heads, args.width);
   list.barrier();
@@ -142,7 +151,8 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                              .windowed = args.window > 0},
                                             {state_.context->limits().max_shared_bytes, state_.software});
   const bool merges = plan.merges && !state_.separate_steps;
-  const SpecConstant mask{3, args.mask == AttentionMask::block ? 1u : 0u}, window{4, args.window};
+  const SpecConstant mask{3, args.mask == AttentionMask::block ? 1u : 0u}, window{4, args.window},
+      sinks = has_sinks(args);
   const auto part_kernel = [&](const AttentionTile& tile, bool own) -> const Kernel& {
     return state_.context->kernel(cache_shader("attention_part", args.shape.type, false),
                                   {{{0, tile.lanes},
@@ -153,13 +163,15 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                     {5, tile.queries},
                                     {6, own ? 1u : 0u},
                                     {7, own ? 1u : plan.unit_chunks},
-                                    {8, merges ? plan.unit_chunks : 0u}},
+                                    {8, merges ? plan.unit_chunks : 0u},
+                                    sinks},
                                    0});
   };
   const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(dim / 4));
   const uint64_t spans = (args.keys() + kSpanChunks * kAttentionChunk - 1) / (kSpanChunks * kAttentionChunk) + 1;
   const uint32_t span_lanes = state_.software ? 1 : static_cast<uint32_t>(std::min<uint64_t>(8, std::bit_ceil(spans)));
-  const KernelOptions merge{{{0, quad_lanes}, {1, dim}, mask, window, {5, span_lanes}, {7, plan.unit_chunks}}, 0};
+  const KernelOptions merge{{{0, quad_lanes}, {1, dim}, mask, window, {5, span_lanes}, {7, plan.unit_chunks}, sinks},
+                            0};
 
   const Binding rows = words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention");
   const Binding q = words(*args.q, uint64_t{args.width} * q_width, "The queries of attention");
@@ -176,7 +188,8 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                        sums,
                                        pages_of(args),
                                        counters(merges ? args.width * kv_heads : 0),
-                                       out};
+                                       out,
+                                       sinks_of(args, state_.dummy)};
   const uint32_t tile = state_.layout(args.width, q_width).tile;
   const uint32_t own_pieces = (group + plan.own_tile.queries - 1) / plan.own_tile.queries;
   CommandList& list = this->list(static_cast<double>(args.price().flops));
@@ -190,7 +203,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
     list.dispatch(count * own_pieces, kOwnChunks, kv_heads);
     list.barrier();
     if (merges) continue;
-    list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, out},
+    list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, out, inputs.back()},
               MergePush{first, args.heads, plan.units, tile});
     list.dispatch(args.heads, count);
     list.barrier();

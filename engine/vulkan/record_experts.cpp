@@ -23,6 +23,7 @@ constexpr uint32_t kGroupedWidth = 8;
 struct ExpertPush {
   uint32_t shard_rows, shard_first, cols, expert_rows, row_pairs, in_tile, square_blocks;
   float norm_eps;
+  uint32_t has_bias;
 };
 
 uint32_t groups_of(uint32_t count, uint32_t size) {
@@ -78,7 +79,12 @@ struct ExpertProduct {
   float norm_eps;
   Binding chosen;
   Binding out;
+  const canopy::Buffer* bias;  // of the weight's rows, or null
 };
+
+Binding bias_of(const canopy::Buffer* bias, uint64_t rows, const Buffer& none) {
+  return bias != nullptr ? words(*bias, rows, "The bias of experts") : Binding(none);
+}
 
 /// Groups the pairs by expert, where tiles have several. Gives the bindings of tiles and order.
 std::vector<Binding> record_groups(DeviceState& state, CommandList& list, const PairTiles& tiles, const Binding& chosen,
@@ -109,8 +115,8 @@ void record_product_of(DeviceState& state, CommandList& list, const PairTiles& t
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;
     bind_weight(bindings, shard, state);
-    bindings.insert(bindings.end(),
-                    {product.in.values, squares, product.chosen, grouping[0], grouping[1], product.out});
+    bindings.insert(bindings.end(), {product.in.values, squares, product.chosen, grouping[0], grouping[1], product.out,
+                                     bias_of(product.bias, weight.rows(), state.dummy)});
     const ExpertPush common{shard.layout.rows,
                             shard.layout.first_row,
                             cols,
@@ -118,7 +124,8 @@ void record_product_of(DeviceState& state, CommandList& list, const PairTiles& t
                             product.row_pairs,
                             state.layout(product.in_rows, cols).tile,
                             product.in.square_blocks,
-                            product.norm_eps};
+                            product.norm_eps,
+                            product.bias != nullptr ? 1u : 0u};
     list.bind(kernel, bindings, bytes_of(push(common)));
     list.dispatch(tiles.most(), groups_of(rows, kExpertLanes));
   }
@@ -139,6 +146,7 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
   struct LogitsPush {
     uint32_t cols, experts, tile, square_blocks;
     float norm_eps;
+    uint32_t has_bias;
   };
   struct ChoosePush {
     uint32_t experts, used, of_chosen, shared_experts;
@@ -146,8 +154,10 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   list.bind(state_.context->kernel(cols % 4 == 0 ? "route_logits_quads" : "route_logits_words"),
             {in.values, squares_of(in, args.width, "The sums of squares of route"),
-             words(*args.router, uint64_t{router_rows} * cols, "The router of route"), logits},
-            LogitsPush{cols, router_rows, state_.layout(args.width, cols).tile, in.square_blocks, args.norm_eps});
+             words(*args.router, uint64_t{router_rows} * cols, "The router of route"), logits,
+             bias_of(args.bias, router_rows, state_.dummy)},
+            LogitsPush{cols, router_rows, state_.layout(args.width, cols).tile, in.square_blocks, args.norm_eps,
+                       args.bias != nullptr ? 1u : 0u});
   list.dispatch(groups_of(router_rows, kRouterExperts), args.width);
   list.barrier();
   list.bind(state_.context->kernel("route_choose"),
@@ -174,6 +184,7 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
   struct Push {
     ExpertPush product;
     uint32_t out_tile;
+    float limit;
   };
   const ExpertProduct product{.shader = "expert_swiglu",
                               .weight = *args.weight,
@@ -182,10 +193,11 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
                               .row_pairs = args.experts.used,
                               .norm_eps = args.norm_eps,
                               .chosen = words(*args.chosen, pairs, "The chosen experts of expert_swiglu"),
-                              .out = out.values};
+                              .out = out.values,
+                              .bias = args.bias};
   record_product_of(state_, list(static_cast<double>(args.price().flops)), tiles, room, product,
                     [&](const ExpertPush& common) {
-                      return Push{common, state_.layout(pairs, out.cols()).tile};
+                      return Push{common, state_.layout(pairs, out.cols()).tile, args.limit};
                     });
 }
 
@@ -215,7 +227,8 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
                               .row_pairs = 1,
                               .norm_eps = 0,
                               .chosen = words(*args.chosen, pairs, "The chosen experts of expert_add"),
-                              .out = products};
+                              .out = products,
+                              .bias = args.bias};
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   record_product_of(state_, list, tiles, room, product, [](const ExpertPush& common) { return common; });
   struct Push {

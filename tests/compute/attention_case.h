@@ -26,6 +26,7 @@ inline CacheContents random_cache(const KvShape& shape, uint32_t seed) {
 struct View {
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;
+  bool sinks = false;  // of each head one, random
 };
 
 /// Sets all slots that no row of the batch sees to NaN.
@@ -70,6 +71,7 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.max_positions = max_positions;
   args.mask = view.mask;
   args.window = view.window;
+  if (view.sinks) args.sinks = bench.buffer(Random(heads).values(heads));
   args.cache = bench.kv(shape, contents.keys, contents.values);
   Activations* out = bench.output_activations(args.width, heads * shape.head_dim);
   args.out = out;

@@ -115,6 +115,24 @@ TEST_P(AttentionTest, SeesNothingBeforeItsWindow) {
   }
 }
 
+// A sink counts most where there are few keys; a row that sees none has zeros all the same.
+TEST_P(AttentionTest, CountsTheSinksOfItsHeads) {
+  for (const CacheType type : kCacheTypes) {
+    SCOPED_TRACE(to_string(type));
+    for (const uint32_t context : {1u, 3u, 64u, 65u, 200u}) {
+      SCOPED_TRACE("context " + std::to_string(context));
+      compare(AttentionCase{6, {slots, 2, 64, type}, text(context - 1, 1), context, {AttentionMask::causal, 0, true}});
+      compare(AttentionCase{6, {slots, 2, 64, type}, text(context - 1, 1), context, {AttentionMask::causal, 5, true}});
+    }
+    compare(AttentionCase{9, {slots, 3, 32, type}, tree(126, 33), 140, {AttentionMask::causal, 0, true}});
+    RowBatch padded = text(9, 3);
+    padded.rows[1] = Row();
+    compare(AttentionCase{4, {slots, 2, 32, type}, padded, 12, {AttentionMask::causal, 0, true}});
+  }
+  compare(AttentionCase{
+      64, {slots, 1, 128, CacheType::f16}, text(60, 9), 131072, {AttentionMask::causal, 0, true}});  // in parts
+}
+
 TEST_P(AttentionTest, SeesItsWholeBlockOrTheBlockUpToItself) {
   for (const CacheType type : {CacheType::f16, CacheType::f32}) {
     for (const AttentionMask mask : {AttentionMask::causal, AttentionMask::block}) {

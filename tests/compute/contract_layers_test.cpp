@@ -10,7 +10,8 @@ TEST_P(ContractTest, Route) {
   Random random(13);
   const ExpertCounts experts{21, 5};
   const uint32_t cols = 290, all = experts.all, used = experts.used;
-  const std::vector<float> inputs = random.values(size_t{pool} * cols), router = random.values(size_t{all} * cols);
+  const std::vector<float> inputs = random.values(size_t{pool} * cols), router = random.values(size_t{all} * cols),
+                           biases = random.values(all);
   for (const bool of_chosen : {true, false}) {
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       OpBench bench(device);
@@ -27,7 +28,8 @@ TEST_P(ContractTest, Route) {
                     .of_chosen = of_chosen,
                     .logits = logits,
                     .chosen = chosen,
-                    .shares = shares});
+                    .shares = shares,
+                    .bias = of_chosen ? bench.buffer(biases) : nullptr});
       });
       return Results{trimmed(bench.result("logits", logits, exact), size_t{width} * all),
                      trimmed(bench.integers("chosen", chosen), size_t{width} * used),
@@ -56,6 +58,9 @@ TEST_P(ContractTest, Experts) {
                              shares = random.values(size_t{pool} * row_shares),
                              residuals = random.values(size_t{pool} * hidden), norm = random.values(hidden),
                              of_shared = random.values(size_t{pool} * hidden);
+    const bool clamped = type == WeightType::mxfp4;  // as in gpt-oss: with biases, too
+    const std::vector<float> gate_up_bias = random.values(size_t{experts.all} * 2 * ffn),
+                             down_bias = random.values(size_t{experts.all} * hidden);
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       OpBench bench(device);
       const auto width = static_cast<uint32_t>(rows.size());
@@ -67,7 +72,8 @@ TEST_P(ContractTest, Experts) {
       Buffer* x = bench.buffer(gather(residuals, hidden, rows));
       Activations* out = bench.output_activations(width, hidden);
       bench.run([&](Recorder& r) {
-        r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated});
+        r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated,
+                           clamped ? bench.buffer(gate_up_bias) : nullptr, clamped ? 0.75f : 0.0f});
         r(ExpertAddArgs{.width = width,
                         .experts = experts,
                         .weight = weights.down,
@@ -78,7 +84,8 @@ TEST_P(ContractTest, Experts) {
                         .products = bench.output(uint64_t{width} * used * hidden),
                         .x = x,
                         .norm = {bench.buffer(norm)},
-                        .out = out});
+                        .out = out,
+                        .bias = clamped ? bench.buffer(down_bias) : nullptr});
       });
       return Results{bench.result("gated", gated, width * used, exact),
                      trimmed(bench.result("x", x, exact), size_t{width} * hidden),

@@ -183,7 +183,8 @@ TEST_P(ContractTest, AttentionInABlockAndAWindow) {
   const CacheContents contents = random_cache(shape, 7);
   Random random(7);
   const std::vector<float> q = random.values(size_t{pool} * cols);
-  for (const View& view : {View{AttentionMask::block, 0}, View{AttentionMask::causal, 70}}) {
+  for (const View& view :
+       {View{AttentionMask::block, 0}, View{AttentionMask::causal, 70}, View{AttentionMask::causal, 70, true}}) {
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       RowBatch batch;
       for (const uint32_t row : rows) add_pool_block_row(batch, row);
@@ -214,7 +215,7 @@ void add_pool_row_of_long_text(RowBatch& batch, uint32_t i) {
 
 TEST_P(ContractTest, AttentionOverSeveralSpans) {
   const uint32_t heads = 6;
-  const auto expect_independent = [&](const KvShape& shape, uint32_t window) {
+  const auto expect_independent = [&](const KvShape& shape, uint32_t window, bool sinks = false) {
     const uint32_t cols = heads * shape.head_dim;
     const CacheContents contents = random_cache(shape, 9);
     Random random(9);
@@ -224,11 +225,12 @@ TEST_P(ContractTest, AttentionOverSeveralSpans) {
       for (const uint32_t row : rows) add_pool_row_of_long_text(batch, row);
       const uint32_t bound = rows.size() == 1 ? batch.rows[0].position + 1 : 1500;
       return run_attention(device, shape, heads, batch, gather(q, cols, rows), contents, bound,
-                           {AttentionMask::causal, window});
+                           {AttentionMask::causal, window, sinks});
     });
   };
   expect_independent({1550, 2, 16, CacheType::f16}, 0);
   expect_independent({1550, 2, 16, CacheType::f16}, 700);
+  expect_independent({1550, 2, 16, CacheType::f16}, 0, true);
   expect_independent({1550, 2, 32, CacheType::q8_0}, 0);
 }
 

@@ -16,6 +16,7 @@ struct RouteCase {
   bool of_chosen = true;
   float norm_eps = 1e-6f;
   bool integers = false;  // logits that are exact in f32, with many ties
+  bool has_bias = false;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -23,6 +24,7 @@ struct RouteCase {
     const size_t router_size = size_t{experts.router_rows()} * cols, in_size = size_t{width} * cols;
     const std::vector<float> router = integers ? random.integers(router_size, 1) : random.values(router_size);
     const std::vector<float> inputs = integers ? random.integers(in_size, 1) : random.values(in_size);
+    const std::vector<float> biases = random.integers(experts.router_rows(), 3);
     Buffer* logits = bench.output(uint64_t{width} * experts.router_rows());
     Buffer* chosen = bench.output(uint64_t{width} * experts.used);
     Buffer* shares = bench.output(uint64_t{width} * experts.row_shares());
@@ -35,7 +37,8 @@ struct RouteCase {
                   .of_chosen = of_chosen,
                   .logits = logits,
                   .chosen = chosen,
-                  .shares = shares});
+                  .shares = shares,
+                  .bias = has_bias ? bench.buffer(biases) : nullptr});
     });
     return {bench.result("logits", logits, integers ? exact : f32_rounding), bench.integers("chosen", chosen),
             bench.result("shares", shares, f32_exp)};
@@ -60,7 +63,12 @@ TEST_P(RouteTest, TiesGoToTheLowerExpert) {
   for (const ExpertCounts experts :
        {ExpertCounts{64, 8}, ExpertCounts{200, 33}, ExpertCounts{7, 7}, ExpertCounts{60, 60, true}}) {
     compare(RouteCase{experts, 9, 11, true, 0, true});
+    compare(RouteCase{experts, 9, 11, true, 0, true, true});
   }
+}
+
+TEST_P(RouteTest, AddsABias) {
+  for (const uint32_t width : {1u, 6u}) compare(RouteCase{{33, 4}, 96, width, true, 1e-5f, false, true});
 }
 
 TEST_P(RouteTest, NanIsBelowAllNumbersAndChosenExpertsExist) {
@@ -108,6 +116,7 @@ struct ExpertCase {
   float norm_eps = 1e-6f;
   bool same = false;  // all rows have chosen the same experts
   bool aux = false;
+  float limit = 0;  // with biases, where above 0
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -125,8 +134,11 @@ struct ExpertCase {
     Buffer* x = bench.buffer(random.values(size_t{width} * hidden));
     Buffer* taps = aux ? bench.output(uint64_t{width} * stride) : nullptr;
     Activations* out = bench.output_activations(width, hidden);
+    const Buffer *gate_up_bias = nullptr, *down_bias = nullptr;
+    if (limit > 0) gate_up_bias = bench.buffer(random.values(size_t{experts.all} * 2 * ffn));
+    if (limit > 0) down_bias = bench.buffer(random.values(size_t{experts.all} * hidden));
     bench.run([&](Recorder& r) {
-      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, norm_eps, chosen, gated});
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, norm_eps, chosen, gated, gate_up_bias, limit});
       r(ExpertAddArgs{.width = width,
                       .experts = experts,
                       .weight = weights.down,
@@ -140,7 +152,8 @@ struct ExpertCase {
                       .out = out,
                       .aux = taps,
                       .aux_stride = stride,
-                      .aux_offset = 2});
+                      .aux_offset = 2,
+                      .bias = down_bias});
     });
     Results results = {bench.result("gated", gated, pairs, bench.of_products(f32_exp, type)),
                        bench.result("products", products, bench.of_products(f32_rounding, type)),
@@ -191,6 +204,17 @@ TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
       compare(ExpertCase{WeightType::f16, {7, 3, width > 1}, ffn, hidden, width, 1e-6f, false, true});
     }
   }
+}
+
+// The limit is in the middle of what gates and their factors are.
+TEST_P(ExpertTest, WithBiasesAndClampedGatesAgreeWithTheOracle) {
+  for (const WeightType type : {WeightType::f16, WeightType::mxfp4}) {
+    for (const uint32_t width : {1u, 7u, 19u}) {
+      SCOPED_TRACE(std::string(to_string(type)) + ", width " + std::to_string(width));
+      compare(ExpertCase{type, {5, 2}, 96, 160, width, 1e-6f, false, true, 0.75f});
+    }
+  }
+  if (is_for(device(), 33, 70)) compare(ExpertCase{WeightType::f16, {7, 3}, 33, 70, 9, 1e-6f, false, false, 0.75f});
 }
 
 // All rows with the same experts, as rows of one tree may have, and with all experts.

@@ -2,6 +2,7 @@
 // (causal) or all (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads
 // / kv_heads). A row without ancestors sees nothing and gets zeros. s_j = scale * q . K_j        p_j = exp(s_j - max s)
 // / sum_j exp(s_j - max s)        out = sum_j p_j V_j
+// A sink is one more s_j, without V_j.
 
 #include <algorithm>
 #include <cmath>
@@ -44,18 +45,22 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   return slots;
 }
 
-/// One head of one row; q and out are [head_dim].
+/// One head of one row; q and out are [head_dim]. sink: -inf where there is none.
 void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& slots, uint32_t kv_head, float scale,
-            float* out) {
+            double sink, float* out) {
   const uint32_t dim = cache.shape().head_dim;
   const size_t offset = size_t{kv_head} * dim;
   std::vector<double> weights(slots.size());
-  double largest = -std::numeric_limits<double>::infinity();
+  double largest = sink;
   for (size_t j = 0; j < slots.size(); ++j) {
     weights[j] = double{scale} * dot(q, cache.keys(slots[j]) + offset, dim);
     largest = std::max(largest, weights[j]);
   }
-  double sum = 0;
+  if (slots.empty()) {
+    std::fill_n(out, dim, 0.0f);
+    return;
+  }
+  double sum = std::exp(sink - largest);
   for (double& weight : weights) {
     weight = std::exp(weight - largest);
     sum += weight;
@@ -65,7 +70,7 @@ void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& sl
     const float* value = cache.values(slots[j]) + offset;
     for (uint32_t d = 0; d < dim; ++d) result[d] += weights[j] * value[d];
   }
-  for (uint32_t d = 0; d < dim; ++d) out[d] = slots.empty() ? 0.0f : static_cast<float>(result[d] / sum);
+  for (uint32_t d = 0; d < dim; ++d) out[d] = static_cast<float>(result[d] / sum);
 }
 
 }  // namespace
@@ -79,6 +84,9 @@ void compute(const AttentionArgs& args) {
   const size_t stride = size_t{args.heads} * dim;
   const auto q = elements<float>(args.q, args.width * stride, "attention: q");
   const auto rows = elements<Row>(args.rows, args.width, "attention: rows");
+  std::vector<float> sinks(args.heads, -std::numeric_limits<float>::infinity());
+  if (args.sinks != nullptr)
+    std::ranges::copy(elements<float>(args.sinks, args.heads, "attention: sinks"), sinks.begin());
   const HostKv& cache = host_kv(args.cache, args.shape, "attention: cache");
   HostActivations& out = written_activations(args.out, args.width, args.heads * dim, "attention: out");
 
@@ -86,7 +94,7 @@ void compute(const AttentionArgs& args) {
     const std::vector<uint32_t> slots = visible_slots(args, rows[w]);
     for (uint32_t h = 0; h < args.heads; ++h) {
       const size_t at = size_t{h} * dim;
-      attend(q.data() + w * stride + at, cache, slots, h / group, args.scale, out.row(w) + at);
+      attend(q.data() + w * stride + at, cache, slots, h / group, args.scale, sinks[h], out.row(w) + at);
     }
     out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
   }

@@ -1,4 +1,5 @@
-// products[w, i, r] = sum_k weight[r, k] * in[w * used + i, k] with the rows of expert chosen[w, i], rounded to f32
+// products[w, i, r] = sum_k weight[r, k] * in[w * used + i, k] + bias[r] with the rows of expert chosen[w, i], rounded
+// to f32
 // x[w, r] += sum over i of shares[w, i] * products[w, i, r], and shares[w, used] * shared[w, r] of a shared expert
 // out[w] = x[w] * norm.weight, with the sum of squares of x[w];   aux[w, aux_offset + r] = x[w, r]
 
@@ -22,6 +23,7 @@ void compute(const ExpertAddArgs& args) {
   const auto x = elements<float>(args.x, uint64_t{args.width} * rows, "expert_add: x");
   const auto norm = elements<float>(args.norm.weight, rows, "expert_add: norm weight");
   HostActivations& out = written_activations(args.out, args.width, rows, "expert_add: out");
+  const std::vector<float> bias = bias_of_rows(args.bias, weight.rows(), "expert_add: bias");
   std::span<float> aux;
   if (args.aux != nullptr) {
     aux = elements<float>(args.aux, uint64_t{args.width} * args.aux_stride, "expert_add: aux");
@@ -34,7 +36,7 @@ void compute(const ExpertAddArgs& args) {
     const float* const own_shares = shares.data() + size_t{w} * row_shares;
     for (uint32_t i = 0; i < used; ++i) {
       const uint32_t pair = w * used + i;
-      const auto own = expert_products(weight, chosen[pair], rows, in.row(pair), 1);
+      const auto own = expert_products(weight, chosen[pair], rows, in.row(pair), 1, bias);
       for (uint32_t r = 0; r < rows; ++r) {
         products[size_t{pair} * rows + r] = static_cast<float>(own[r]);
         sums[r] += double{own_shares[i]} * products[size_t{pair} * rows + r];

@@ -1,5 +1,6 @@
-// g = scale(w) * sum_k weight[2 f, k] * in[w, k] with the rows of expert chosen[w, i]; u the same with row 2 f + 1
+// g = scale(w) * sum_k weight[2 f, k] * in[w, k] + bias[2 f] with the rows of expert chosen[w, i]; u: row 2 f + 1
 // out[w * used + i, f] = silu(g) * u,   silu(g) = g / (1 + exp(-g))
+// with a limit l: (u' + 1) * g' / (1 + exp(-1.702 g')),   g' = min(g, l),   u' = min(max(u, -l), l)
 
 #include <cmath>
 #include <limits>
@@ -9,6 +10,18 @@
 
 namespace canopy::reference {
 
+namespace {
+
+double gated(double gate, double up, double limit) {
+  if (limit == 0) return gate / (1.0 + std::exp(-gate)) * up;
+  const double low = gate > limit ? limit : gate, clamped = up > limit    ? limit
+                                                            : up < -limit ? -limit
+                                                                          : up;  // keeps NaN
+  return (clamped + 1.0) * low / (1.0 + std::exp(-double{kClampedSlope} * low));
+}
+
+}  // namespace
+
 template <>
 void compute(const ExpertSwigluArgs& args) {
   const HostWeight& weight = host_weight(args.weight, "expert_swiglu: weight");
@@ -17,14 +30,14 @@ void compute(const ExpertSwigluArgs& args) {
   const HostActivations& in = read_activations(args.in, args.width, weight.cols(), "expert_swiglu: in");
   HostActivations& out = written_activations(args.out, args.width * used, rows / 2, "expert_swiglu: out");
   const auto chosen = chosen_experts(args.chosen, args.width, args.experts, "expert_swiglu");
+  const std::vector<float> bias = bias_of_rows(args.bias, weight.rows(), "expert_swiglu: bias");
   require(args.out != args.in, "expert_swiglu: in and out are the same activations.");
 
   for (uint32_t pair = 0; pair < args.width * used; ++pair) {
     const uint32_t w = pair / used;
-    const auto products = expert_products(weight, chosen[pair], rows, in.row(w), in.norm_scale(w, args.norm_eps));
+    const auto products = expert_products(weight, chosen[pair], rows, in.row(w), in.norm_scale(w, args.norm_eps), bias);
     for (uint32_t f = 0; f < rows / 2; ++f) {
-      const double gate = products[2 * f];
-      out.row(pair)[f] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * products[2 * f + 1]);
+      out.row(pair)[f] = static_cast<float>(gated(products[2 * f], products[2 * f + 1], args.limit));
     }
     out.sum_of_squares(pair) = std::numeric_limits<double>::quiet_NaN();
   }

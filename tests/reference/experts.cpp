@@ -7,12 +7,19 @@
 namespace canopy::reference {
 
 std::vector<double> expert_products(const HostWeight& weight, uint32_t expert, uint32_t expert_rows, const float* row,
-                                    double scale) {
+                                    double scale, const std::vector<float>& bias) {
   std::vector<double> products(expert_rows);
   for (uint32_t r = 0; r < expert_rows; ++r) {
-    products[r] = scale * dot(weight.row(expert * expert_rows + r), row, weight.cols());
+    const uint32_t of_all = expert * expert_rows + r;
+    products[r] = scale * dot(weight.row(of_all), row, weight.cols()) + bias[of_all];
   }
   return products;
+}
+
+std::vector<float> bias_of_rows(const Buffer* bias, uint32_t rows, const char* what) {
+  if (bias == nullptr) return std::vector<float>(rows);
+  const auto values = elements<float>(bias, rows, what);
+  return {values.begin(), values.end()};
 }
 
 uint32_t rows_of_expert(const HostWeight& weight, const ExpertCounts& experts, const char* op) {

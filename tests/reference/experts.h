@@ -9,10 +9,13 @@
 
 namespace canopy::reference {
 
-/// The products of an expert's rows with a row of activations, times `scale`, in double and in f32 activations on every
-/// device.
+/// The products of an expert's rows with a row of activations, times `scale`, plus the bias of each of the weight's
+/// rows, in double and in f32 activations on every device.
 std::vector<double> expert_products(const HostWeight& weight, uint32_t expert, uint32_t expert_rows, const float* row,
-                                    double scale);
+                                    double scale, const std::vector<float>& bias);
+
+/// One for each row of all experts: zeros where there is no buffer.
+std::vector<float> bias_of_rows(const Buffer* bias, uint32_t rows, const char* what);
 
 /// Rows of the weight that each expert has. Throws bad_input where they are no whole number.
 uint32_t rows_of_expert(const HostWeight& weight, const ExpertCounts& experts, const char* op);

@@ -1,4 +1,4 @@
-// logits[w, e] = scale(w) * sum_k router[e, k] * in[w, k], rounded to f32
+// logits[w, e] = scale(w) * sum_k router[e, k] * in[w, k] + bias[e], rounded to f32
 // chosen[w] = the experts of the `used` largest, largest first, ties to the lower expert, NaN below all numbers
 // shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all
 // shares[w, used] = 1 / (1 + exp(-logits[w, all])) of a shared expert
@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "tests/reference/experts.h"
 #include "tests/reference/matrix_product.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"
@@ -27,12 +28,14 @@ void compute(const RouteArgs& args) {
   const auto chosen = elements<uint32_t>(args.chosen, uint64_t{args.width} * used, "route: chosen");
   const auto shares = elements<float>(args.shares, uint64_t{args.width} * row_shares, "route: shares");
 
+  const std::vector<float> bias = bias_of_rows(args.bias, router_rows, "route: bias");
+
   std::vector<uint32_t> order(all);
   for (uint32_t w = 0; w < args.width; ++w) {
     float* const own = logits.data() + size_t{w} * router_rows;
     const double scale = in.norm_scale(w, args.norm_eps);
     for (uint32_t e = 0; e < router_rows; ++e) {
-      own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols));
+      own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols) + bias[e]);
     }
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(

@@ -172,6 +172,11 @@ CANOPY_DEVICE void merge_head(const AttentionParams& p, uint32_t row, uint32_t h
     }
   }
   end_span();
+  if (p.sinks != 0) {  // scores without values
+    const PartFactors factors = merge_into(all, Part{Span<const float>{p.sinks}[head], 1.0f});
+    CANOPY_UNROLL
+    for (uint32_t e = 0; e < each; ++e) out[e] = out[e] * factors.keep;
+  }
   const uint64_t to = uint64_t{p.first_row + row} * p.out.stride + head * p.cache.head_dim + slice * kSliceDims;
   CANOPY_UNROLL
   for (uint32_t e = 0; e < each; ++e) {

@@ -21,14 +21,60 @@ struct RowOfPair {
   CANOPY_DEVICE uint32_t first() const { return row; }
 };
 
+/// The sums of a block's rows in shared memory, those of its chunks of columns behind each other.
+struct ChunkSums {
+  uint32_t rows, first, end, chunks;  // first: of the block's rows in the expert, which has `end`
+  gpu::Shared<float> sums;
+
+  CANOPY_DEVICE explicit ChunkSums(const ProductParams& p)
+      : rows(p.row_warps * kTileRows),
+        first(gpu::block_x() * rows),
+        end(p.weights[0].rows),
+        chunks(gpu::threads() / 32 / p.row_warps),
+        sums(NarrowRoom::kHead, chunks * rows) {}
+  CANOPY_DEVICE float whole(uint32_t r) const {
+    float sum = sums[r];
+    for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[c * rows + r];
+    return sum;
+  }
+};
+
+/// The first chunk's sums take in the biases of their rows.
+CANOPY_CALLED void add_bias(const ExpertParams& p, uint32_t expert) {
+  const ChunkSums all(p.product);
+  for (uint32_t r = gpu::thread(); r < all.rows && all.first + r < all.end; r += gpu::threads()) {
+    all.sums[r] = all.sums[r] + Span<const float>{p.bias}[uint64_t{expert} * all.end + all.first + r];
+  }
+  gpu::sync();
+}
+
+/// Gates and what they gate within limits. What is no number stays so.
+CANOPY_CALLED void finish_clamped(const ExpertParams& p, uint32_t pair) {
+  const ChunkSums all(p.product);
+  const Span<float> out{p.product.out_activations.values};
+  for (uint32_t f = gpu::thread(); f < all.rows / 2 && all.first + 2 * f < all.end; f += gpu::threads()) {
+    float gate = all.whole(2 * f), up = all.whole(2 * f + 1);
+    gate = gate > p.limit ? p.limit : gate;
+    up = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
+    out[uint64_t{pair} * p.product.out_activations.stride + all.first / 2 + f] =
+        (up + 1.0f) * (gate / (1.0f + expf(-kGateSlope * gate)));
+  }
+}
+
 template <class F>
 CANOPY_DEVICE void expert_product(const ExpertParams& p) {
   gpu::wait_for_earlier();
   const uint32_t pair = gpu::block_y();
+  const uint32_t expert = Span<const uint32_t>{p.chosen}[pair];
   WeightParams weight = p.product.weights[0];
-  weight.tiles += uint64_t{Span<const uint32_t>{p.chosen}[pair]} * p.expert_bytes;
+  weight.tiles += uint64_t{expert} * p.expert_bytes;
   narrow_product<F>(p.product, weight, gpu::block_x(), RowOfPair{pair / p.row_pairs});
-  finish_narrow(p.product, pair);
+  if (p.bias != 0) add_bias(p, expert);
+  if (p.limit > 0) {
+    finish_clamped(p, pair);
+  } else {
+    finish_narrow(p.product, pair);
+  }
 }
 
 }  // namespace

@@ -167,6 +167,8 @@ struct ProductParams {
 
 /// Experts of a layer, and of a row, at most.
 inline constexpr uint32_t kMostExperts = 1024, kMostUsedExperts = 64;
+/// What a clamped gate is multiplied by in its sigmoid.
+inline constexpr float kGateSlope = 1.702f;
 /// Experts whose logits a block makes, one in each warp; shared memory of that kernel: a flag, keys, logits, sums.
 inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts + kMostUsedExperts) * 4 + 256 * 4;
 
@@ -174,13 +176,15 @@ inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts +
 struct RouteParams {
   uint64_t router = 0;  // [experts + shared_experts, cols]
   ActivationsParams in;
-  uint64_t logits = 0;                                 // [rows, experts + shared_experts]
-  uint64_t chosen = 0;                                 // uint32 [rows, used]
-  uint64_t shares = 0;                                 // [rows, used + shared_experts]
-  uint64_t counters = 0;                               // uint32 [rows], 0 between kernels
-  uint32_t experts = 0, used = 0, shared_experts = 0;  // of the last 0 or 1
-  uint32_t of_chosen = 0;                              // 1: shares of the chosen ones
-  float norm_eps = 0;                                  // 0: no norm
+  uint64_t logits = 0;    // [rows, experts + shared_experts]
+  uint64_t chosen = 0;    // uint32 [rows, used]
+  uint64_t shares = 0;    // [rows, used + shared_experts]
+  uint64_t counters = 0;  // uint32 [rows], 0 between kernels
+  uint64_t bias = 0;      // [experts + shared_experts], or 0
+  uint32_t experts = 0, used = 0;
+  uint32_t shared_experts = 0;  // 0 or 1
+  uint32_t of_chosen = 0;       // 1: shares of the chosen ones
+  float norm_eps = 0;           // 0: no norm
 };
 
 /// Products of pairs of a row and one of its experts (kernels/experts.cu).
@@ -189,6 +193,8 @@ struct ExpertParams {
   uint64_t chosen = 0;        // uint32 [pairs]
   uint64_t expert_bytes = 0;  // from one expert's tiles to the next's
   uint32_t row_pairs = 0;     // pairs that read the same row of activations
+  uint64_t bias = 0;          // of the rows of all experts, or 0
+  float limit = 0;            // of the gates of a swiglu; 0: none
 };
 
 /// What rows make of the products of their experts.
@@ -253,6 +259,7 @@ struct AttentionParams {
   uint32_t stages = 0;       // of the ring that a block has for all its warps
   uint32_t warp_stages = 0;  // of a ring that a warp has for itself
   uint32_t queries_at = 0;   // bytes of shared memory before them
+  uint64_t sinks = 0;        // [heads], or 0
 
   CANOPY_SHARED constexpr uint32_t group() const { return heads / cache.kv_heads; }
   CANOPY_SHARED constexpr uint32_t entries() const { return spans + own_chunks; }

@@ -62,7 +62,8 @@ CANOPY_KERNEL(route, RouteParams, 256) {
     float sum = 0;
     for (uint32_t k = gpu::lane(); k < p.in.cols; k += 32) sum = fmaf(router[k], values[k], sum);
     const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
-    const float logit = sum_of_warp(sum) * factor;
+    float logit = sum_of_warp(sum) * factor;
+    if (p.bias != 0) logit = logit + Span<const float>{p.bias}[expert];
     if (gpu::lane() == 0) Span<float>{p.logits}[uint64_t{row} * (p.experts + p.shared_experts) + expert] = logit;
   }
   const gpu::Shared<uint32_t> flag(0, 1);
