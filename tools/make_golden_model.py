@@ -16,6 +16,7 @@ import sys
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.integrations.mxfp4 import FP4_VALUES, convert_moe_packed_tensors
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 VOCAB = 160
@@ -87,8 +88,29 @@ MODELS = {
         transformers.Qwen3Config,
         {"head_dim": 16, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2},
     ),
+    "gpt-oss": (
+        transformers.GptOssConfig,
+        {
+            "intermediate_size": 32,
+            "num_hidden_layers": 4,
+            "head_dim": 16,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "sliding_window": 9,
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 8.0,
+                "original_max_position_embeddings": 64,
+                "beta_fast": 32.0,
+                "beta_slow": 1.0,
+                "truncate": False,
+            },
+        },
+    ),
 }
 
+# With the experts as published: blocks of 4-bit floats and their scales.
+MODELS["gpt-oss-mxfp4"] = (MODELS["gpt-oss"][0], {**MODELS["gpt-oss"][1], "num_hidden_layers": 2})
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
@@ -109,12 +131,41 @@ def make_model(name):
                 values.uniform_(-0.5, 0.5)  # stored less 1
             elif key.endswith("norm.weight"):
                 values.uniform_(0.5, 1.5)
-            elif key.endswith(".bias"):
+            elif key.endswith("bias"):
                 values.normal_(0, 0.5)
+            elif key.endswith("sinks"):
+                values.normal_(0, 2)
+            elif values.dim() == 3:  # experts, whose columns are outputs; some gates reach their limit
+                values.normal_(0, (3.4 if "gate" in key else 1.7) * values.shape[-2] ** -0.5)
             else:
                 values.normal_(0, 1.7 * values.shape[-1] ** -0.5)
             values.copy_(values.to(torch.bfloat16))  # the values of the file, in float32
     return model
+
+
+def pack_experts(model):
+    """Rounds the experts to MXFP4, and gives the tensors of the file that hold them in the place of their floats."""
+    packed = {}
+    with torch.no_grad():
+        for key, values in model.named_parameters():
+            if values.dim() != 3:
+                continue
+            rows = values.transpose(1, 2).reshape(values.shape[0], values.shape[2], -1, 32)
+            scales = (torch.floor(torch.log2(rows.abs().amax(-1))) - 2).clamp(-127, 127)
+            codes = (rows * 2.0 ** -scales[..., None])[..., None].sub(torch.tensor(FP4_VALUES)).abs().argmin(-1)
+            blocks = (codes[..., 0::2] | codes[..., 1::2] << 4).to(torch.uint8)
+            packed[key + "_blocks"] = blocks.contiguous()
+            packed[key + "_scales"] = (scales + 127).to(torch.uint8).contiguous()
+            values.copy_(convert_moe_packed_tensors(blocks, packed[key + "_scales"], dtype=torch.float32))
+    return packed
+
+
+def save_packed(model, packed, folder):
+    model.config.quantization_config = {"quant_method": "mxfp4"}
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    tensors = {key: values for key, values in model.state_dict().items() if key + "_blocks" not in packed}
+    save_file({**tensors, **packed}, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def random_tree(generator, nodes):
@@ -179,11 +230,16 @@ def make_sequence(model, name, length, nodes, tensors):
 
 def write(name):
     model = make_model(name)
+    packed = pack_experts(model) if name.endswith("mxfp4") else {}
     label = "tiny-" + name
     tensors = {}
     short, long = LENGTHS.get(name, (17, 90))
     sequences = [make_sequence(model, "seq0", short, 12, tensors), make_sequence(model, "seq1", long, 13, tensors)]
-    model.to(torch.bfloat16).save_pretrained(GOLDEN / label)
+    model.to(torch.bfloat16)
+    if packed:
+        save_packed(model, packed, GOLDEN / label)
+    else:
+        model.save_pretrained(GOLDEN / label)
     (GOLDEN / label / "generation_config.json").unlink(missing_ok=True)
     golden = {"checkpoint": label, "tensors_file": label + ".golden.safetensors", "sequences": sequences}
     (GOLDEN / (label + ".golden.json")).write_text(json.dumps(golden) + "\n", encoding="utf-8")

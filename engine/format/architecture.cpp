@@ -17,16 +17,20 @@ namespace {
 /// matrices that lie in one Phi-3 (Abdin et al., "Phi-3 Technical Report", 2024).
 LayerSpec dense_layer(const ModelConfig& config, uint32_t n) {
   return {.qkv_bias = config.has_qkv_bias,
+          .output_bias = config.has_output_bias,
+          .sinks = config.has_sinks,
           .qk_norm = config.has_qk_norm,
           .rope = config.rope_layout,
           .rotates = config.rotates.empty() || config.rotates[n],
           .window = config.windows.empty() ? 0 : config.windows[n]};
 }
 
-/// As dense, with experts in the place of the feed-forward in all layers or some: Qwen3-MoE ("Qwen3 Technical Report").
+/// As dense, with experts in the place of the feed-forward in all layers or some: Qwen3-MoE ("Qwen3 Technical Report"),
+/// and with biases everywhere and sinks of attention gpt-oss (OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025).
 LayerSpec expert_layer(const ModelConfig& config, uint32_t n) {
   LayerSpec spec = dense_layer(config, n);
   if (config.layer_has_experts(n)) spec.feed_forward = FeedForward::mixture_of_experts;
+  spec.expert_bias = config.layer_has_experts(n) && config.has_expert_bias;
   return spec;
 }
 
@@ -90,6 +94,18 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .gguf_rope_layout = RopeLayout::half,
      .has_qk_norm = true,
      .has_experts = true,
+     .layer = expert_layer},
+    {.name = "gpt-oss",
+     .hugging_face = "GptOssForCausalLM",
+     .models = "gpt-oss",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qkv_bias = true,
+     .has_output_bias = true,
+     .has_experts = true,
+     .is_gpt_oss = true,
+     .rope_theta = 150000,
+     .window = Windows::in_even_layers,
+     .gguf_window = Windows::in_even_layers,
      .layer = expert_layer},
     {.name = "qwen35",
      .hugging_face = "Qwen3_5ForCausalLM",
@@ -194,6 +210,7 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
     {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.router", "ffn_gate_inp"},
 });
 
 // The same inside "mlp.experts.E.", with ".E" behind the canonical name.
@@ -207,8 +224,15 @@ constexpr std::array expert_names = std::to_array<NamePair>({
 constexpr std::array layer_vectors = std::to_array<NamePair>({
     {"linear_attn.A_log", "ssm_a"},
     {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"self_attn.sinks", "attn_sinks"},
     {"mlp.experts.gate_up_proj", "ffn_gate_up_exps"},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_gate_up_exps.blocks"},
+    {"mlp.experts.gate_up_proj_scales", "ffn_gate_up_exps.scales"},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_up_exps.bias"},
     {"mlp.experts.down_proj", "ffn_down_exps"},
+    {"mlp.experts.down_proj_blocks", "ffn_down_exps.blocks"},
+    {"mlp.experts.down_proj_scales", "ffn_down_exps.scales"},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
 });
 
 constexpr std::string_view weight_suffix = ".weight", bias_suffix = ".bias";
@@ -296,6 +320,8 @@ void add_attention_tensors(const ModelConfig& c, const LayerSpec& spec, const Ad
     add("attn_k.bias", 1, c.kv_width());
     add("attn_v.bias", 1, c.kv_width());
   }
+  if (spec.output_bias) add("attn_output.bias", 1, c.hidden);
+  if (spec.sinks) add("attn_sinks", 1, c.heads);
   if (spec.qk_norm) {
     add("attn_q_norm", 1, c.head_dim);
     add("attn_k_norm", 1, c.head_dim);
@@ -334,6 +360,12 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
         add("ffn_gate" + number, c.expert_ffn, c.hidden);
         add("ffn_up" + number, c.expert_ffn, c.hidden);
         add("ffn_down" + number, c.hidden, c.expert_ffn);
+      }
+      if (layers[layer].expert_bias) {
+        add("ffn_gate_inp.bias", 1, c.experts);
+        add("ffn_gate_exps.bias", c.experts, c.expert_ffn);
+        add("ffn_up_exps.bias", c.experts, c.expert_ffn);
+        add("ffn_down_exps.bias", c.experts, c.hidden);
       }
       if (!layers[layer].shared_expert) continue;
       add("ffn_gate_inp_shexp", 1, c.hidden);

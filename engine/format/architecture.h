@@ -18,6 +18,7 @@ namespace canopy {
 enum class Windows {
   in_last_layers,       // from 'max_window_layers' on; GGUF has no such field
   in_unrotated_layers,  // those that do not turn their heads
+  in_even_layers,       // the first, the third, ...; in config.json it needs no 'use_sliding_window'
   in_all_layers,        // and in config.json it needs no 'use_sliding_window'
 };
 
@@ -28,11 +29,13 @@ struct Architecture {
   std::string_view models;        // what people call them
   RopeLayout gguf_rope_layout;    // Hugging Face files are always RopeLayout::half
   bool has_qkv_bias = false;
+  bool has_output_bias = false;  // beside that, where config.json does not say otherwise
   bool has_qk_norm = false;
   bool ties_head = false;          // in config.json: without 'tie_word_embeddings'
   uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
   bool has_fused_tensors = false;  // fused_tensors.h
   bool has_experts = false;        // in some layers, or all
+  bool is_gpt_oss = false;         // gpt_oss_config.h
   bool is_hybrid = false;          // recurrent layers, a gate of attention, heads that are turned in part
   double rope_theta = 10000;       // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;

@@ -9,6 +9,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/gpt_oss_config.h"
 #include "engine/format/hybrid_config.h"
 
 namespace canopy {
@@ -141,6 +142,10 @@ void read_window(const Keys& keys, Windows where, ModelConfig& config) {
     config.windows.assign(config.layers, window);
     return;
   }
+  if (where == Windows::in_even_layers) {
+    for (uint32_t n = 0; n < config.layers; ++n) config.windows.push_back(n % 2 == 0 ? window : 0);
+    return;
+  }
   log_warning("The context is limited to the sliding window of " + std::to_string(window) + " positions.");
   config.max_context = window;
 }
@@ -156,8 +161,8 @@ std::vector<uint32_t> read_eos(const GgufFile& file) {
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     if (const auto id = file.u32_if(key)) add(*id);
   }
-  static constexpr std::array<std::string_view, 5> turn_ends = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>",
-                                                                "<|end_of_text|>", "<|endoftext|>"};
+  static constexpr std::array<std::string_view, 7> turn_ends = {
+      "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|return|>", "<|call|>"};
   constexpr int32_t control = 3;
   const auto types = file.i32s("tokenizer.ggml.token_type");
   const auto tokens = file.texts("tokenizer.ggml.tokens");
@@ -246,9 +251,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   } else {
     refuse_experts(keys);
   }
+  if (architecture.is_gpt_oss) set_gguf_gpt_oss(config);
   config.vocab = read_vocab(file, keys);
   config.rope_layout = architecture.gguf_rope_layout;
   config.has_qkv_bias = architecture.has_qkv_bias;
+  config.has_output_bias = architecture.has_output_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   config.bos = file.u32_if("tokenizer.ggml.bos_token_id");

@@ -9,6 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/gpt_oss_config.h"
 #include "engine/format/hybrid_config.h"
 #include "engine/format/json_text.h"
 
@@ -32,8 +33,9 @@ const Architecture& read_architecture(const JsonFields& fields) {
 }
 
 /// Throws for settings that would change the arithmetic in a way that the engine does not have.
-void refuse_unsupported(const JsonFields& fields) {
+void refuse_unsupported(const JsonFields& fields, bool may_have_attention_bias) {
   for (const char* flag : {"attention_bias", "mlp_bias"}) {
+    if (may_have_attention_bias && std::string_view(flag) == "attention_bias") continue;
     if (fields.boolean_or(flag, false)) {
       throw bad_input("The field '" + std::string(flag) + "' of config.json is true; biases are not supported.");
     }
@@ -217,6 +219,7 @@ std::vector<bool> read_sliding_layers(const JsonFields& fields, const ModelConfi
     const uint32_t first = where == Windows::in_last_layers ? fields.u32_or("max_window_layers", 28) : 0;
     for (uint32_t n = 0; n < config.layers; ++n) {
       slides.push_back(where == Windows::in_unrotated_layers ? !config.rotates.empty() && !config.rotates[n]
+                       : where == Windows::in_even_layers    ? n % 2 == 0
                                                              : n >= first);
     }
     return slides;
@@ -237,7 +240,7 @@ std::vector<bool> read_sliding_layers(const JsonFields& fields, const ModelConfi
 
 /// The windows of attention, by layer; none where a text cannot be longer than them.
 std::vector<uint32_t> read_windows(const JsonFields& fields, const ModelConfig& config, Windows where) {
-  const bool needs_no_switch = where == Windows::in_all_layers;
+  const bool needs_no_switch = where == Windows::in_all_layers || where == Windows::in_even_layers;
   if (!fields.boolean_or("use_sliding_window", needs_no_switch)) return {};
   if (needs_no_switch && !fields.has("sliding_window")) return {};
   const uint32_t window = fields.u32("sliding_window");
@@ -271,7 +274,7 @@ std::string template_of(const json& value) {
 }  // namespace
 
 void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part, bool has_experts) {
-  refuse_unsupported(fields);
+  refuse_unsupported(fields, config.has_output_bias);
   config.layers = fields.u32("num_hidden_layers");
   config.hidden = fields.u32("hidden_size");
   config.heads = fields.u32("num_attention_heads");
@@ -294,11 +297,16 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   ModelConfig config;
   config.architecture = architecture.name;
   config.has_qkv_bias = architecture.has_qkv_bias;
+  config.has_output_bias = architecture.has_output_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
   read_hf_transformer(fields, config, architecture.is_hybrid, architecture.has_experts);
   if (architecture.is_hybrid) read_hf_hybrid(fields, config);
-  if (architecture.has_experts) read_experts(fields, architecture.is_hybrid, config);
+  if (architecture.is_gpt_oss) {
+    read_hf_gpt_oss(fields, config);
+  } else if (architecture.has_experts) {
+    read_experts(fields, architecture.is_hybrid, config);
+  }
   config.vocab = fields.u32("vocab_size");
   config.tied_head =
       fields.boolean_or("tie_word_embeddings", whole.boolean_or("tie_word_embeddings", architecture.ties_head));

@@ -23,9 +23,12 @@ enum class FeedForward {
 struct LayerSpec {
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::swiglu;
-  bool shared_expert = false;          // beside the chosen experts a swiglu of every row, times sigmoid of a gate
-  bool qkv_bias = false;               // added to queries, keys and values before their norms
-  bool qk_norm = false;                // RMS norm of every query and key head before the rotation
+  bool shared_expert = false;  // beside the chosen experts a swiglu of every row, times sigmoid of a gate
+  bool qkv_bias = false;       // added to queries, keys and values before their norms
+  bool output_bias = false;    // added to what attention adds to the residual stream
+  bool sinks = false;          // attention has a logit for each query head that counts in the sum of a softmax alone
+  bool expert_bias = false;    // of a mixture: added to the router's logits and to what both products of experts give
+  bool qk_norm = false;        // RMS norm of every query and key head before the rotation
   RopeLayout rope = RopeLayout::half;  // of queries and keys
   bool output_gate = false;  // results of attention times sigmoid of a gate, which attn_q has behind each head
   bool rotates = true;       // false: queries and keys are not turned, so that positions say nothing

@@ -25,6 +25,7 @@ constexpr uint64_t max_positions = 1 << 26;
 constexpr uint64_t max_key_dim = 128;  // a column of a recurrent state, which kernels keep in registers
 constexpr uint64_t max_taps = 8;
 constexpr double most_scaling = 1e6;
+constexpr double most_limit = 1e6;
 
 std::string text_of(double value) {
   std::ostringstream stream;
@@ -66,6 +67,7 @@ void check_experts_of(const ModelConfig& config) {
               std::min<uint64_t>(config.experts, max_experts_used));
   check_count("feed-forward size of an expert", config.expert_ffn, max_ffn);
   if (config.shared_ffn != 0) check_count("feed-forward size of the shared expert", config.shared_ffn, max_ffn);
+  if (config.swiglu_limit != 0) check_real("swiglu_limit", config.swiglu_limit, 0, most_limit);
 }
 
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {

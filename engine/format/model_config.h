@@ -68,6 +68,7 @@ struct ModelConfig {
   uint32_t shared_ffn = 0;          // of the expert that every row of such a layer goes through; 0: there is none
   bool shares_among_chosen = true;  // what a row's experts count adds up to 1
   std::vector<bool> has_experts;    // by layer: whether it has experts in the place of a feed-forward; empty: none has
+  float swiglu_limit = 0;           // of experts: gates are clamped to it (ExpertSwigluArgs); 0: they are not
   uint32_t vocab = 0;               // rows of the embedding; the tokenizer may have fewer entries
   uint32_t max_context = 0;         // positions
   float rms_eps = 0;
@@ -77,6 +78,9 @@ struct ModelConfig {
   std::vector<bool> rotates;      // by layer: whether it turns queries and keys; empty: all do
   std::vector<uint32_t> windows;  // by layer: positions that a row sees, its own included, 0: all; empty: all in all
   bool has_qkv_bias = false;      // added to queries, keys and values
+  bool has_output_bias = false;   // added to what attention adds to the residual stream
+  bool has_sinks = false;         // attention has a logit for each query head that counts in the sum of a softmax alone
+  bool has_expert_bias = false;   // of router and experts
   bool has_qk_norm = false;       // RMS norm of every query and key head before the rotation
   bool tied_head = false;         // the output head is token_embd
   // Hybrids of attention and recurrences.

@@ -70,7 +70,11 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   tokenizer = read_hf_tokenizer(folder);
   file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
   file.split(fused_tensors(config));
-  file.split(stacked_experts(config, false, [this](const std::string& name) { return file.find(name) != nullptr; }));
+  if (architecture_by_name(config.architecture).is_gpt_oss) {
+    file.separate_experts(config);
+  } else {
+    file.split(stacked_experts(config, false, [this](const std::string& name) { return file.find(name) != nullptr; }));
+  }
 }
 
 ModelFile::ModelFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -24,7 +24,8 @@ class PackedMatrix {
   /// contradicts what its configuration says.
   virtual void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const = 0;
 
-  /// What the file holds, for people: "FP8", "GPTQ with columns in an order of their own".
+  /// What the file holds, for people: "FP8", "GPTQ with columns in an order of their own"; empty where that is the
+  /// tensor's type in another order.
   virtual std::string_view form() const = 0;
 
  protected:

@@ -20,9 +20,8 @@ using Method = HfQuantization::Method;
 
 constexpr uint64_t max_quantization_bytes = 1ull << 20;
 constexpr const char* readable =
-    "readable are fp8 (E4M3; also compressed-tensors with it), gptq and awq (4 bits). Get another form of the model, "
-    "such "
-    "as a GGUF file; ";
+    "readable are fp8 (E4M3; also compressed-tensors with it), gptq and awq (4 bits) and mxfp4 (experts of gpt-oss). "
+    "Get another form of the model, such as a GGUF file; ";
 
 [[noreturn]] void refuse(const JsonFields& fields, const std::string& what) {
   throw bad_input("The field " + what + " of " + fields.what() + " is not supported: " + readable + what_runs());
@@ -131,6 +130,7 @@ HfQuantization read_fields(const JsonFields& fields, std::string_view method) {
   if (method == "gptq") return read_gptq(fields);
   if (method == "awq") return read_awq(fields);
   if (method == "fp8") return read_fp8(fields);
+  if (method == "mxfp4") return {.method = Method::mxfp4};  // of blocks beside scales: all there is to know
   if (method == "compressed-tensors") return read_compressed_tensors(fields);
   refuse(fields, "'quant_method': " + (method.empty() ? "none" : "\"" + printable(method, 80) + "\""));
 }
@@ -162,6 +162,7 @@ std::string_view to_string(Method method) {
     case Method::fp8: return "FP8";
     case Method::gptq: return "GPTQ";
     case Method::awq: return "AWQ";
+    case Method::mxfp4: return "MXFP4";
   }
   return "";
 }

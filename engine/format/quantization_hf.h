@@ -10,7 +10,7 @@
 namespace canopy {
 
 struct HfQuantization {
-  enum class Method { none, fp8, gptq, awq };
+  enum class Method { none, fp8, gptq, awq, mxfp4 };
   Method method = Method::none;
   uint32_t group_size = 0;             // gptq, awq: columns of a row that share a scale; 0: all
   bool symmetric = false;              // gptq: all zeros are 8
@@ -18,7 +18,7 @@ struct HfQuantization {
   std::array<uint32_t, 2> block = {};  // fp8: rows and columns that share a scale; 0: no blocks
 };
 
-/// "FP8", "GPTQ", "AWQ"; empty for none.
+/// "FP8", "GPTQ", "AWQ", "MXFP4"; empty for none.
 std::string_view to_string(HfQuantization::Method method);
 
 /// Reads the config of a folder. Throws bad_input, saying what can be read, for another method and for settings whose

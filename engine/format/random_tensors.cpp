@@ -126,8 +126,8 @@ RandomTensors::RandomTensors(std::span<const RequiredTensor> wanted, const TypeO
   uint64_t longest_norm = 0;
   for (const RequiredTensor& one : wanted) {
     const bool is_norm = one.rows == 1;
-    const TensorView& tensor =
-        tensors_.emplace_back(view_of(one, is_norm ? TensorType::f32 : type_of(one.name, one.cols)));
+    const TensorView& tensor = tensors_.emplace_back(
+        view_of(one, is_norm || one.name.ends_with(".bias") ? TensorType::f32 : type_of(one.name, one.cols)));
     if (is_norm) longest_norm = std::max(longest_norm, one.cols);
     if (!is_norm) largest[tensor.type] = std::max(largest[tensor.type], matrix_bytes(tensor));
   }

@@ -11,6 +11,7 @@
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
 #include "engine/format/gguf_parts.h"
+#include "engine/format/gpt_oss_experts.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/unpacked_tensors.h"
 
@@ -49,6 +50,10 @@ TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
 
 void TensorFile::split(std::span<const FusedTensor> fused) {
   if (!fused.empty()) take(with_parts(tensors_, fused), [](std::string_view name) { return std::string(name); });
+}
+
+void TensorFile::separate_experts(const ModelConfig& config) {
+  take(separate_gpt_oss_experts(tensors_, config), [](std::string_view name) { return std::string(name); });
 }
 
 void TensorFile::take(std::span<const TensorView> found, Rename canonical) {

@@ -41,6 +41,9 @@ class TensorFile {
   /// has a part besides.
   void split(std::span<const FusedTensor> fused);
 
+  /// Puts the matrices of single experts in the place of those that gpt-oss's folders have (gpt_oss_experts.h).
+  void separate_experts(const ModelConfig& config);
+
   /// Null for a Hugging Face folder.
   const GgufFile* gguf() const { return std::get_if<GgufFile>(&source_); }
 

@@ -70,13 +70,15 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .cache = &model.cache.layer(cache_layer(model.layers, layer)),
                        .out = b.attended.get(),
                        .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
-                       .window = spec.window});
+                       .window = spec.window,
+                       .sinks = model.weights.layers[layer].sinks.get()});
   if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), b.attended.get()});
 }
 
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
+  if (weights.output_bias) record(AddBiasArgs{pass.width, model.config.hidden, weights.output_bias.get(), b.x.get()});
   record(LinearAddArgs{.width = pass.width,
                        .weight = weights.attn_output.get(),
                        .in = b.attended.get(),
@@ -160,14 +162,17 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                    .of_chosen = config.shares_among_chosen,
                    .logits = b.expert_logits.get(),
                    .chosen = b.chosen_experts.get(),
-                   .shares = b.expert_shares.get()});
+                   .shares = b.expert_shares.get(),
+                   .bias = weights.router_bias.get()});
   record(ExpertSwigluArgs{.width = pass.width,
                           .experts = experts,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
                           .norm_eps = config.rms_eps,
                           .chosen = b.chosen_experts.get(),
-                          .out = b.expert_gated.get()});
+                          .out = b.expert_gated.get(),
+                          .bias = weights.gate_up_bias.get(),
+                          .limit = config.swiglu_limit});
   if (shared) record_shared_expert(record, model, pass, layer);  // before `normed` is written anew
   record(ExpertAddArgs{.width = pass.width,
                        .experts = experts,
@@ -182,7 +187,8 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                        .out = b.normed.get(),
                        .aux = aux.buffer,
                        .aux_stride = aux.stride,
-                       .aux_offset = aux.offset});
+                       .aux_offset = aux.offset,
+                       .bias = weights.down_bias.get()});
 }
 
 namespace {

@@ -16,10 +16,10 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors;
-/// times sigmoid of the gate where the layer has one.
+/// times sigmoid of the gate where the layer has one; with sinks where it has them.
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// x += attended Wo^T; normed = x * ffn_norm.
+/// x += attended Wo^T, plus a bias where the layer has one; normed = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// inputs = rms_norm(x) [Wqkv; Wb; Wa]^T, gate = rms_norm(x) Wz^T of a recurrence.
@@ -36,8 +36,9 @@ void add_recurrence(Recorder& record, const ForwardContext& model, const PassSha
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm);
 
-/// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T;
-/// the rest as add_swiglu. A shared expert's swiglu of all rows is added likewise, by the share that its gate gives.
+/// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T,
+/// with biases and clamped gates where the model has them; the rest as add_swiglu. A shared expert's swiglu of all rows
+/// is added likewise, by the share that its gate gives.
 void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                  const Buffer& next_norm);
 

@@ -177,6 +177,25 @@ std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> pa
   return vector(values_of(parts, "bias"), parts.front()->name);
 }
 
+std::unique_ptr<Buffer> TensorLoader::bias(const TensorView& tensor) {
+  const TensorView* only = &tensor;
+  return bias({&only, 1});
+}
+
+std::unique_ptr<Buffer> TensorLoader::paired_bias(const TensorView& gate, const TensorView& up) {
+  const TensorView* parts[] = {&gate, &up};
+  const std::vector<float> values = values_of(parts, "bias");
+  const size_t half = values.size() / 2;
+  std::vector<float> paired(values.size());
+  for (size_t i = 0; i < values.size(); ++i) paired[i] = values[i % 2 * half + i / 2];
+  return vector(paired, gate.name);
+}
+
+std::unique_ptr<Buffer> TensorLoader::sinks(const TensorView& tensor) {
+  const TensorView* only = &tensor;
+  return vector(values_of({&only, 1}, "vector of sinks"), tensor.name);
+}
+
 std::vector<float> TensorLoader::values_of(std::span<const TensorView* const> parts, const char* kind) {
   before_reading();
   std::vector<float> all;

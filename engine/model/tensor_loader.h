@@ -41,6 +41,11 @@ class TensorLoader {
 
   /// The decoded values of vectors, one after the other. Throws bad_input where one is not finite.
   std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);
+  std::unique_ptr<Buffer> bias(const TensorView& tensor);
+  /// Those of a paired weight: elements of gate and up in turn.
+  std::unique_ptr<Buffer> paired_bias(const TensorView& gate, const TensorView& up);
+  /// Likewise.
+  std::unique_ptr<Buffer> sinks(const TensorView& tensor);
 
  private:
   std::vector<float> values_of(std::span<const TensorView* const> parts, const char* kind);

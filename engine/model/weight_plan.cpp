@@ -41,13 +41,15 @@ class Planner {
     }
     plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes) - idle_bytes_;
     plan_.weight_elements -= hidden * config_.vocab + idle_elements_;  // the embedding is looked up, not multiplied
-    const uint64_t biases = config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0;
+    const uint64_t biases = (config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0) +
+                            (config_.has_output_bias ? hidden : 0) + (config_.has_sinks ? config_.heads : 0);
     const DeltaNetConfig& net = config_.delta_net;
     const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
     const uint64_t vectors =
         config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + config_.recurrent_layers() * recurrent + hidden;
     const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 ? 1 : 0);
-    const uint64_t routers = config_.layers_with_experts() * router_rows * hidden;
+    const uint64_t expert_biases = config_.has_expert_bias ? 1 + 2 * uint64_t{config_.expert_ffn} + hidden : 0;
+    const uint64_t routers = config_.layers_with_experts() * (router_rows * hidden + config_.experts * expert_biases);
     plan_.device_bytes += (vectors + routers) * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
     for (const auto& [form, count] : widened_) {
@@ -95,7 +97,8 @@ class Planner {
   void count(const MatrixPlan& matrix, const TensorView& part) {
     QuantizedTensors& quantized = plan_.quantized;
     if (quantize_ != QuantizeOnLoad::none && is_wide(matrix.type)) ++quantized.kept[part.type];
-    if (part.packed && is_wide(matrix.type)) ++widened_[std::string(part.packed->form())];
+    const std::string form(part.packed ? part.packed->form() : std::string_view());
+    if (!form.empty() && is_wide(matrix.type)) ++widened_[form];
     if (!matrix.converts(part)) return;
     if (matrix.type != WeightType::f32) {
       ++quantized.to[matrix.type];

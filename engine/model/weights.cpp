@@ -22,6 +22,17 @@ void load_recurrence(TensorLoader& tensors, const RequireTensor& require, const 
   layer.decay_rate = tensors.rates(tensor("ssm_a", 1, net.value_heads), config.has_trained_form);
 }
 
+void load_expert_biases(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config, uint32_t n,
+                        LayerWeights& layer) {
+  const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) -> const TensorView& {
+    return require("blk." + std::to_string(n) + "." + name, rows, cols);
+  };
+  layer.router_bias = tensors.bias(tensor("ffn_gate_inp.bias", 1, config.experts));
+  layer.gate_up_bias = tensors.paired_bias(tensor("ffn_gate_exps.bias", config.experts, config.expert_ffn),
+                                           tensor("ffn_up_exps.bias", config.experts, config.expert_ffn));
+  layer.down_bias = tensors.bias(tensor("ffn_down_exps.bias", config.experts, config.hidden));
+}
+
 }  // namespace
 
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
@@ -51,8 +62,13 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   }
   if (!plan.gate.empty()) layer.gate = tensors.matrix(plan.gate[0]);
   layer.attn_output = tensors.matrix(plan.attn_output);
+  if (spec.output_bias) {
+    layer.output_bias = tensors.bias(require("blk." + std::to_string(n) + ".attn_output.bias", 1, config.hidden));
+  }
+  if (spec.sinks) layer.sinks = tensors.sinks(require("blk." + std::to_string(n) + ".attn_sinks", 1, config.heads));
   layer.ffn_norm = norm("ffn_norm", config.hidden);
   if (!plan.router.empty()) layer.router = tensors.router(plan.router);
+  if (spec.expert_bias) load_expert_biases(tensors, require, config, n, layer);
   layer.gate_up = tensors.matrix(plan.gate_up);
   layer.ffn_down = tensors.matrix(plan.ffn_down);
   if (!plan.shared_gate_up.empty()) layer.shared_gate_up = tensors.matrix(plan.shared_gate_up[0]);

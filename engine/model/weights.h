@@ -22,6 +22,8 @@ struct LayerWeights {
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
   std::unique_ptr<Weight> gate;              // [Q, H] of attention with an output gate, [V, H] of a recurrence; or null
   std::unique_ptr<Weight> attn_output;       // [H, Q]; [H, V] of a recurrence
+  std::unique_ptr<Buffer> output_bias;       // [H], null where the architecture has none
+  std::unique_ptr<Buffer> sinks;             // [heads], likewise
   // Of a recurrence, whose qkv is [2 keys + V + 2 value heads, H]: queries, keys, values, then b and a of each head.
   std::unique_ptr<Buffer> taps;        // [channels, taps]
   std::unique_ptr<Buffer> decay_bias;  // [value heads]
@@ -33,6 +35,10 @@ struct LayerWeights {
   std::unique_ptr<Weight> ffn_down;    // [H, F]; [E * H, F] with experts
   std::unique_ptr<Weight> shared_gate_up;  // [2S, H] as gate_up, of the expert that every row goes through; or null
   std::unique_ptr<Weight> shared_down;     // [H, S], likewise
+  // Of experts with biases, one for each row of their weights.
+  std::unique_ptr<Buffer> router_bias;   // [E]
+  std::unique_ptr<Buffer> gate_up_bias;  // [E * 2F]
+  std::unique_ptr<Buffer> down_bias;     // [E * H]
 };
 
 /// The weights of layer n. `plan` comes from plan_layer().

@@ -28,7 +28,7 @@ struct RandomModel {
   bool tied = true;
   /// Of qwen35 and qwen35moe every fourth layer is attention, so that they need four or more.
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
-  uint32_t experts = 6, experts_used = 2, expert_ffn = 32, shared_ffn = 48;  // of qwen3moe, qwen35moe; the last of this
+  uint32_t experts = 6, experts_used = 2, expert_ffn = 32, shared_ffn = 48;  // of mixtures; the last of qwen35moe
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
   /// The type that a matrix is converted to before it is written, for its name and columns; nullopt: none.
@@ -100,7 +100,8 @@ inline GgufBuilder RandomModel::builder() const {
   b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
   b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
-  const bool hybrid = architecture.starts_with("qwen35"), mixture = architecture.ends_with("moe");
+  const bool hybrid = architecture.starts_with("qwen35"), gpt_oss = architecture == "gpt-oss",
+             mixture = architecture.ends_with("moe") || gpt_oss;
   b.value<uint32_t>(key("rope.dimension_count"), hybrid ? head_dim / 2 : head_dim);
   constexpr uint32_t key_heads = 2, value_heads = 4, state_dim = 16, taps = 4;
   if (hybrid) {
@@ -114,6 +115,11 @@ inline GgufBuilder RandomModel::builder() const {
     b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
     b.value<uint32_t>(key("expert_feed_forward_length"), expert_ffn);
     if (hybrid) b.value<uint32_t>(key("expert_shared_feed_forward_length"), shared_ffn);
+  }
+  if (gpt_oss) {
+    b.value<uint32_t>(key("attention.sliding_window"), 9).text(key("rope.scaling.type"), "yarn");
+    b.value<float>(key("rope.scaling.factor"), 4.0f);
+    b.value<uint32_t>(key("rope.scaling.original_context_length"), context / 4);
   }
   b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
   std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
@@ -148,12 +154,21 @@ inline GgufBuilder RandomModel::builder() const {
     for (uint64_t i = 0; i < count; ++i) data += le(factor * around_one(random));
     b.tensor(name + suffix, {count}, TensorType::f32, data);
   };
+  const auto biases = [&](const std::string& name, uint64_t count) {
+    b.tensor(name + ".bias", {count, experts}, TensorType::f32, random_matrix(random, TensorType::f32, experts, count));
+  };
   const TensorType other = mixed ? v_type : type;
   const auto add_experts = [&](const std::string& blk) {
     matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
     stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
     stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
     stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
+    if (gpt_oss) {
+      norm(blk + "ffn_gate_inp", experts, ".bias");
+      biases(blk + "ffn_gate_exps", expert_ffn);
+      biases(blk + "ffn_up_exps", expert_ffn);
+      biases(blk + "ffn_down_exps", hidden);
+    }
     if (!hybrid) return;
     norm(blk + "ffn_gate_inp_shexp", hidden);
     matrix(blk + "ffn_gate_shexp", type, shared_ffn, hidden);
@@ -161,7 +176,7 @@ inline GgufBuilder RandomModel::builder() const {
     matrix(blk + "ffn_down_shexp", finer.value_or(type), hidden, shared_ffn);
   };
   const auto add_feed_forward = [&](const std::string& blk) {
-    norm(blk + (hybrid ? "post_attention_norm" : "ffn_norm"), hidden);
+    norm(blk + (hybrid || gpt_oss ? "post_attention_norm" : "ffn_norm"), hidden);
     if (mixture) return add_experts(blk);
     matrix(blk + "ffn_gate", type, ffn, hidden);
     matrix(blk + "ffn_up", other, ffn, hidden);
@@ -190,7 +205,7 @@ inline GgufBuilder RandomModel::builder() const {
     matrix(blk + "attn_q", type, heads * head_dim * (hybrid ? 2 : 1), hidden);
     matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
     matrix(blk + "attn_v", finer.value_or(other), kv_heads * head_dim, hidden);
-    if (architecture == "qwen2") {
+    if (architecture == "qwen2" || gpt_oss) {
       norm(blk + "attn_q", heads * head_dim, ".bias");
       norm(blk + "attn_k", kv_heads * head_dim, ".bias");
       norm(blk + "attn_v", kv_heads * head_dim, ".bias");
@@ -200,6 +215,10 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "attn_k_norm", head_dim);
     }
     matrix(blk + "attn_output", type, hidden, heads * head_dim);
+    if (gpt_oss) {
+      norm(blk + "attn_output", hidden, ".bias");
+      norm(blk + "attn_sinks", heads);
+    }
     add_feed_forward(blk);
   }
   return b;

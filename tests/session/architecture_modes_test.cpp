@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/session/engine.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/device_under_test.h"
@@ -60,8 +62,13 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes,
-                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3"),
-                         [](const auto& info) { return std::string(info.param); });
+                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3",
+                                           "gpt-oss"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace canopy::test

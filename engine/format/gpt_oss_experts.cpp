@@ -1,0 +1,248 @@
+#include "engine/format/gpt_oss_experts.h"
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "engine/format/packed_matrix.h"
+
+namespace canopy {
+namespace {
+
+constexpr uint64_t kBlockColumns = 32, kCodeBytes = 16;  // of MXFP4
+
+/// Which rows of what an expert has are a matrix: first, first + step, ...
+struct RowSteps {
+  uint64_t first = 0, step = 1;
+  uint64_t at(uint64_t row) const { return first + row * step; }
+};
+
+/// Columns of floats as rows: row r of the matrix is column steps.at(r) of values [cols, stride].
+class TransposedRows final : public PackedMatrix {
+ public:
+  TransposedRows(std::span<const std::byte> values, uint64_t cols, uint64_t element_bytes, const RowSteps& steps)
+      : values_(values), cols_(cols), stride_(values.size() / cols), element_bytes_(element_bytes), steps_(steps) {}
+
+  void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const override {
+    for (uint64_t k = 0; k < cols_; ++k) {  // in the order of the file
+      for (uint64_t r = 0; r < count; ++r) {
+        std::memcpy(out.data() + (r * cols_ + k) * element_bytes_,
+                    values_.data() + k * stride_ + steps_.at(first + r) * element_bytes_, element_bytes_);
+      }
+    }
+  }
+  std::string_view form() const override { return ""; }
+
+ private:
+  std::span<const std::byte> values_;
+  uint64_t cols_, stride_, element_bytes_;  // stride: bytes of all rows' elements of a column
+  RowSteps steps_;
+};
+
+/// Every so many-th element of the rows of a matrix.
+class SteppedRows final : public PackedMatrix {
+ public:
+  SteppedRows(std::span<const std::byte> values, uint64_t cols, uint64_t element_bytes, const RowSteps& steps)
+      : values_(values), cols_(cols), element_bytes_(element_bytes), steps_(steps) {}
+  void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const override {
+    const uint64_t each = cols_ / steps_.step;
+    for (uint64_t i = 0; i < count * each; ++i) {
+      const uint64_t from = (first + i / each) * cols_ + steps_.at(i % each);
+      std::memcpy(out.data() + i * element_bytes_, values_.data() + from * element_bytes_, element_bytes_);
+    }
+  }
+  std::string_view form() const override { return ""; }
+
+ private:
+  std::span<const std::byte> values_;
+  uint64_t cols_, element_bytes_;
+  RowSteps steps_;
+};
+
+/// Codes [rows, blocks, 16] and scales [rows, blocks] as blocks of a scale and 16 bytes of codes. The file's byte j has
+/// elements 2 j and 2 j + 1 of a block, the lower one in its lower half; the block type's has elements j and j + 16.
+class MxFp4Rows final : public PackedMatrix {
+ public:
+  MxFp4Rows(std::span<const std::byte> codes, std::span<const std::byte> scales, uint64_t blocks, const RowSteps& steps)
+      : codes_(codes), scales_(scales), blocks_(blocks), steps_(steps) {}
+
+  void make_rows(uint64_t first, uint64_t count, std::span<std::byte> out) const override {
+    std::byte* to = out.data();
+    for (uint64_t r = first; r < first + count; ++r) {
+      for (uint64_t b = 0; b < blocks_; ++b) {
+        const uint64_t block = steps_.at(r) * blocks_ + b;
+        *to = scales_[block];
+        put_codes(codes_.subspan(block * kCodeBytes, kCodeBytes), to + 1);
+        to += 1 + kCodeBytes;
+      }
+    }
+  }
+  std::string_view form() const override { return "MXFP4"; }
+
+ private:
+  static void put_codes(std::span<const std::byte> pairs, std::byte* to) {
+    const auto code = [&](uint64_t element) {
+      return element % 2 == 0 ? pairs[element / 2] & std::byte{15} : pairs[element / 2] >> 4;
+    };
+    for (uint64_t j = 0; j < kCodeBytes; ++j) to[j] = code(j) | code(j + kCodeBytes) << 4;
+  }
+
+  std::span<const std::byte> codes_, scales_;
+  uint64_t blocks_;
+  RowSteps steps_;
+};
+
+/// A matrix of each expert of a layer, which lie in one tensor.
+struct Matrices {
+  std::string name;  // with ".E" behind it
+  RowSteps steps;
+};
+
+/// Of a layer: the tensor that has them, and the shape of what an expert has there.
+struct Fused {
+  std::string name;  // canonical
+  uint64_t rows = 0, cols = 0;
+  std::vector<Matrices> matrices;
+};
+
+class Separator {
+ public:
+  Separator(std::span<const TensorView> tensors, const ModelConfig& config) : tensors_(tensors), config_(config) {
+    for (const TensorView& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+  }
+
+  std::vector<TensorView> separate() {
+    for (uint32_t n = 0; n < config_.layers; ++n) {
+      const std::string layer = "blk." + std::to_string(n) + ".";
+      add({layer + "ffn_gate_up_exps",
+           2 * uint64_t{config_.expert_ffn},
+           config_.hidden,
+           {{layer + "ffn_gate", {0, 2}}, {layer + "ffn_up", {1, 2}}}});
+      add({layer + "ffn_down_exps", config_.hidden, config_.expert_ffn, {{layer + "ffn_down", {0, 1}}}});
+    }
+    for (const TensorView& tensor : tensors_) {
+      if (!used_.contains(tensor.name)) result_.push_back(tensor);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void add(const Fused& fused) {
+    if (by_name_.contains(fused.name + ".blocks")) {
+      add_codes(fused);
+    } else {
+      add_floats(fused);
+    }
+    add_bias(fused);
+  }
+
+  void add_floats(const Fused& fused) {
+    const TensorView& values = required(fused.name, {config_.experts, fused.cols, fused.rows});
+    require_type(values, {TensorType::f32, TensorType::f16, TensorType::bf16}, "F32, F16 or BF16");
+    const uint64_t bytes = tensor_type_info(values.type).block_bytes;
+    add_matrices(fused, values, values.type, [&](std::span<const std::byte> own, uint64_t, const RowSteps& steps) {
+      return std::make_shared<TransposedRows>(own, fused.cols, bytes, steps);
+    });
+  }
+
+  void add_codes(const Fused& fused) {
+    if (fused.cols % kBlockColumns != 0) {
+      throw bad_input("The tensor " + quoted_name(fused.name + ".blocks") + " stands for rows of " +
+                      std::to_string(fused.cols) + " columns; MXFP4 has blocks of 32.");
+    }
+    const uint64_t blocks = fused.cols / kBlockColumns, experts = config_.experts;
+    const TensorView& codes = required(fused.name + ".blocks", {experts, fused.rows, blocks, kCodeBytes});
+    const TensorView& scales = required(fused.name + ".scales", {experts, fused.rows, blocks});
+    require_type(codes, {TensorType::u8}, "U8");
+    require_type(scales, {TensorType::u8, TensorType::f8_e8m0}, "U8 or F8_E8M0");
+    const uint64_t each = fused.rows * blocks;  // scales of an expert
+    add_matrices(fused, codes, TensorType::mxfp4,
+                 [&](std::span<const std::byte> own, uint64_t expert, const RowSteps& steps) {
+                   return std::make_shared<MxFp4Rows>(own, scales.bytes.subspan(expert * each, each), blocks, steps);
+                 });
+  }
+
+  /// `make` gives the rows of an expert's share of the bytes.
+  template <class Make>
+  void add_matrices(const Fused& fused, const TensorView& whole, TensorType type, const Make& make) {
+    const uint64_t each = whole.bytes.size() / config_.experts, count = fused.matrices.size();
+    for (uint64_t e = 0; e < config_.experts; ++e) {
+      const std::span<const std::byte> own = whole.bytes.subspan(e * each, each);
+      for (uint64_t i = 0; i < count; ++i) {
+        const Matrices& matrices = fused.matrices[i];
+        TensorView view;
+        view.name = matrices.name + "." + std::to_string(e);
+        view.type = type;
+        view.rank = 2;
+        view.shape = {fused.rows / count, fused.cols};
+        // A share for each, by which progress is counted: both are made of all.
+        view.bytes = own.subspan(i * (each / count), each / count);
+        view.packed = make(own, e, matrices.steps);
+        result_.push_back(std::move(view));
+      }
+    }
+  }
+
+  /// A row of an expert is its bias, [E, rows].
+  void add_bias(const Fused& fused) {
+    const TensorView& whole = required(fused.name + ".bias", {config_.experts, fused.rows});
+    require_type(whole, {TensorType::f32, TensorType::f16, TensorType::bf16}, "F32, F16 or BF16");
+    for (const Matrices& matrices : fused.matrices) {
+      TensorView view = whole;
+      view.name = matrices.name + "_exps.bias";
+      if (fused.matrices.size() > 1) {
+        const uint64_t count = fused.matrices.size(), element = tensor_type_info(whole.type).block_bytes;
+        view.shape[1] = fused.rows / count;
+        view.bytes = whole.bytes.first(whole.bytes.size() / count);
+        view.packed = std::make_shared<SteppedRows>(whole.bytes, fused.rows, element, matrices.steps);
+      }
+      result_.push_back(std::move(view));
+    }
+  }
+
+  const TensorView& required(const std::string& name, std::initializer_list<uint64_t> shape) {
+    TensorView expected;
+    for (const uint64_t size : shape) expected.shape[expected.rank++] = size;
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) {
+      throw bad_input("The tensor " + quoted_name(name) + " is missing; its shape should be " + expected.shape_text() +
+                      ".");
+    }
+    const TensorView& tensor = *found->second;
+    if (tensor.rank != expected.rank || tensor.shape != expected.shape) {
+      throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor.shape_text() + "; " +
+                      expected.shape_text() + " is expected.");
+    }
+    used_.insert(tensor.name);
+    return tensor;
+  }
+
+  static void require_type(const TensorView& tensor, std::initializer_list<TensorType> allowed, const char* names) {
+    for (const TensorType type : allowed) {
+      if (tensor.type == type) return;
+    }
+    throw bad_input("The tensor " + quoted_name(tensor.name) + " is stored as " + std::string(to_string(tensor.type)) +
+                    "; " + names + " is expected.");
+  }
+
+  std::span<const TensorView> tensors_;
+  const ModelConfig& config_;
+  std::unordered_map<std::string_view, const TensorView*> by_name_;
+  std::unordered_set<std::string_view> used_;
+  std::vector<TensorView> result_;
+};
+
+}  // namespace
+
+std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config) {
+  return Separator(tensors, config).separate();
+}
+
+}  // namespace canopy

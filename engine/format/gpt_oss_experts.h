@@ -1,0 +1,21 @@
+#pragma once
+// The experts of gpt-oss as its folders have them: one tensor for all experts of a layer, gate and up in turn. Floats
+// lie transposed, [E, columns, rows]; as published they are blocks of 32 columns in MXFP4 (OCP Microscaling Formats,
+// 2023), codes and scales in two tensors.
+
+#include <span>
+#include <vector>
+
+#include "engine/format/model_config.h"
+#include "engine/format/tensor_view.h"
+
+namespace canopy {
+
+/// The tensors, under canonical names, with matrices "blk.N.ffn_gate.E", "blk.N.ffn_up.E" and "blk.N.ffn_down.E" and
+/// biases "blk.N.ffn_gate_exps.bias", ... in the place of each layer's "blk.N.ffn_gate_up_exps", "blk.N.ffn_down_exps"
+/// (or their ".blocks" and ".scales") and ".bias". No value is rounded: codes and scales of MXFP4 become blocks of the
+/// type of that name. Throws bad_input, naming the tensor, where one is missing or has another shape or type than the
+/// configuration says.
+std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config);
+
+}  // namespace canopy
