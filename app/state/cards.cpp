@@ -1,6 +1,8 @@
-#include "app/state/cards.h"
+// The cards of failures and warnings.
 
 #include <utility>
+
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/state/cards.h"
 #include "app/state/chat_update.h"
 
 namespace canopy::app {

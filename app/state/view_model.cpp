@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "app/state/cards.h"
 #include "app/state/chat_update.h"
 #include "app/state/context_use.h"
 #include "app/state/model_update.h"

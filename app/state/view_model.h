@@ -151,6 +151,8 @@ void begin_load(ViewModel& view, const std::string& path);
 /// Shows the recorded conversation up to the shown round. Call after time has passed.
 void follow_playback(ViewModel& view);
 
+/// Adds a card, in place of one with the same text.
+void add_card(ViewModel& view, Card card);
 /// Shows a warning or a failure that did not come from the engine.
 void warn(ViewModel& view, const std::string& title, const std::string& detail);
 void fail(ViewModel& view, const std::string& title, const std::string& detail);
