@@ -114,16 +114,19 @@ MODELS["gpt-oss-mxfp4"] = (MODELS["gpt-oss"][0], {**MODELS["gpt-oss"][1], "num_h
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
-LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30)}
+LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30), "gpt-oss": (12, 30), "gpt-oss-mxfp4": (12, 30)}
+# Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
+# that rounds to halves may otherwise choose others.
+TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24}
 
 
-def make_model(name):
+def make_model(name, trial=0):
     make_config, changes = MODELS[name]
     if make_config is None:
         sys.exit(f"This transformers, {transformers.__version__}, does not know {name}.")
     config = make_config(**{**COMMON, **changes})
     config._attn_implementation = "eager"
-    torch.manual_seed(sum(name.encode()) + 1)
+    torch.manual_seed(sum(name.encode()) + 1 + 1000 * trial)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for key, values in model.named_parameters():
@@ -136,7 +139,7 @@ def make_model(name):
             elif key.endswith("sinks"):
                 values.normal_(0, 2)
             elif values.dim() == 3:  # experts, whose columns are outputs; some gates reach their limit
-                values.normal_(0, (3.4 if "gate" in key else 1.7) * values.shape[-2] ** -0.5)
+                values.normal_(0, (2.8 if "gate" in key else 1.0) * values.shape[-2] ** -0.5)
             else:
                 values.normal_(0, 1.7 * values.shape[-1] ** -0.5)
             values.copy_(values.to(torch.bfloat16))  # the values of the file, in float32
@@ -228,13 +231,33 @@ def make_sequence(model, name, length, nodes, tensors):
     }
 
 
-def write(name):
-    model = make_model(name)
+def watch_choices(model, gaps):
+    """Appends how much larger the last chosen expert's logit is than the first other one's, the least of each pass."""
+
+    def watch(router, inputs, _):
+        logits = torch.nn.functional.linear(inputs[0].reshape(-1, router.hidden_dim), router.weight, router.bias)
+        best = logits.topk(router.top_k + 1, dim=-1).values
+        gaps.append(float((best[:, -2] - best[:, -1]).min()))
+
+    for module in model.modules():
+        if hasattr(module, "top_k") and hasattr(module, "hidden_dim"):
+            module.register_forward_hook(watch)
+
+
+def try_model(name, trial):
+    """How clear the choices of experts are, the model, what its file has packed, and its golden data."""
+    model, gaps, tensors = make_model(name, trial), [], {}
     packed = pack_experts(model) if name.endswith("mxfp4") else {}
-    label = "tiny-" + name
-    tensors = {}
+    watch_choices(model, gaps)
     short, long = LENGTHS.get(name, (17, 90))
     sequences = [make_sequence(model, "seq0", short, 12, tensors), make_sequence(model, "seq1", long, 13, tensors)]
+    return min(gaps, default=0), model, packed, sequences, tensors
+
+
+def write(name):
+    label = "tiny-" + name
+    trials = (try_model(name, trial) for trial in range(TRIALS.get(name, 1)))
+    _, model, packed, sequences, tensors = max(trials, key=lambda trial: trial[0])
     model.to(torch.bfloat16)
     if packed:
         save_packed(model, packed, GOLDEN / label)

@@ -206,12 +206,12 @@ TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
   }
 }
 
-// The limit is in the middle of what gates and their factors are.
+// The limit is in the middle of what gates and their factors are, which random blocks of MXFP4 make large.
 TEST_P(ExpertTest, WithBiasesAndClampedGatesAgreeWithTheOracle) {
-  for (const WeightType type : {WeightType::f16, WeightType::mxfp4}) {
+  for (const auto& [type, limit] : {std::pair{WeightType::f16, 0.75f}, {WeightType::mxfp4, 100.0f}}) {
     for (const uint32_t width : {1u, 7u, 19u}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", width " + std::to_string(width));
-      compare(ExpertCase{type, {5, 2}, 96, 160, width, 1e-6f, false, true, 0.75f});
+      compare(ExpertCase{type, {5, 2}, 96, 160, width, 1e-6f, false, true, limit});
     }
   }
   if (is_for(device(), 33, 70)) compare(ExpertCase{WeightType::f16, {7, 3}, 33, 70, 9, 1e-6f, false, false, 0.75f});

@@ -77,11 +77,11 @@ TEST(GptOss, WindowsAreInEveryOtherLayerOfAGgufFile) {
   });
 }
 
-using Change = std::function<void(std::string& name, std::vector<uint64_t>& shape, std::string& dtype)>;
+using ChangeTensor = std::function<void(std::string& name, std::vector<uint64_t>& shape, std::string& dtype)>;
 
 /// A folder of the model of oss_config(), whose experts are floats that count up, or codes and scales that do; `change`
 /// may give each tensor another name, shape or type.
-void write_folder(const TempFolder& folder, bool packed, const Change& change = {}) {
+void write_folder(const TempFolder& folder, bool packed, const ChangeTensor& change = {}) {
   SafetensorsBuilder b;
   unsigned next = 0;
   const auto add = [&](std::string name, std::vector<uint64_t> shape, std::string dtype) {
@@ -179,7 +179,7 @@ TEST(GptOss, PublishedBlocksBecomeThoseOfTheType) {
 
 TEST(GptOss, MalformedExpertsAreRefused) {
   const TempFolder folder;
-  const auto refused = [&](const char* message, bool packed, const char* tensor, const Change& change) {
+  const auto refused = [&](const char* message, bool packed, const char* tensor, const ChangeTensor& change) {
     write_folder(folder, packed, [&](std::string& name, std::vector<uint64_t>& shape, std::string& dtype) {
       if (name.ends_with(tensor)) change(name, shape, dtype);
     });
