@@ -119,7 +119,7 @@ TEST_P(AttentionTest, SeesNothingBeforeItsWindow) {
 TEST_P(AttentionTest, CountsTheSinksOfItsHeads) {
   for (const CacheType type : kCacheTypes) {
     SCOPED_TRACE(to_string(type));
-    for (const uint32_t context : {1u, 3u, 64u, 65u, 200u}) {
+    for (const uint32_t context : {1u, 65u, 200u}) {
       SCOPED_TRACE("context " + std::to_string(context));
       compare(AttentionCase{6, {slots, 2, 64, type}, text(context - 1, 1), context, {AttentionMask::causal, 0, true}});
       compare(AttentionCase{6, {slots, 2, 64, type}, text(context - 1, 1), context, {AttentionMask::causal, 5, true}});
@@ -129,8 +129,6 @@ TEST_P(AttentionTest, CountsTheSinksOfItsHeads) {
     padded.rows[1] = Row();
     compare(AttentionCase{4, {slots, 2, 32, type}, padded, 12, {AttentionMask::causal, 0, true}});
   }
-  compare(AttentionCase{
-      64, {slots, 1, 128, CacheType::f16}, text(60, 9), 131072, {AttentionMask::causal, 0, true}});  // in parts
 }
 
 TEST_P(AttentionTest, SeesItsWholeBlockOrTheBlockUpToItself) {
