@@ -56,6 +56,7 @@ TEST(HfQuantization, ReadsFp8) {
       R"({"quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"group_0":{"weights":
           {"num_bits":8,"type":"float","strategy":"channel"},"targets":["Linear"]}},"ignore":["lm_head"]})");
   EXPECT_EQ(compressed.method, Method::fp8);
+  EXPECT_EQ(read(R"({"quant_method":"mxfp4","modules_to_not_convert":["lm_head"]})").method, Method::mxfp4);
 }
 
 TEST(HfQuantization, ReadsTheFilesOfOlderTools) {
@@ -77,7 +78,7 @@ TEST(HfQuantization, WhatIsNotKnownIsRefused) {
   refused("'quant_method': \"bitsandbytes\" of config.json's 'quantization_config' is not supported: readable are fp8",
           R"({"quant_method":"bitsandbytes","load_in_4bit":true})");
   refused("Get another form of the model, such as a GGUF file; these architectures run here: ",
-          R"({"quant_method":"mxfp4"})");
+          R"({"quant_method":"quark"})");
   refused("'quant_method': none", R"({"bits":4})");
   refused("'quant_method' of config.json's 'quantization_config' is 4;", R"({"quant_method":4})");
   refused("'bits': 8", R"({"quant_method":"gptq","bits":8,"group_size":128})");
