@@ -16,7 +16,6 @@ import sys
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers.integrations.mxfp4 import FP4_VALUES, convert_moe_packed_tensors
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 VOCAB = 160
@@ -114,10 +113,10 @@ MODELS["gpt-oss-mxfp4"] = (MODELS["gpt-oss"][0], {**MODELS["gpt-oss"][1], "num_h
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
-LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30), "gpt-oss": (12, 30), "gpt-oss-mxfp4": (12, 30)}
+LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30), "gpt-oss": (12, 30), "gpt-oss-mxfp4": (12, 30), "qwen3_5-moe": (12, 30)}
 # Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
 # that rounds to halves may otherwise choose others.
-TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24}
+TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16}
 
 
 def make_model(name, trial=0):
@@ -148,6 +147,8 @@ def make_model(name, trial=0):
 
 def pack_experts(model):
     """Rounds the experts to MXFP4, and gives the tensors of the file that hold them in the place of their floats."""
+    from transformers.integrations.mxfp4 import FP4_VALUES, convert_moe_packed_tensors  # not in all versions
+
     packed = {}
     with torch.no_grad():
         for key, values in model.named_parameters():
@@ -235,7 +236,7 @@ def watch_choices(model, gaps):
     """Appends how much larger the last chosen expert's logit is than the first other one's, the least of each pass."""
 
     def watch(router, inputs, _):
-        logits = torch.nn.functional.linear(inputs[0].reshape(-1, router.hidden_dim), router.weight, router.bias)
+        logits = torch.nn.functional.linear(inputs[0].reshape(-1, router.hidden_dim), router.weight, getattr(router, "bias", None))
         best = logits.topk(router.top_k + 1, dim=-1).values
         gaps.append(float((best[:, -2] - best[:, -1]).min()))
 
