@@ -228,21 +228,20 @@ void merge(float m[GROUP], float l[GROUP]) {
   }
 }
 
-// The sinks of the heads have no values.
-void merge_sinks(uint head) {
-  float m[GROUP], l[GROUP];
+// The sinks of the heads, which have no values: `keep` is what they leave of out_.
+void merge_sinks(uint head, out float keep[GROUP]) {
   [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
-    m[g] = sinks[head * GROUP + g];
-    l[g] = 1.0;
-    [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
-      [[unroll]] for (uint d = 0u; d < UNIT; ++d) chunk_out[o][d][g] = 0.0;
-    }
+    float sink = SINKS != 0u ? sinks[head * GROUP + g] : LOWEST;
+    float top = max(best[g], sink);
+    keep[g] = exp(best[g] - top);
+    precise float kept = sum_[g] * keep[g];
+    precise float all = kept + exp(sink - top);
+    sum_[g] = SINKS != 0u ? all : sum_[g];
   }
-  merge(m, l);
 }
 
 // A row that sees nothing gets zeros.
-void write_output(uint w, uint head, bool sees) {
+void write_output(uint w, uint head, bool sees, float keep[GROUP]) {
   uvec2 place = activation_column(w, tile, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED_UNITS; ++o) {
     uint unit = o * LANES + gl_LocalInvocationID.x;
@@ -250,7 +249,9 @@ void write_output(uint w, uint head, bool sees) {
       [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
         uint k = (head * GROUP + g) * HEAD_DIM + unit * UNIT;
         [[unroll]] for (uint d = 0u; d < UNIT; d += 4u) {
-          precise vec4 y = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]) / sum_[g];
+          precise vec4 all = vec4(out_[o][d][g], out_[o][d + 1u][g], out_[o][d + 2u][g], out_[o][d + 3u][g]);
+          if (SINKS != 0u) all = all * keep[g];
+          precise vec4 y = all / sum_[g];
           out_activations4[activation_element(place, k + d) / 4u] = sees ? y : vec4(0.0);
         }
       }
@@ -283,6 +284,7 @@ void main() {
     chunk_output(head, hidden, count);
     merge(m, l);
   }
-  if (SINKS != 0u) merge_sinks(head);
-  write_output(w, head, keys > first);
+  float keep[GROUP];
+  merge_sinks(head, keep);
+  write_output(w, head, keys > first, keep);
 }
