@@ -171,6 +171,10 @@ class ExpertTest : public OpTest {
   static bool is_for(const Device& device, uint32_t ffn, uint32_t hidden) {
     return device.info().backend != "cuda" || (2 * ffn % 16 == 0 && hidden % 16 == 0);
   }
+  static bool is_under_test(WeightType type) {
+    const std::vector<WeightType> types = weight_types_under_test();
+    return std::ranges::find(types, type) != types.end();
+  }
 };
 
 TEST_P(ExpertTest, AgreeWithTheOracle) {
@@ -209,6 +213,7 @@ TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
 // The limit is in the middle of what gates and their factors are, which random blocks of MXFP4 make large.
 TEST_P(ExpertTest, WithBiasesAndClampedGatesAgreeWithTheOracle) {
   for (const auto& [type, limit] : {std::pair{WeightType::f16, 0.75f}, {WeightType::mxfp4, 100.0f}}) {
+    if (!is_under_test(type)) continue;
     for (const uint32_t width : {1u, 7u, 19u}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", width " + std::to_string(width));
       compare(ExpertCase{type, {5, 2}, 96, 160, width, 1e-6f, false, true, limit});
