@@ -67,7 +67,7 @@ void check_experts_of(const ModelConfig& config) {
               std::min<uint64_t>(config.experts, max_experts_used));
   check_count("feed-forward size of an expert", config.expert_ffn, max_ffn);
   if (config.shared_ffn != 0) check_count("feed-forward size of the shared expert", config.shared_ffn, max_ffn);
-  if (config.swiglu_limit != 0) check_real("swiglu_limit", config.swiglu_limit, 0, most_limit);
+  if (config.has_expert_bias) check_real("swiglu_limit", config.swiglu_limit, 0, most_limit);
 }
 
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {

@@ -51,6 +51,7 @@ TEST(GptOss, FieldsOfConfigJson) {
   };
   refused("number of experts that a token uses is 3; 1 to 2", R"(,"num_experts_per_tok":3)");
   refused("The model's swiglu_limit is -1; a number above 0", R"(,"swiglu_limit":-1)");
+  refused("The model's swiglu_limit is 0; a number above 0", R"(,"swiglu_limit":0)");
   refused("'mlp_bias' of config.json is true", R"(,"mlp_bias":true)");
   refused("'layer_types' of config.json has 2 entries", R"(,"layer_types":["full_attention","full_attention"])");
 }
