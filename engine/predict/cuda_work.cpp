@@ -11,7 +11,6 @@
 #include "engine/predict/cuda_code.h"
 #include "engine/predict/expert_work.h"
 #include "engine/predict/op_work.h"
-#include "engine/predict/recurrence_work.h"
 
 namespace canopy::predict {
 namespace {
@@ -252,7 +251,8 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
     return work;
   }
   const auto* recurrence = std::get_if<DeltaNetArgs>(&op);
-  Work work = recurrence != nullptr ? work_of_recurrence(*recurrence) : work_by_price(op, device);
+  Work work = recurrence != nullptr ? work_of_recurrence(*recurrence, cuda::kStateColumns, cuda::kColumnLanes)
+                                    : work_by_price(op, device);
   work.kernel = std::visit(KernelName(), op);
   const uint32_t registers = cuda_code(work.kernel, device.cuda_capability).registers;
   if (registers > 0) work.registers = registers;

@@ -9,12 +9,16 @@
 #include "engine/predict/cuda_work.h"
 #include "engine/predict/expert_work.h"
 #include "engine/predict/product_cut.h"
-#include "engine/predict/recurrence_work.h"
 
 namespace canopy::predict {
 namespace {
 
 constexpr double kFloat = sizeof(float);
+// Of a recurrence: columns of a state that a workgroup of shaders/delta_net.comp has, one of each invocation;
+// instructions for each element of the state and step, its decay, the products with key and query, the sum; and
+// accesses to the cache of a step that wait for each other: which row it is, then its key and query.
+constexpr uint32_t kStateColumns = 32;
+constexpr double kStateOps = 4, kStepLatencies = 2;
 constexpr double kHeadSums = 16;  // of squares, beside a head in shared memory: product_heads.comp
 
 double rounded_up(double a, double b) {
@@ -205,7 +209,7 @@ Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const 
 }
 
 Work work_of_args(const DeltaNetArgs& args, const KernelRules&, const DeviceProfile&) {
-  return work_of_recurrence(args);
+  return work_of_recurrence(args, kStateColumns, 1);
 }
 
 Work work_of_args(const AttentionArgs& args, const KernelRules& rules, const DeviceProfile& device) {
@@ -238,6 +242,20 @@ uint64_t bytes_of_weight(const ProjectHeadsArgs& args) {
 }
 
 }  // namespace
+
+Work work_of_recurrence(const DeltaNetArgs& args, uint32_t columns, uint32_t column_lanes) {
+  const auto state = static_cast<double>(args.shape.state_elements());
+  Work work;
+  work.memory_bytes = 2 * state * kFloat;
+  work.cache_bytes = static_cast<double>(args.price().bytes) - work.memory_bytes;
+  work.lane_ops = kStateOps * args.width * state;
+  work.invocations = columns * column_lanes;
+  work.workgroups = args.shape.value_heads * rounded_up(args.shape.value_dim, columns);
+  work.registers = 1.0 * args.shape.key_dim / column_lanes + 32;
+  work.bytes_in_flight = columns * args.shape.key_dim * kFloat;  // a column is asked for at once
+  work.tail_latencies = kStepLatencies * (args.width - 1.0);
+  return work;
+}
 
 Work together(Work a, const Work& b) {
   a.workgroups += b.workgroups;

@@ -12,6 +12,11 @@ namespace canopy::predict {
 /// that can hold it.
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device);
 
+/// Of a recurrence, whose workgroups have so many columns of a state, each in the registers of so many invocations.
+/// States come from memory and go back to it once, as those of all layers together are more than a cache holds; the
+/// steps of a workgroup wait for each other.
+Work work_of_recurrence(const DeltaNetArgs& args, uint32_t columns, uint32_t column_lanes);
+
 /// Products that run one after the other without waiting, or as one dispatch.
 Work together(Work a, const Work& b);
 

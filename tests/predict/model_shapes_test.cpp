@@ -5,7 +5,6 @@
 #include "engine/format/architecture.h"
 #include "engine/predict/op_work.h"
 #include "engine/predict/recorded_model.h"
-#include "engine/predict/recurrence_work.h"
 #include "tests/predict/messages.h"
 
 namespace canopy::predict {
@@ -70,7 +69,7 @@ TEST(ModelShapes, AHybridReadsAndWritesItsStatesOnceAPass) {
     double bytes = 0;
     for (const Op& op : model.record(width, 0, 0)) {
       if (const auto* recurrence = std::get_if<DeltaNetArgs>(&op))
-        bytes += work_of_recurrence(*recurrence).memory_bytes;
+        bytes += work_of_recurrence(*recurrence, 32, 1).memory_bytes;
     }
     EXPECT_EQ(bytes, 48 * 2.0 * 48 * 128 * 128 * 4) << width;
   }
