@@ -35,7 +35,7 @@ struct Architecture {
   uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
   bool has_fused_tensors = false;  // fused_tensors.h
   bool has_experts = false;        // in some layers, or all
-  bool is_gpt_oss = false;         // gpt_oss_config.h
+  bool is_gpt_oss = false;         // gpt_oss.h
   bool is_hybrid = false;          // recurrent layers, a gate of attention, heads that are turned in part
   double rope_theta = 10000;       // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;

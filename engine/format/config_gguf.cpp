@@ -9,7 +9,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
-#include "engine/format/gpt_oss_config.h"
+#include "engine/format/gpt_oss.h"
 #include "engine/format/hybrid_config.h"
 
 namespace canopy {

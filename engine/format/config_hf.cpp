@@ -9,7 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
 #include "engine/format/foreign_file.h"
-#include "engine/format/gpt_oss_config.h"
+#include "engine/format/gpt_oss.h"
 #include "engine/format/hybrid_config.h"
 #include "engine/format/json_text.h"
 

@@ -16,7 +16,8 @@ namespace canopy {
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json);
 
 /// Reads the part that all transformers have: sizes, norm epsilon and rotary embedding, but nothing of the vocabulary.
-/// Not validated. With `turns_part` heads may be turned in part; otherwise that is refused.
+/// Not validated. With `turns_part` heads may be turned in part; otherwise that is refused. With `has_experts` the
+/// feed-forward size may be missing, and is 0 then.
 void read_hf_transformer(const JsonFields& config_json, ModelConfig& config, bool turns_part = false,
                          bool has_experts = false);
 

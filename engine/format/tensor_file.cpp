@@ -11,7 +11,7 @@
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
 #include "engine/format/gguf_parts.h"
-#include "engine/format/gpt_oss_experts.h"
+#include "engine/format/gpt_oss.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/unpacked_tensors.h"
 

@@ -41,7 +41,7 @@ class TensorFile {
   /// has a part besides.
   void split(std::span<const FusedTensor> fused);
 
-  /// Puts the matrices of single experts in the place of those that gpt-oss's folders have (gpt_oss_experts.h).
+  /// Puts the matrices of single experts in the place of those that gpt-oss's folders have (gpt_oss.h).
   void separate_experts(const ModelConfig& config);
 
   /// Null for a Hugging Face folder.

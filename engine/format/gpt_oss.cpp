@@ -1,6 +1,6 @@
-#include "engine/format/gpt_oss_experts.h"
+#include "engine/format/gpt_oss.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -15,6 +15,14 @@
 
 namespace canopy {
 namespace {
+
+constexpr float kUsualLimit = 7;  // of gates
+
+void set_common(ModelConfig& config) {
+  config.has_sinks = true;
+  config.has_expert_bias = true;
+  config.swiglu_limit = kUsualLimit;
+}
 
 constexpr uint64_t kBlockColumns = 32, kCodeBytes = 16;  // of MXFP4
 
@@ -240,6 +248,21 @@ class Separator {
 };
 
 }  // namespace
+
+void read_hf_gpt_oss(const JsonFields& fields, ModelConfig& config) {
+  set_common(config);
+  config.experts = fields.u32(fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
+  config.experts_used = fields.u32("num_experts_per_tok");
+  config.expert_ffn = config.ffn;
+  config.has_experts.assign(std::min(config.layers, 1u << 16), true);  // validate_config bounds the layers
+  config.has_qkv_bias = config.has_output_bias = fields.boolean_or("attention_bias", true);
+  config.swiglu_limit = static_cast<float>(fields.number_or("swiglu_limit", kUsualLimit));
+}
+
+void set_gguf_gpt_oss(ModelConfig& config) {
+  set_common(config);
+  config.rope_scaling.truncate = false;  // as the models were trained
+}
 
 std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config) {
   return Separator(tensors, config).separate();

@@ -1,15 +1,24 @@
 #pragma once
-// The experts of gpt-oss as its folders have them: one tensor for all experts of a layer, gate and up in turn. Floats
-// lie transposed, [E, columns, rows]; as published they are blocks of 32 columns in MXFP4 (OCP Microscaling Formats,
-// 2023), codes and scales in two tensors.
+// What files of gpt-oss have that others do not: attention with sinks, biases of all products and experts with clamped
+// gates; in folders the experts of a layer in one tensor, gate and up in turn. Floats lie transposed there, [E,
+// columns, rows]; as published they are blocks of 32 columns in MXFP4 (OCP Microscaling Formats, 2023), codes and
+// scales in two tensors.
 
 #include <span>
 #include <vector>
 
+#include "engine/format/json_text.h"
 #include "engine/format/model_config.h"
 #include "engine/format/tensor_view.h"
 
 namespace canopy {
+
+/// Experts and biases of config.json, whose layer count and sizes are read already. Throws bad_input, naming the field;
+/// not validated otherwise.
+void read_hf_gpt_oss(const JsonFields& config_json, ModelConfig& config);
+
+/// What GGUF files do not say, as all models of this architecture have it; the experts are read already.
+void set_gguf_gpt_oss(ModelConfig& config);
 
 /// The tensors, under canonical names, with matrices "blk.N.ffn_gate.E", "blk.N.ffn_up.E" and "blk.N.ffn_down.E" and
 /// biases "blk.N.ffn_gate_exps.bias", ... in the place of each layer's "blk.N.ffn_gate_up_exps", "blk.N.ffn_down_exps"
