@@ -63,7 +63,8 @@ MODELS = {
     "qwen3_5-moe": (
         getattr(transformers, "Qwen3_5MoeTextConfig", None),
         {
-            "num_hidden_layers": 4,
+            "hidden_size": 32,
+            "layer_types": ["linear_attention", "full_attention"],
             "head_dim": 32,
             "moe_intermediate_size": 16,
             "shared_expert_intermediate_size": 48,
@@ -90,8 +91,8 @@ MODELS = {
     "gpt-oss": (
         transformers.GptOssConfig,
         {
+            "hidden_size": 32,
             "intermediate_size": 32,
-            "num_hidden_layers": 4,
             "head_dim": 16,
             "num_local_experts": 4,
             "num_experts_per_tok": 2,
@@ -109,7 +110,7 @@ MODELS = {
 }
 
 # With the experts as published: blocks of 4-bit floats and their scales.
-MODELS["gpt-oss-mxfp4"] = (MODELS["gpt-oss"][0], {**MODELS["gpt-oss"][1], "num_hidden_layers": 2})
+MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"]
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.

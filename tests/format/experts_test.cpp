@@ -75,8 +75,9 @@ std::string with_stacked_experts(const std::filesystem::path& folder) {
       down += bytes(*model.find(layer + "ffn_down" + number));
     }
     const std::string experts = "model.layers." + std::to_string(n) + ".mlp.experts.";
-    builder.tensor(experts + "gate_up_proj", "BF16", {8, 32, 64}, gate_up);
-    builder.tensor(experts + "down_proj", "BF16", {8, 64, 16}, down);
+    const ModelConfig& c = model.config();
+    builder.tensor(experts + "gate_up_proj", "BF16", {c.experts, 2 * c.expert_ffn, c.hidden}, gate_up);
+    builder.tensor(experts + "down_proj", "BF16", {c.experts, c.hidden, c.expert_ffn}, down);
   }
   return builder.build();
 }

@@ -36,6 +36,11 @@ class HybridGguf {
     std::vector<float> values;
   };
 
+  /// Every so many-th layer is one of attention.
+  uint32_t attention_step() const {
+    return static_cast<uint32_t>(std::ranges::find(config_.recurrent, false) - config_.recurrent.begin()) + 1;
+  }
+
   void write_tokenizer() {
     std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
     std::vector<int32_t> types = {3, 3};
@@ -69,7 +74,7 @@ class HybridGguf {
     b.value(key("attention.layer_norm_rms_epsilon"), config_.rms_eps);
     b.value(key("ssm.conv_kernel"), net_.taps).value(key("ssm.state_size"), net_.key_dim);
     b.value(key("ssm.group_count"), net_.key_heads).value(key("ssm.time_step_rank"), net_.value_heads);
-    b.value(key("ssm.inner_size"), net_.values()).value(key("full_attention_interval"), 4u);
+    b.value(key("ssm.inner_size"), net_.values()).value(key("full_attention_interval"), attention_step());
   }
 
   void write(const TensorView& tensor) {
