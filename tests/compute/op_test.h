@@ -28,6 +28,11 @@ inline std::string device_name(const testing::TestParamInfo<NamedDevice>& info) 
   return info.param.name;
 }
 
+/// Whether the environment says that kernels take long to compile on the device under test.
+inline bool is_slow_device() {
+  return std::getenv("CANOPY_TEST_WEIGHT_TYPES") != nullptr;
+}
+
 /// The types of weights to test: all, or on slow devices only those in CANOPY_TEST_WEIGHT_TYPES ("F32,Q4_K").
 inline std::vector<WeightType> weight_types_under_test() {
   const char* chosen = std::getenv("CANOPY_TEST_WEIGHT_TYPES");
