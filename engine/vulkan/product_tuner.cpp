@@ -256,6 +256,7 @@ ProductTuner::ProductTuner(Device& device, DeviceState& state, const TuningOptio
       state_(state),
       choices_(std::move(choices), std::move(identity)),
       cold_bytes_(options.cold_bytes.value_or(default_cold_bytes(state.context->report().type))),
+      most_candidates_(options.most_candidates),
       budget_s_(options.budget_s),
       seconds_left_(options.budget_s) {
   if (state.context->limits().timestamp_valid_bits == 0) give_up("the device has no clock");
@@ -263,6 +264,7 @@ ProductTuner::ProductTuner(Device& device, DeviceState& state, const TuningOptio
 
 size_t ProductTuner::choose(const VariantKey& key, const VulkanWeight& weight,
                             std::span<const VariantCandidate> candidates, const Force& force) {
+  candidates = candidates.first(std::min(candidates.size(), most_candidates_));
   size_t chosen = 0;
   const VariantNumbers* known = choices_.find(key);
   const auto numbered = [&](const VariantCandidate& candidate) { return candidate.numbers == *known; };

@@ -25,6 +25,7 @@ struct TuningOptions {
   /// A product is timed on copies of its weight, one after the other, that take so many bytes together: more than the
   /// last cache has. Unless given: by the kind of device.
   std::optional<uint64_t> cold_bytes;
+  size_t most_candidates = SIZE_MAX;  // of a product; the first ones are timed
 };
 
 /// Variants of one product, the one without a measurement first.
@@ -69,6 +70,7 @@ class ProductTuner {
   VariantChoices choices_;
   std::stop_token stop_;
   uint64_t cold_bytes_;
+  size_t most_candidates_;
   double budget_s_, seconds_left_;
   bool usable_ = true;                 // the clock
   uint32_t measured_ = 0, other_ = 0;  // since the last report(): products, and those that do not take their first
