@@ -94,16 +94,20 @@ class Folder(unittest.TestCase):
 class Checks(Folder):
     def setUp(self):
         super().setUp()
-        self.write(CLI, "packed", "bin", "canopy-cli")
+        self.write(CLI, "programs", "bin", "canopy-cli")
         for name in check_gpu.PROGRAMS[1:]:
-            self.write(TEST, "packed", "bin", name)
-        self.write("2.0\n", "packed", "lib", "libc-version")
+            self.write(TEST, "programs", "bin", name)
+        self.write("2.0\n", "programs", "lib", "libc-version")
+        os.mkdir(self.path("packed"))
         shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("packed", "check"))
 
     def check(self, *options, software="false", integers="false", path=None):
         environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software, INTEGERS=integers)
         if path:
             environment["PATH"] = path + ":" + environment["PATH"]
+        with tarfile.open(self.path("packed", check_gpu.PROGRAMS_FILE), "w:gz") as archive:
+            for name in ("bin", "lib"):
+                archive.add(self.path("programs", name), arcname=name)
         return subprocess.run([self.path("packed", "check"), "--out", self.path("out"), *options], env=environment,
                               capture_output=True, text=True, check=False, timeout=120)
 
@@ -132,7 +136,7 @@ class Checks(Folder):
 
     def test_integers_are_tested_where_the_device_has_them(self):
         self.write('#!/bin/sh\n[ "$*" != "--gtest_filter=*Linear*:*ProjectHeads*" ] || echo "family $CANOPY_TEST_FAMILY"\n',
-                   "packed", "bin", "compute_gpu_test")
+                   "programs", "bin", "compute_gpu_test")
         self.assertEqual(self.check(integers="true").returncode, 0)
         self.assertEqual(list(self.states()), STEPS + ["ops_i8"])
         with open(self.path("out", "logs", "ops_i8.log"), encoding="utf-8") as file:
@@ -150,7 +154,7 @@ case "$*" in
   *ModesTest*) {FAILED.split(chr(10), 1)[1].strip().replace(chr(10), "; ")} ;;
   *DrafterGolden*) exec sleep 60 ;;
 esac
-""", "packed", "bin", "device_checks")
+""", "programs", "bin", "device_checks")
         done = self.check("--seconds", "4")
         self.assertEqual(done.returncode, 1, done.stderr)
         states = self.states()
@@ -167,6 +171,14 @@ esac
         self.assertEqual([(each["n_gen"], each["avg_ts"]) for each in result["llama_bench"]], [(0, 4000.5), (64, 190.5)])
         self.assertEqual(result["model"]["source"], "measured")
 
+    def test_programs_that_cannot_be_unpacked_are_said(self):
+        self.write("cut off", "programs.tar.gz")
+        shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("check"))
+        done = subprocess.run([self.path("check"), "--out", self.path("out")], capture_output=True, text=True, check=False,
+                              timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("the programs could not be unpacked", done.stderr)
+
     def test_wrong_options_are_refused(self):
         for words, options in (("--seconds is 'x'", ("--seconds", "x")), ("unknown option", ("--fast",)),
                                ("needs a value", ("--device",)), ("there is no file", ("--model", "/no/such"))):
@@ -175,7 +187,7 @@ esac
             self.assertIn(words, done.stderr)
 
     def test_a_machine_without_a_device_is_told(self):
-        self.write("#!/bin/sh\necho 'no driver here'\nexit 1\n", "packed", "bin", "canopy-cli")
+        self.write("#!/bin/sh\necho 'no driver here'\nexit 1\n", "programs", "bin", "canopy-cli")
         done = self.check()
         self.assertEqual(done.returncode, 2)
         self.assertIn("no driver here", done.stderr)
@@ -197,14 +209,16 @@ class Packing(Folder):
     def test_programs_run_with_what_is_packed_alone(self):
         done = self.pack("--pack", self.path("packed"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        libraries = os.listdir(self.path("packed", "lib"))
+        with tarfile.open(self.path("packed", check_gpu.PROGRAMS_FILE)) as archive:
+            archive.extractall(self.path("unpacked"))
+        libraries = os.listdir(self.path("unpacked", "lib"))
         for name in ("libvulkan.so.1", "libc.so.6", "libm.so.6", "libc-version"):
             self.assertIn(name, libraries)
         self.assertTrue(os.access(self.path("packed", "check"), os.X_OK))
         self.assertTrue(os.path.exists(self.path("packed", "golden", "generate.json")))
         (starter,) = [name for name in libraries if name.startswith("ld-linux")]
-        run = subprocess.run([self.path("packed", "lib", starter), "--library-path", self.path("packed", "lib"),
-                              self.path("packed", "bin", "device_checks")], check=False, timeout=60)
+        run = subprocess.run([self.path("unpacked", "lib", starter), "--library-path", self.path("unpacked", "lib"),
+                              self.path("unpacked", "bin", "device_checks")], check=False, timeout=60)
         self.assertEqual(run.returncode, 0)
 
     def test_an_archive_holds_one_folder(self):
