@@ -43,7 +43,9 @@ ModelShape model_shape(const Model& model) {
     shape.recurrent_key_dim = config.delta_net.key_dim;
   }
   shape.gated = config.has_output_gate ? 1 : 0;
-  shape.weight_bytes = static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements());
+  // Whole tiles of a tiny weight may be many times its elements.
+  shape.weight_bytes = std::min<double>(
+      kMostElementBytes, static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements()));
   shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits()));
   shape.activation_bytes = sizeof(float);
   return shape;

@@ -25,9 +25,9 @@ void require_count(uint32_t value, std::string_view field) {
 }
 
 void require_element_size(double bytes, std::string_view field) {
-  if (bytes > 0 && bytes <= 8) return;
+  if (bytes > 0 && bytes <= kMostElementBytes) return;
   throw bad_input("The model shape's bytes of one " + std::string(field) + " element are " + std::to_string(bytes) +
-                  "; more than 0 and at most 8 is allowed.");
+                  "; more than 0 and at most " + std::to_string(kMostElementBytes) + " is allowed.");
 }
 
 void validate(const ModelShape& shape) {

@@ -36,6 +36,9 @@ struct ModelShape {
   uint32_t gated = 0;              // 0 or 1
 };
 
+/// The most bytes that an element of a shape may have.
+inline constexpr int kMostElementBytes = 8;
+
 /// Counts of one pass over `width` rows behind `context` committed positions. A row attends to context + width
 /// positions, as the paper counts a tree (ours attend to their ancestors only, which a fit cannot tell apart).
 class PassWork {
