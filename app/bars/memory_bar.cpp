@@ -20,6 +20,7 @@ Colour colour_of(MemoryPart part) {
     case MemoryPart::target: return t.verify;
     case MemoryPart::drafter: return t.draft;
     case MemoryPart::cache: return t.text2;
+    case MemoryPart::states: return mix(t.text2, t.verify, 0.5f);
     case MemoryPart::tree: return t.text3;
     case MemoryPart::other_apps: return t.rest;
   }

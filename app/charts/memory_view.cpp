@@ -13,6 +13,7 @@ CacheView cache_view(const RoundRecord* shown, const ModelReady* model, uint64_t
     view.slots = model->memory.rows;
     view.cache_bytes = model->memory.cache;
     view.tree_bytes = model->memory.tree;
+    view.state_bytes = model->memory.states;
   }
   if (shown == nullptr) {
     view.committed = context_used;

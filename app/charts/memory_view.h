@@ -14,7 +14,8 @@ struct CacheView {
   uint64_t dropped = 0;    // all other rows of its tree
   uint64_t capacity = 0;   // positions; 0 where it is not known
   uint64_t slots = 0;      // most rows that a tree may have; 0 where it is not known
-  uint64_t cache_bytes = 0, tree_bytes = 0;  // device memory of both; 0 where it is not known
+  // Device memory; 0 where it is not known. Of states, also where there are none.
+  uint64_t cache_bytes = 0, tree_bytes = 0, state_bytes = 0;
   uint64_t used() const { return committed + kept; }
 };
 

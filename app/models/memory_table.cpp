@@ -24,6 +24,7 @@ std::vector<MemoryRow> parts_of(const MemoryUse& use, uint64_t cache) {
   return {{MemoryPart::target, use.weights},
           {MemoryPart::drafter, use.drafter},
           {MemoryPart::cache, cache},
+          {MemoryPart::states, use.states},
           {MemoryPart::tree, tree}};
 }
 
@@ -84,6 +85,7 @@ const char* to_string(MemoryPart part) {
     case MemoryPart::target: return "Target";
     case MemoryPart::drafter: return "Drafter";
     case MemoryPart::cache: return "KV cache";
+    case MemoryPart::states: return "States of recurrent layers";
     case MemoryPart::tree: return "Tree and working memory";
     case MemoryPart::other_apps: return "Other apps";
   }

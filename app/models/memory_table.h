@@ -11,7 +11,7 @@
 
 namespace canopy::app {
 
-enum class MemoryPart { target, drafter, cache, tree, other_apps };
+enum class MemoryPart { target, drafter, cache, states, tree, other_apps };
 
 enum class MemoryFit {
   fits,

@@ -158,6 +158,7 @@ struct MemoryUse {
   uint64_t weights = 0;    // of the target
   uint64_t drafter = 0;    // all of it: weights, cache, working memory; 0 without one
   uint64_t cache = 0;      // keys and values of the committed text
+  uint64_t states = 0;     // kept of recurrent layers, however long the text is
   uint64_t tree = 0;       // those of the draft tree's rows
   uint64_t working = 0;    // activations and logits
   uint64_t reserve = 0;    // set aside for pipelines, staging and partial results
@@ -167,7 +168,7 @@ struct MemoryUse {
   uint64_t available = 0;  // that it may still allocate now, beside what is listed here and what others use
   CacheUse pages = {};     // of `cache`
 
-  uint64_t total() const { return weights + drafter + cache + tree + working + reserve; }
+  uint64_t total() const { return weights + drafter + cache + states + tree + working + reserve; }
 };
 
 /// Whether a device keeps the numeric contract with a model (self_test.h).

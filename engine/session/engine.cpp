@@ -283,7 +283,8 @@ MemoryUse Engine::memory_use() const {
   use.weights = plan.weights;
   use.drafter = drafter != nullptr ? drafter->device_bytes() : 0;
   use.tree = plan.cache / limits.slots() * limits.tree_slots;
-  use.cache = plan.cache - use.tree + plan.states;
+  use.cache = plan.cache - use.tree;
+  use.states = plan.states;
   use.working = plan.working;
   use.reserve = plan.reserve;
   use.context = limits.context;

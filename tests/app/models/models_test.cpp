@@ -45,6 +45,16 @@ MemoryUse pair_on_a_card() {
 
 // ---- gui.md, criterion 17 -------------------------------------------------------------------------------------------
 
+TEST(MemoryTable, StatesHaveARowAndDoNotGrowWithTheContext) {
+  MemoryUse use = pair_on_a_card();
+  use.states = GiB;
+  const MemoryTable twice = memory_table_at(use, 2 * use.context);
+  EXPECT_EQ(twice.bytes_of(MemoryPart::states), GiB);
+  EXPECT_EQ(twice.bytes_of(MemoryPart::cache), 8 * GiB);
+  EXPECT_EQ(twice.used, memory_table(use).used + 4 * GiB);
+  EXPECT_EQ(memory_table(pair_on_a_card()).bytes_of(MemoryPart::states), 0u);
+}
+
 TEST(MemoryTable, ADiscreteCardShowsEveryPart) {
   const MemoryTable table = memory_table(pair_on_a_card());
   EXPECT_EQ(table.bytes_of(MemoryPart::target), 3 * GiB);
