@@ -248,11 +248,13 @@ class Runner {
     request.temperature = sweep_.settings.sampling.temperature;
     request.top_p = sweep_.settings.sampling.top_p;
     request.seed = sweep_.settings.sampling.seed;
+    Metered metered;
     const auto text = [&](std::string_view piece) {
+      const uint32_t before = metered.ends.empty() ? 0 : metered.ends.back();
+      metered.ends.push_back(before + static_cast<uint32_t>(piece.size()));
       if (measured && callbacks_.server_text) callbacks_.server_text(key, piece);
     };
     const EndpointReply answer = there.server->reply(request, text, callbacks_.stop);
-    Metered metered;
     server_tokens_ = answer.tokens;
     metered.reply.text = answer.text;
     metered.reply.prompt_tokens = answer.prompt_tokens;

@@ -20,7 +20,8 @@ std::optional<uint32_t> difference_of(const WrittenText& written, const WrittenT
   if (written.text == reference.text) return std::nullopt;
   const auto [in_written, in_reference] = std::ranges::mismatch(written.text, reference.text);
   const auto at = static_cast<size_t>(in_written - written.text.begin());
-  return token_of_byte(written.ends.empty() ? reference.ends : written.ends, at);
+  const bool by_reference = written.ids.empty() && !reference.ids.empty();
+  return token_of_byte(by_reference ? reference.ends : written.ends, at);
 }
 
 std::vector<std::pair<RunKey, std::optional<uint32_t>>> ComparisonTexts::add(const RunKey& key, WrittenText text) {

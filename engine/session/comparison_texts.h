@@ -15,13 +15,13 @@ namespace canopy {
 struct WrittenText {
   std::string text;
   std::vector<uint32_t> ids;   // empty of a server
-  std::vector<uint32_t> ends;  // by token: bytes of the text that the tokens so far completed
+  std::vector<uint32_t> ends;  // by token, of a server by piece: bytes of the text that those so far completed
   uint64_t vocabulary = 0;     // Tokenizer::identity(); 0 of a server
 };
 
 /// The first token of `written` at which it differs from `reference`; nothing where they are the same. Token ids are
 /// compared where both are of one vocabulary, else texts: then the token is the one that has the first differing byte,
-/// by the tokens of whichever has them.
+/// by `written`'s own tokens, else by those of `reference`. Of two servers it is the piece, which mostly is a token.
 std::optional<uint32_t> difference_of(const WrittenText& written, const WrittenText& reference);
 
 /// The texts of a comparison's first repeat, each compared as soon as that is possible.

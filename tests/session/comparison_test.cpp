@@ -458,9 +458,10 @@ TEST(ComparisonTexts, TellsTheFirstTokenThatDiffersWhoeverWroteFirst) {
 TEST(ComparisonTexts, ComparesTextsWhereTokensAreOfAnotherVocabulary) {
   const WrittenText plain{"one two three", {1, 2, 3}, {3, 7, 13}, 9}, other{"one two tree", {8, 7}, {8, 12}, 10};
   EXPECT_EQ(difference_of(other, plain), 1u) << "by its own tokens: byte 9 is in the second";
-  const WrittenText server{"one two tree", {}, {}, 0}, same{"one two three", {}, {}, 0};
+  const WrittenText server{"one two tree", {}, {4, 12}, 0}, same{"one two three", {}, {4, 8, 13}, 0};
   EXPECT_EQ(difference_of(server, plain), 2u) << "by the tokens of the other";
   EXPECT_EQ(difference_of(same, plain), std::nullopt);
+  EXPECT_EQ(difference_of(server, same), 1u) << "of two servers by its pieces";
   const WrittenText shorter{"one two", {1, 2}, {3, 7}, 9};
   EXPECT_EQ(difference_of(shorter, plain), 2u);
   EXPECT_EQ(difference_of(plain, shorter), 2u);
