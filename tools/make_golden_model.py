@@ -83,6 +83,23 @@ MODELS = {
             },
         },
     ),
+    "qwen3_next": (
+        transformers.Qwen3NextConfig,
+        {
+            "hidden_size": 32,
+            "layer_types": ["linear_attention", "full_attention"],
+            "head_dim": 32,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 48,
+            "num_experts": 8,
+            "num_experts_per_tok": 2,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 16,
+            "linear_value_head_dim": 16,
+            "rope_theta": 10000000.0,
+        },
+    ),
     "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
     "qwen3-window": (
         transformers.Qwen3Config,
@@ -115,9 +132,10 @@ MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_lay
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
 LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30), "gpt-oss": (12, 30), "gpt-oss-mxfp4": (12, 30), "qwen3_5-moe": (12, 30)}
+LENGTHS["qwen3_next"] = LENGTHS["qwen3_5-moe"]
 # Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
 # that rounds to halves may otherwise choose others.
-TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16}
+TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16, "qwen3_next": 16}
 
 
 def make_model(name, trial=0):
@@ -130,7 +148,7 @@ def make_model(name, trial=0):
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for key, values in model.named_parameters():
-            if name.startswith("qwen3_5") and key.endswith("norm.weight") and "linear_attn" not in key:
+            if name.startswith(("qwen3_5", "qwen3_next")) and key.endswith("norm.weight") and "linear_attn" not in key:
                 values.uniform_(-0.5, 0.5)  # stored less 1
             elif key.endswith("norm.weight"):
                 values.uniform_(0.5, 1.5)
@@ -237,12 +255,13 @@ def watch_choices(model, gaps):
     """Appends how much larger the last chosen expert's logit is than the first other one's, the least of each pass."""
 
     def watch(router, inputs, _):
-        logits = torch.nn.functional.linear(inputs[0].reshape(-1, router.hidden_dim), router.weight, getattr(router, "bias", None))
+        gate = getattr(router, "gate", router)  # of some models a layer of its own
+        logits = torch.nn.functional.linear(inputs[0].reshape(-1, gate.weight.shape[1]), gate.weight, getattr(gate, "bias", None))
         best = logits.topk(router.top_k + 1, dim=-1).values
         gaps.append(float((best[:, -2] - best[:, -1]).min()))
 
     for module in model.modules():
-        if hasattr(module, "top_k") and hasattr(module, "hidden_dim"):
+        if hasattr(module, "top_k") and (hasattr(module, "hidden_dim") or hasattr(module, "gate")):
             module.register_forward_hook(watch)
 
 

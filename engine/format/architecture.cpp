@@ -35,7 +35,7 @@ LayerSpec expert_layer(const ModelConfig& config, uint32_t n) {
 }
 
 /// Attention with a gate in some layers, recurrences in the others: Qwen3.5. Experts as above, with one that every row
-/// goes through, in its larger sizes.
+/// goes through, in its larger sizes and in Qwen3-Next, which is the same with its matrices in another order.
 LayerSpec hybrid_layer(const ModelConfig& config, uint32_t n) {
   LayerSpec spec = dense_layer(config, n);
   if (config.is_recurrent(n)) spec = {.mixer = Mixer::gated_delta_net};
@@ -137,6 +137,14 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .has_experts = true,
      .is_hybrid = true,
      .layer = hybrid_layer},
+    {.name = "qwen3next",
+     .hugging_face = "Qwen3NextForCausalLM",
+     .models = "Qwen3-Next and Qwen3-Coder-Next",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .has_experts = true,
+     .is_hybrid = true,
+     .layer = hybrid_layer},
     {.name = "smollm3",
      .hugging_face = "SmolLM3ForCausalLM",
      .models = "SmolLM3",
@@ -197,6 +205,8 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"linear_attn.in_proj_z", "attn_gate"},
     {"linear_attn.in_proj_b", "ssm_beta"},
     {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.in_proj_qkvz", "ssm_in"},
+    {"linear_attn.in_proj_ba", "ssm_ba"},
     {"linear_attn.conv1d", "ssm_conv1d"},
     {"linear_attn.norm", "ssm_norm"},
     {"linear_attn.out_proj", "ssm_out"},
@@ -330,10 +340,18 @@ void add_attention_tensors(const ModelConfig& c, const LayerSpec& spec, const Ad
 
 void add_recurrence_tensors(const ModelConfig& c, const AddTensor& add) {
   const DeltaNetConfig& net = c.delta_net;
-  add("attn_qkv", net.channels(), c.hidden);
-  add("attn_gate", net.values(), c.hidden);
-  add("ssm_beta", net.value_heads, c.hidden);
-  add("ssm_alpha", net.value_heads, c.hidden);
+  if (net.has_joined_inputs) {
+    add("ssm_in", net.channels() + net.values(), c.hidden);
+  } else {
+    add("attn_qkv", net.channels(), c.hidden);
+    add("attn_gate", net.values(), c.hidden);
+  }
+  if (net.has_joined_rates) {
+    add("ssm_ba", 2 * net.value_heads, c.hidden);
+  } else {
+    add("ssm_beta", net.value_heads, c.hidden);
+    add("ssm_alpha", net.value_heads, c.hidden);
+  }
   add("ssm_conv1d", net.channels(), net.taps);
   add("ssm_dt.bias", 1, net.value_heads);
   add("ssm_a", 1, net.value_heads);

@@ -62,7 +62,7 @@ void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig
   net.value_heads = file.u32(key("ssm.time_step_rank"));
   net.key_dim = file.u32(key("ssm.state_size"));
   net.taps = file.u32(key("ssm.conv_kernel"));
-  net.tiled = true;  // the converter puts the value heads in another order
+  net.tiled = prefix != "qwen3next";  // of others the converter puts the value heads in another order
   const uint32_t inner = file.u32(key("ssm.inner_size"));
   if (net.value_heads == 0 || inner % net.value_heads != 0) {
     throw bad_input("The metadata '" + key("ssm.inner_size") + "' is " + std::to_string(inner) + ", no multiple of '" +

@@ -46,10 +46,15 @@ struct DeltaNetConfig {
   uint32_t value_dim = 0;
   uint32_t taps = 0;   // of the convolution, a row's own included
   bool tiled = false;  // value head h goes with key head h % key_heads; otherwise with h / (value_heads / key_heads)
+  // As Qwen3-Next has it, one matrix in which the rows of a key head lie together: its query, its key, its values and
+  // their gates (ssm_in), and of its values all betas, then all alphas (ssm_ba).
+  bool has_joined_inputs = false;
+  bool has_joined_rates = false;
 
   uint32_t keys() const { return key_heads * key_dim; }
   uint32_t values() const { return value_heads * value_dim; }
   uint32_t channels() const { return 2 * keys() + values(); }  // queries, keys and values
+  uint32_t heads_of_key() const { return value_heads / key_heads; }  // value heads
   friend bool operator==(const DeltaNetConfig&, const DeltaNetConfig&) = default;
 };
 

@@ -24,6 +24,7 @@ struct ModelFile::State {
 
   void open_gguf();
   void open_folder(const fs::path& folder);
+  void find_joined_matrices();
 };
 
 namespace {
@@ -58,6 +59,7 @@ void ModelFile::State::open_gguf() {
   config = read_gguf_config(gguf);
   tokenizer = read_gguf_tokenizer(gguf, config.vocab);
   file = TensorFile(std::move(gguf), canonical_name_from_gguf);
+  find_joined_matrices();
   file.split(fused_tensors(config));
   file.split(stacked_experts(config, true, [this](const std::string& name) { return file.find(name) != nullptr; }));
 }
@@ -69,12 +71,22 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
   file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
+  find_joined_matrices();
   file.split(fused_tensors(config));
   if (architecture_by_name(config.architecture).is_gpt_oss) {
     file.separate_experts(config);
   } else {
     file.split(stacked_experts(config, false, [this](const std::string& name) { return file.find(name) != nullptr; }));
   }
+}
+
+/// What recurrences have as one matrix: no field says so, and converters of different times did it differently.
+void ModelFile::State::find_joined_matrices() {
+  const auto first = std::ranges::find(config.recurrent, true);
+  if (first == config.recurrent.end()) return;
+  const std::string layer = "blk." + std::to_string(first - config.recurrent.begin()) + ".";
+  config.delta_net.has_joined_inputs = file.find(layer + "ssm_in") != nullptr;
+  config.delta_net.has_joined_rates = file.find(layer + "ssm_ba") != nullptr;
 }
 
 ModelFile::ModelFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,6 +1,7 @@
 #include "engine/model/weight_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
@@ -172,11 +173,20 @@ class LayerPlanner {
 
   void add_recurrence(LayerPlan& layer) const {
     const DeltaNetConfig& net = config_.delta_net;
-    const std::vector<const TensorView*> parts = {tensor("attn_qkv", net.channels(), config_.hidden),
-                                                  tensor("ssm_beta", net.value_heads, config_.hidden),
-                                                  tensor("ssm_alpha", net.value_heads, config_.hidden)};
-    add_joined("ssm_in", parts, layer.qkv);
-    layer.gate.push_back(matrix("attn_gate", net.values(), config_.hidden));
+    std::vector<const TensorView*> parts;
+    if (net.has_joined_inputs) {
+      add_parts_of_keys("ssm_in", {net.key_dim, net.key_dim, net.heads_of_key() * net.value_dim}, layer.qkv,
+                        net.heads_of_key() * net.value_dim, &layer.gate);
+    } else {
+      parts.push_back(tensor("attn_qkv", net.channels(), config_.hidden));
+      layer.gate.push_back(matrix("attn_gate", net.values(), config_.hidden));
+    }
+    if (!net.has_joined_rates) {
+      parts.push_back(tensor("ssm_beta", net.value_heads, config_.hidden));
+      parts.push_back(tensor("ssm_alpha", net.value_heads, config_.hidden));
+    }
+    if (!parts.empty()) add_joined("ssm_in", parts, layer.qkv);
+    if (net.has_joined_rates) add_parts_of_keys("ssm_ba", {net.heads_of_key(), net.heads_of_key()}, layer.qkv);
     layer.attn_output = matrix("ssm_out", config_.hidden, net.values());
   }
 
@@ -215,6 +225,31 @@ class LayerPlanner {
   }
   MatrixPlan matrix(const char* name, uint64_t rows, uint64_t cols) const {
     return add_(prefix_ + name, {tensor(name, rows, cols)}, WeightLayout::stacked, {});
+  }
+
+  /// Of a tensor in which the rows of a key head lie together, so many of each part and of the gates behind them: the
+  /// parts in their order, each of all key heads, as one matrix, and the gates as one.
+  void add_parts_of_keys(const char* name, const std::vector<uint32_t>& parts, std::vector<MatrixPlan>& to,
+                         uint32_t gates = 0, std::vector<MatrixPlan>* gate = nullptr) const {
+    const uint32_t keys = config_.delta_net.key_heads;
+    const uint32_t of_parts = std::accumulate(parts.begin(), parts.end(), 0u), of_key = of_parts + gates;
+    const TensorView* all = tensor(name, uint64_t{keys} * of_key, config_.hidden);
+    std::vector<uint32_t> rows;
+    const auto take = [&](uint32_t first, uint32_t count) {
+      for (uint32_t key = 0; key < keys; ++key) {
+        for (uint32_t i = 0; i < count; ++i) rows.push_back(key * of_key + first + i);
+      }
+    };
+    uint32_t first = 0;
+    for (const uint32_t count : parts) {
+      take(first, count);
+      first += count;
+    }
+    to.push_back(add_(all->name, {all}, WeightLayout::stacked, std::move(rows)));
+    if (gate == nullptr) return;
+    rows.clear();
+    take(of_parts, gates);
+    gate->push_back(add_(all->name + " gate", {all}, WeightLayout::stacked, std::move(rows)));
   }
 
   /// One stacked matrix where their types allow it.

@@ -1,6 +1,7 @@
 #pragma once
-// tiny-qwen3_5 or tiny-qwen3_5-moe as a GGUF file, written by the rules of llama.cpp's converter: value heads in
-// another order, norms whole, rates as they are used; with a tokenizer that knows letters.
+// tiny-qwen3_5, tiny-qwen3_5-moe or tiny-qwen3_next as a GGUF file, written by the rules of llama.cpp's converter: value
+// heads in another order but for the last, whose joined inputs are taken apart; norms whole, rates as they are used;
+// with a tokenizer that knows letters.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,9 @@ namespace canopy::test {
 
 class HybridGguf {
  public:
-  explicit HybridGguf(const ModelFile& file) : file_(file), config_(file.config()), net_(config_.delta_net) {}
+  /// keeps_inputs: joined, as the converter did at first.
+  explicit HybridGguf(const ModelFile& file, bool keeps_inputs = false)
+      : file_(file), config_(file.config()), net_(config_.delta_net), keeps_inputs_(keeps_inputs) {}
 
   std::string convert() {
     write_metadata();
@@ -91,6 +94,7 @@ class HybridGguf {
         tensor.name.rfind("ssm_dt") != std::string::npos ? tensor.name.find("ssm_dt") - 1 : tensor.name.rfind('.');
     const std::string kind = dot == std::string::npos ? tensor.name : tensor.name.substr(dot + 1);
     std::string name = tensor.name;
+    if (kind == "ssm_in" && !keeps_inputs_) return take_apart(name.substr(0, dot + 1), matrix);
     if (kind.ends_with("_norm") && kind != "ssm_norm") {
       for (float& value : matrix.values) value += 1;
     }
@@ -111,6 +115,25 @@ class HybridGguf {
     put(name, dimensions, matrix.values);
   }
 
+  /// Of each key head a query, a key, values and their gates, below each other: queries, keys and values of all key
+  /// heads, and the gates.
+  void take_apart(const std::string& layer, const Matrix& matrix) {
+    const uint64_t values = net_.value_heads / net_.key_heads * net_.value_dim, each = 2 * net_.key_dim + 2 * values;
+    std::vector<float> inputs, gates;
+    const auto take = [&](uint64_t first, uint64_t rows, std::vector<float>& to) {
+      for (uint64_t key = 0; key < net_.key_heads; ++key) {
+        const auto begin = matrix.values.begin() + static_cast<std::ptrdiff_t>((key * each + first) * matrix.cols);
+        to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(rows * matrix.cols));
+      }
+    };
+    take(0, net_.key_dim, inputs);
+    take(net_.key_dim, net_.key_dim, inputs);
+    take(2 * net_.key_dim, values, inputs);
+    take(2 * net_.key_dim + values, values, gates);
+    put(layer + "attn_qkv.weight", {matrix.cols, inputs.size() / matrix.cols}, inputs);
+    put(layer + "attn_gate.weight", {matrix.cols, gates.size() / matrix.cols}, gates);
+  }
+
   void put(const std::string& name, const std::vector<uint64_t>& dimensions, const std::vector<float>& values) {
     builder_.tensor(name, dimensions, TensorType::f32,
                     {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
@@ -118,6 +141,7 @@ class HybridGguf {
 
   /// The value head that stands at place h of the file: all first heads of the key heads, then all second ones.
   uint64_t head_at(uint64_t h) const {
+    if (config_.architecture == "qwen3next") return h;
     return h % net_.key_heads * (net_.value_heads / net_.key_heads) + h / net_.key_heads;
   }
 
@@ -140,6 +164,7 @@ class HybridGguf {
   const ModelFile& file_;
   const ModelConfig& config_;
   const DeltaNetConfig& net_;
+  const bool keeps_inputs_;
   GgufBuilder builder_;
   std::map<std::string, Matrix> experts_;  // of a layer and kind, all experts
 };

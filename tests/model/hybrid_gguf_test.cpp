@@ -1,5 +1,4 @@
-// tiny-qwen3_5 and tiny-qwen3_5-moe as GGUF files, written by the rules of llama.cpp's converter: value heads in
-// another order, norms whole, rates as they are used. They are the same models.
+// Golden hybrids as GGUF files, written by the rules of llama.cpp's converter (hybrid_gguf.h). They are the same models.
 
 #include <gtest/gtest.h>
 
@@ -15,20 +14,14 @@
 namespace canopy::test {
 namespace {
 
-class HybridGgufGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(HybridGgufGolden, IsTheModelOfTheFolder) {
-  const TempFolder folder;
-  const ModelFile original = ModelFile::open(golden_folder() / GetParam());
-  const ModelFile file = ModelFile::open(folder.write("model.gguf", HybridGguf(original).convert()));
-  EXPECT_TRUE(file.config().delta_net.tiled);
+void expect_golden_logits(const std::string& checkpoint, const ModelFile& file) {
   ModelOptions options;
   options.cache_type = cache_under_test();
   options.context = 64;
   const auto model = Model::load(device_under_test(), file, options);
-  const GoldenTensors tensors(GetParam() + ".golden.safetensors");
+  const GoldenTensors tensors(checkpoint + ".golden.safetensors");
   const auto ids =
-      golden_json(GetParam() + ".golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
+      golden_json(checkpoint + ".golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
   RowBatch text;
   for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
   constexpr double allowed = 5e-4, allowed_of_halves = 0.4;  // as in architecture_golden_test.cpp
@@ -36,7 +29,29 @@ TEST_P(HybridGgufGolden, IsTheModelOfTheFolder) {
             tolerance(allowed, allowed_of_halves));
 }
 
-INSTANTIATE_TEST_SUITE_P(Hybrids, HybridGgufGolden, ::testing::Values("tiny-qwen3_5", "tiny-qwen3_5-moe"),
+class HybridGgufGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HybridGgufGolden, IsTheModelOfTheFolder) {
+  const TempFolder folder;
+  const ModelFile original = ModelFile::open(golden_folder() / GetParam());
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", HybridGguf(original).convert()));
+  const DeltaNetConfig& net = file.config().delta_net;
+  EXPECT_EQ(net.tiled, GetParam() != "tiny-qwen3_next");
+  EXPECT_FALSE(net.has_joined_inputs);
+  expect_golden_logits(GetParam(), file);
+}
+
+TEST(HybridGguf, OlderFilesHaveJoinedInputs) {
+  const TempFolder folder;
+  const std::string checkpoint = "tiny-qwen3_next";
+  const ModelFile original = ModelFile::open(golden_folder() / checkpoint);
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", HybridGguf(original, true).convert()));
+  EXPECT_TRUE(file.config().delta_net.has_joined_inputs);
+  EXPECT_TRUE(file.config().delta_net.has_joined_rates);
+  expect_golden_logits(checkpoint, file);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hybrids, HybridGgufGolden, ::testing::Values("tiny-qwen3_5", "tiny-qwen3_5-moe", "tiny-qwen3_next"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
