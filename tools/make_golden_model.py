@@ -18,12 +18,12 @@ import transformers
 from safetensors.torch import save_file
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
-VOCAB = 160
+VOCAB = 96
 
 COMMON = {
     "vocab_size": VOCAB,
     "hidden_size": 64,
-    "intermediate_size": 96,
+    "intermediate_size": 64,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -131,8 +131,8 @@ MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"]
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
-LENGTHS = {"phi3": (70, 90), "phi3-short": (17, 30), "gpt-oss": (12, 30), "gpt-oss-mxfp4": (12, 30), "qwen3_5-moe": (12, 30)}
-LENGTHS["qwen3_next"] = LENGTHS["qwen3_5-moe"]
+LENGTHS = {"phi3": (66, 70), "phi3-short": (17, 30), "qwen3-yarn": (17, 70)}
+LENGTHS |= dict.fromkeys(("gpt-oss", "gpt-oss-mxfp4", "qwen3_5-moe", "qwen3_next"), (12, 30))
 # Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
 # that rounds to halves may otherwise choose others.
 TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16, "qwen3_next": 16}
@@ -270,7 +270,7 @@ def try_model(name, trial):
     model, gaps, tensors = make_model(name, trial), [], {}
     packed = pack_experts(model) if name.endswith("mxfp4") else {}
     watch_choices(model, gaps)
-    short, long = LENGTHS.get(name, (17, 90))
+    short, long = LENGTHS.get(name, (17, 50))
     sequences = [make_sequence(model, "seq0", short, 12, tensors), make_sequence(model, "seq1", long, 13, tensors)]
     return min(gaps, default=0), model, packed, sequences, tensors
 
