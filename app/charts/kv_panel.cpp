@@ -85,8 +85,9 @@ void KvPanel::draw(const ViewModel& view, CommandSink&) {
   pair_line("Text", bytes_text(cache.cache_bytes), "Keys and values of all positions, " + view.model->kv_type + ".");
   pair_line("Tree", bytes_text(cache.tree_bytes), "Keys and values of the tree's rows.");
   if (cache.state_bytes > 0)
-    pair_line("States", bytes_text(cache.state_bytes),
-              "Of recurrent layers, for the points that the text can be gone back to. They do not grow with the context.");
+    pair_line(
+        "States", bytes_text(cache.state_bytes),
+        "Of recurrent layers, for the points that the text can be gone back to. They do not grow with the context.");
 }
 
 }  // namespace canopy::app

@@ -53,7 +53,7 @@ struct DeltaNetConfig {
 
   uint32_t keys() const { return key_heads * key_dim; }
   uint32_t values() const { return value_heads * value_dim; }
-  uint32_t channels() const { return 2 * keys() + values(); }  // queries, keys and values
+  uint32_t channels() const { return 2 * keys() + values(); }        // queries, keys and values
   uint32_t heads_of_key() const { return value_heads / key_heads; }  // value heads
   friend bool operator==(const DeltaNetConfig&, const DeltaNetConfig&) = default;
 };

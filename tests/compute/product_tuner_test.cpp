@@ -26,8 +26,8 @@ vk::KernelFamily family_under_test() {
   return family != nullptr && *family != '\0' ? vk::kernel_family(family).value() : vk::KernelFamily::fma;
 }
 
-// As on a GPU, with little time to measure and few copies. llvmpipe compiles one of a GPU's kernels on matrix cores for a
-// minute: it times two of its own.
+// As on a GPU, with little time to measure and few copies. llvmpipe compiles one of a GPU's kernels on matrix cores for
+// a minute: it times two of its own.
 VulkanDeviceOptions tuned(const std::filesystem::path& cache, double budget_s) {
   VulkanDeviceOptions options;
   options.family = family_under_test();

@@ -1,7 +1,7 @@
 #pragma once
-// tiny-qwen3_5, tiny-qwen3_5-moe or tiny-qwen3_next as a GGUF file, written by the rules of llama.cpp's converter: value
-// heads in another order but for the last, whose joined inputs are taken apart; norms whole, rates as they are used;
-// with a tokenizer that knows letters.
+// tiny-qwen3_5, tiny-qwen3_5-moe or tiny-qwen3_next as a GGUF file, written by the rules of llama.cpp's converter:
+// value heads in another order but for the last, whose joined inputs are taken apart; norms whole, rates as they are
+// used; with a tokenizer that knows letters.
 
 #include <algorithm>
 #include <cmath>

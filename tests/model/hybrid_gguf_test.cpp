@@ -1,4 +1,5 @@
-// Golden hybrids as GGUF files, written by the rules of llama.cpp's converter (hybrid_gguf.h). They are the same models.
+// Golden hybrids as GGUF files, written by the rules of llama.cpp's converter (hybrid_gguf.h). They are the same
+// models.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +52,8 @@ TEST(HybridGguf, OlderFilesHaveJoinedInputs) {
   expect_golden_logits(checkpoint, file);
 }
 
-INSTANTIATE_TEST_SUITE_P(Hybrids, HybridGgufGolden, ::testing::Values("tiny-qwen3_5", "tiny-qwen3_5-moe", "tiny-qwen3_next"),
+INSTANTIATE_TEST_SUITE_P(Hybrids, HybridGgufGolden,
+                         ::testing::Values("tiny-qwen3_5", "tiny-qwen3_5-moe", "tiny-qwen3_next"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
