@@ -59,9 +59,11 @@ TEST_P(AttentionTest, SharesKeysBetweenGroupedHeads) {
   static constexpr struct {
     uint32_t kv_heads, group, head_dim;
   } shapes[] = {{2, 1, 64}, {2, 2, 32}, {3, 3, 64}, {2, 4, 128}, {1, 3, 16}, {1, 8, 64}, {3, 2, 96}, {1, 2, 256}};
+  static constexpr uint32_t widths[] = {1, 3, 33};
   uint32_t i = 0;
   for (const auto& s : shapes) {
-    for (const uint32_t width : {1u, 3u, 33u}) {
+    for (const uint32_t width : widths) {
+      if (is_slow_device() && width != widths[(&s - shapes) % 3]) continue;
       SCOPED_TRACE("kv heads " + std::to_string(s.kv_heads) + ", group " + std::to_string(s.group) + ", head_dim " +
                    std::to_string(s.head_dim) + ", width " + std::to_string(width));
       const CacheType type = i++ % 2 == 0 ? CacheType::f16 : CacheType::f32;
