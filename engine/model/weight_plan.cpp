@@ -1,7 +1,6 @@
 #include "engine/model/weight_plan.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
@@ -175,8 +174,7 @@ class LayerPlanner {
     const DeltaNetConfig& net = config_.delta_net;
     std::vector<const TensorView*> parts;
     if (net.has_joined_inputs) {
-      add_parts_of_keys("ssm_in", {net.key_dim, net.key_dim, net.heads_of_key() * net.value_dim}, layer.qkv,
-                        net.heads_of_key() * net.value_dim, &layer.gate);
+      add_joined_inputs(layer);
     } else {
       parts.push_back(tensor("attn_qkv", net.channels(), config_.hidden));
       layer.gate.push_back(matrix("attn_gate", net.values(), config_.hidden));
@@ -186,7 +184,7 @@ class LayerPlanner {
       parts.push_back(tensor("ssm_alpha", net.value_heads, config_.hidden));
     }
     if (!parts.empty()) add_joined("ssm_in", parts, layer.qkv);
-    if (net.has_joined_rates) add_parts_of_keys("ssm_ba", {net.heads_of_key(), net.heads_of_key()}, layer.qkv);
+    if (net.has_joined_rates) add_joined_rates(layer);
     layer.attn_output = matrix("ssm_out", config_.hidden, net.values());
   }
 
@@ -227,29 +225,36 @@ class LayerPlanner {
     return add_(prefix_ + name, {tensor(name, rows, cols)}, WeightLayout::stacked, {});
   }
 
-  /// Of a tensor in which the rows of a key head lie together, so many of each part and of the gates behind them: the
-  /// parts in their order, each of all key heads, as one matrix, and the gates as one.
-  void add_parts_of_keys(const char* name, const std::vector<uint32_t>& parts, std::vector<MatrixPlan>& to,
-                         uint32_t gates = 0, std::vector<MatrixPlan>* gate = nullptr) const {
-    const uint32_t keys = config_.delta_net.key_heads;
-    const uint32_t of_parts = std::accumulate(parts.begin(), parts.end(), 0u), of_key = of_parts + gates;
-    const TensorView* all = tensor(name, uint64_t{keys} * of_key, config_.hidden);
-    std::vector<uint32_t> rows;
-    const auto take = [&](uint32_t first, uint32_t count) {
-      for (uint32_t key = 0; key < keys; ++key) {
-        for (uint32_t i = 0; i < count; ++i) rows.push_back(key * of_key + first + i);
-      }
-    };
-    uint32_t first = 0;
-    for (const uint32_t count : parts) {
-      take(first, count);
-      first += count;
+  /// Rows [first, first + count) of every key head of a tensor that has `of_key` rows for each, behind `rows`.
+  void take_of_keys(uint32_t of_key, uint32_t first, uint32_t count, std::vector<uint32_t>& rows) const {
+    for (uint32_t key = 0; key < config_.delta_net.key_heads; ++key) {
+      for (uint32_t i = 0; i < count; ++i) rows.push_back(key * of_key + first + i);
     }
-    to.push_back(add_(all->name, {all}, WeightLayout::stacked, std::move(rows)));
-    if (gate == nullptr) return;
-    rows.clear();
-    take(of_parts, gates);
-    gate->push_back(add_(all->name + " gate", {all}, WeightLayout::stacked, std::move(rows)));
+  }
+
+  /// Of each key head its query, its key, its values and their gates lie together.
+  void add_joined_inputs(LayerPlan& layer) const {
+    const DeltaNetConfig& net = config_.delta_net;
+    const uint32_t dim = net.key_dim, values = net.heads_of_key() * net.value_dim, of_key = 2 * dim + 2 * values;
+    const TensorView* all = tensor("ssm_in", net.channels() + net.values(), config_.hidden);
+    std::vector<uint32_t> inputs, gates;
+    take_of_keys(of_key, 0, dim, inputs);
+    take_of_keys(of_key, dim, dim, inputs);
+    take_of_keys(of_key, 2 * dim, values, inputs);
+    take_of_keys(of_key, 2 * dim + values, values, gates);
+    layer.qkv.push_back(add_(all->name, {all}, WeightLayout::stacked, std::move(inputs)));
+    layer.gate.push_back(add_(all->name + " gate", {all}, WeightLayout::stacked, std::move(gates)));
+  }
+
+  /// Of each key head the betas of its values and their alphas lie together.
+  void add_joined_rates(LayerPlan& layer) const {
+    const DeltaNetConfig& net = config_.delta_net;
+    const uint32_t heads = net.heads_of_key();
+    const TensorView* all = tensor("ssm_ba", 2 * uint64_t{net.value_heads}, config_.hidden);
+    std::vector<uint32_t> rates;
+    take_of_keys(2 * heads, 0, heads, rates);
+    take_of_keys(2 * heads, heads, heads, rates);
+    layer.qkv.push_back(add_(all->name, {all}, WeightLayout::stacked, std::move(rates)));
   }
 
   /// One stacked matrix where their types allow it.
