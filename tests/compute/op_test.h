@@ -28,9 +28,9 @@ inline std::string device_name(const testing::TestParamInfo<NamedDevice>& info) 
   return info.param.name;
 }
 
-/// Whether the environment says that kernels take long to compile on the device under test.
+/// Whether CANOPY_TEST_SLOW_DEVICE says that kernels take long to compile on the device under test.
 inline bool is_slow_device() {
-  return std::getenv("CANOPY_TEST_WEIGHT_TYPES") != nullptr;
+  return std::getenv("CANOPY_TEST_SLOW_DEVICE") != nullptr;
 }
 
 /// The types of weights to test: all, or on slow devices only those in CANOPY_TEST_WEIGHT_TYPES ("F32,Q4_K").

@@ -77,10 +77,16 @@ constexpr ProjectHeadsCase cases[] = {
     {WeightType::q4_1, WeightType::q4_1, 96, 2, 1, 256, CacheType::f32, 34, false, true},
 };
 
+/// On slow devices one of five.
+bool is_under_test(const ProjectHeadsCase& c) {
+  return !is_slow_device() || (&c - cases) % 5 == 0;
+}
+
 class ProjectHeadsTest : public OpTest {};
 
 TEST_P(ProjectHeadsTest, AgreesWithTheOracle) {
   for (const ProjectHeadsCase& c : cases) {
+    if (!is_under_test(c)) continue;
     SCOPED_TRACE("case " + std::to_string(&c - cases));
     compare(c);
   }
@@ -90,6 +96,7 @@ TEST_P(ProjectHeadsTest, AgreesWithTheOracle) {
 // not.
 TEST_P(ProjectHeadsTest, HasTheBitsOfItsTwoHalves) {
   for (const ProjectHeadsCase& c : cases) {
+    if (!is_under_test(c)) continue;
     SCOPED_TRACE("case " + std::to_string(&c - cases));
     ProjectHeadsCase apart = c;
     apart.separately = true;
