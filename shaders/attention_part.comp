@@ -8,7 +8,7 @@
 // n / GROUP. A workgroup takes neighbouring queries and a unit of UNIT_CHUNKS chunks, brings each chunk's K, then V, into
 // shared memory once, and leaves for every query (partials.glsl)
 //
-//   m = max s_j     l = sum of exp(s_j - m)     o = sum of exp(s_j - m) V_j     s_j = scale * q . K_j, j seen
+//   m = max s_j     l = sum of exp(s_j - m)     o = sum of exp(s_j - m) V_j     s_j = scale * q . K_j (scores.glsl), j seen
 //
 // merged over the chunks of a unit of several. Orders, whatever the group: s_j over ascending elements; l adds positions
 // c, c + 16, c + 32, c + 48 of the chunk for each column c, then the 16 columns; o over ascending j.
@@ -21,6 +21,7 @@
 #include "rows.glsl"
 #include "keys.glsl"
 #include "partials.glsl"
+#include "scores.glsl"
 #include "cache.glsl"
 #include "activations.glsl"
 
@@ -239,7 +240,7 @@ void find_scores(uint base, out float score[POSITIONS][HELD]) {
     uint first = query_first[first_query + t], end = query_end[first_query + t];
     [[unroll]] for (uint p = 0u; p < POSITIONS; ++p) {
       uint position = base + column + p * COLUMNS;
-      precise float scaled = score[p][t] * scale;
+      float scaled = score_of(score[p][t], scale);
       score[p][t] = position >= first && position < end ? scaled : uintBitsToFloat(0xFF800000u);
     }
   }

@@ -16,6 +16,7 @@
 #include "keys.glsl"
 #include "activations.glsl"
 #include "cache.glsl"
+#include "scores.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;      // of a subgroup: 4 or 8
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of UNIT
@@ -156,7 +157,7 @@ void add_scores(uint head, uint hidden, uint count) {
     uint place = gl_LocalInvocationID.x * POSITIONS + p;
     bool seen = place >= hidden && place < count;
     [[unroll]] for (uint g = 0u; g < GROUP; ++g) {
-      precise float scaled = score[p][g] * scale;
+      float scaled = score_of(score[p][g], scale);
       score[p][g] = seen ? scaled : uintBitsToFloat(0xFF800000u);
     }
   }

@@ -3,8 +3,10 @@
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
 // variants: texel TEXEL=1
-// out[column, i] = silu(s g_i) * (s u_i) with g, u the even and odd rows of the weight times in[column], s the norm's scale.
+// out[column, i] = f(s g_i) * (s u_i) with g, u the even and odd rows of the weight times in[column], s the norm's scale,
+// f as gated.glsl has it.
 #include "linear_core.glsl"
+#include "gated.glsl"
 
 layout(set = 0, binding = 3) readonly buffer Squares { float sum_of_squares[]; };  // [width]
 layout(set = 0, binding = 4) writeonly buffer OutActivations { float out_activations[]; };     // activations [width, total_rows / 2]
@@ -22,12 +24,10 @@ layout(push_constant) uniform Push {
   float norm_eps;  // 0: no norm
 };
 
-float gated(float gate, float up, float scale) {
+float scaled_gate(float gate, float up, float scale) {
   precise float g = gate * scale;
   precise float u = up * scale;
-  precise float silu = g / (1.0 + exp(-g));
-  precise float y = silu * u;
-  return y;
+  return gated(g, u);
 }
 
 void write_column(uint c, uint row) {
@@ -37,7 +37,7 @@ void write_column(uint c, uint row) {
   float scale = norm_eps > 0.0 ? norm_scale(sum_of_squares[column], cols, norm_eps) : 1.0;
   [[unroll]] for (uint r = 0u; r < R; r += 4u) {
     uint k = (row_offset + row + r) / 2u;
-    vec2 y = vec2(gated(total[r][c], total[r + 1u][c], scale), gated(total[r + 2u][c], total[r + 3u][c], scale));
+    vec2 y = vec2(scaled_gate(total[r][c], total[r + 1u][c], scale), scaled_gate(total[r + 2u][c], total[r + 3u][c], scale));
     if (QUADS != 0u) {
       out_activations2[activation_element(place, k) / 2u] = y;
     } else {

@@ -5,7 +5,7 @@
 // variants: - MATRIX=0; matrix MATRIX=1; matrix_i8 MATRIX=2
 // without: f32_matrix_i8 f16_matrix_i8 bf16_matrix_i8
 // needs: cooperative_matrix
-// out[column, i] = silu(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
+// out[column, i] = f(g_i) * u_i with g, u the even and odd rows of the weight times in[column], f as gated.glsl has it.
 #define TEXEL 0
 #include "product.glsl"
 
@@ -24,11 +24,7 @@ layout(push_constant) uniform Push {
 #include "product_fma.glsl"
 #endif
 
-float gated(float g, float u) {
-  precise float silu = g / (1.0 + exp(-g));
-  precise float y = silu * u;
-  return y;
-}
+#include "gated.glsl"
 
 void finish_tile(uint first_column, uint first_row) {
   const uint quads = TILE_ROWS / 4u;

@@ -21,6 +21,7 @@
 #include "engine/compute/experts.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/compute/op_price.h"
+#include "engine/compute/row_ops.h"
 #include "engine/compute/rows.h"
 #include "engine/compute/sampling.h"
 #include "engine/compute/types.h"
@@ -96,33 +97,28 @@ struct LinearAddArgs {
   }
 };
 
-/// out[w, i] = silu(s * g_i) * (s * u_i), g and u the even and odd rows of a paired weight, s the norm's scale.
+/// What the gates of a feed-forward go through: x times a factor between 0 and 1.
+enum class GateFunction : uint32_t {
+  silu,  // x / (1 + exp(-x))
+  gelu,  // x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))): the form with tanh of Hendrycks and Gimpel, "GELUs", 2016
+};
+
+/// out[w, i] = f(s * g_i) * (s * u_i), g and u the even and odd rows of a paired weight, s the norm's scale, f the
+/// function of the gates.
 struct LinearSwigluArgs {
   uint32_t width = 0;
   const Weight* weight = nullptr;   // paired, [2 * ffn, cols]
   const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;
   Activations* out = nullptr;  // [W, ffn], no sums of squares
+  GateFunction gate = GateFunction::silu;
 
   static constexpr const char* name = "linear_swiglu";
-  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight); }
+  std::string shapes() const {
+    return std::to_string(width) + " x " + describe(*weight) + (gate == GateFunction::gelu ? ", gelu" : "");
+  }
   OpPrice price() const {
     return product_price(*weight, width) + OpPrice{word_bytes(uint64_t{width} * (weight->rows() / 2)), 0};
-  }
-};
-
-/// x[w, c] += bias[c].
-struct AddBiasArgs {
-  uint32_t width = 0;
-  uint32_t cols = 0;
-  const Buffer* bias = nullptr;  // [cols]
-  Buffer* x = nullptr;           // [W, cols]
-
-  static constexpr const char* name = "add_bias";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(cols); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * cols;
-    return {word_bytes(2 * elements + cols), elements};
   }
 };
 
@@ -219,6 +215,7 @@ struct AttentionArgs {
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;            // positions; 0: no limit
   const Buffer* sinks = nullptr;  // [heads], as they are after the scale; null: none
+  float softcap = 0;              // a score s counts as softcap * tanh(s / softcap); 0: as it is
 
   static constexpr const char* name = "attention";
   std::string shapes() const {
@@ -340,37 +337,6 @@ struct PickArgs {
   OpPrice price() const { return {word_bytes(uint64_t{count} * 4), 0}; }
 };
 
-/// out[to] = in[from] for each move. Two moves to the same row must be identical, so a list can be padded by repeating
-/// a move.
-struct CopyRowsArgs {
-  uint32_t count = 0;
-  uint32_t cols = 0;
-  const Buffer* in = nullptr;     // [rows, cols]
-  const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
-  Buffer* out = nullptr;          // [rows, cols], another buffer than in
-
-  static constexpr const char* name = "copy_rows";
-  std::string shapes() const { return std::to_string(count) + " rows of " + std::to_string(cols); }
-  OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
-};
-
-/// activations = in * norm.weight, with the sums of squares of `in`: turns rows of a plain buffer into activations that
-/// a product can read. Without a weight the values are copied unchanged.
-struct NormRowsArgs {
-  uint32_t width = 0;
-  const Buffer* in = nullptr;  // [W, cols]
-  NormWrite norm;              // weight null: none
-  Activations* out = nullptr;  // [W, cols] with sums of squares
-
-  static constexpr const char* name = "norm_rows";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * out->cols();
-    const bool has_norm = norm.weight != nullptr;
-    return {word_bytes(2 * elements + (has_norm ? out->cols() : 0)), (has_norm ? 3 : 2) * elements};
-  }
-};
-
 /// Moves K and V of all layers between slots: slot to[i] gets what slot from[i] held before the op, even where the
 /// lists overlap. A list may be padded by repeating a move.
 struct KvMoveArgs {
@@ -394,6 +360,6 @@ inline constexpr uint32_t kMaxKvMoves = 64;
 using Op = std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs,
                         ExpertAddArgs, AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs,
                         ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs,
-                        DeltaInputsArgs, DeltaNetArgs, GatedNormArgs, GateArgs>;
+                        DeltaInputsArgs, DeltaNetArgs, GatedNormArgs, GateArgs, NormAddArgs, CapLogitsArgs>;
 
 }  // namespace canopy

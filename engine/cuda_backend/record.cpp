@@ -144,6 +144,7 @@ void CallRecorder::add(const LinearSwigluArgs& args) {
   ProductParams p;
   p.kind = ProductKind::swiglu;
   p.out_activations = rows_of(args.out, args.width, rows / 2, "The gated activations");
+  p.gelu = args.gate == GateFunction::gelu ? 1 : 0;
   product(p, weight, nullptr, args.in, args.width, args.norm_eps);
 }
 
@@ -220,6 +221,7 @@ void CallRecorder::add(const AttentionArgs& args) {
   p.scale = args.scale;
   p.block_mask = args.mask == AttentionMask::block ? 1 : 0;
   p.window = args.window;
+  p.softcap = args.softcap;
   if (args.sinks != nullptr) p.sinks = at(args.sinks, floats(1, args.heads), "The sinks of attention");
   const AttentionExtent extent{args.shape, args.heads, args.max_positions, args.keys(), args.window > 0};
   const uint32_t group = std::min(args.width, attention_rows_at_a_time(extent));
@@ -357,6 +359,38 @@ void CallRecorder::add(const NormRowsArgs& args) {
   p.norm = at(args.norm.weight, floats(1, cols), "The weight of a norm", true);
   p.out = rows_of(args.out, args.width, cols, "The activations of a norm");
   calls.push_back(call_of("norm_rows", p, 32, args.width));
+}
+
+void CallRecorder::add(const NormAddArgs& args) {
+  const uint32_t cols = own<CudaActivations>(args.out, "The activations of a sum").cols();
+  if (args.in == args.x)
+    throw bad_input("A norm's input is the residual stream that it is added to; they must differ.");
+  NormAddParams p;
+  p.in = at(args.in, floats(args.width, cols), "The rows of a norm");
+  p.weight = at(args.weight, floats(1, cols), "The weight of a norm");
+  p.x = at(args.x, floats(args.width, cols), "The residual stream");
+  p.norm = at(args.norm.weight, floats(1, cols), "The weight of a norm");
+  p.out = rows_of(args.out, args.width, cols, "The activations of a sum");
+  p.eps = args.eps;
+  if (args.aux != nullptr) {
+    if (args.aux_offset + cols > args.aux_stride) throw bad_input("Aux hidden states do not fit into their rows.");
+    p.aux = at(args.aux, floats(args.width, args.aux_stride), "The aux hidden states");
+    p.aux_stride = args.aux_stride;
+    p.aux_offset = args.aux_offset;
+    p.aux_scale = args.aux_scale;
+  }
+  calls.push_back(call_of("norm_add", p, kNormAddThreads, args.width, 1, 1, kNormAddThreads / 32 * 4));
+}
+
+void CallRecorder::add(const CapLogitsArgs& args) {
+  if (!(args.cap > 0)) {
+    throw bad_input("Logits with a softcap of " + std::to_string(args.cap) + "; allowed: a positive number.");
+  }
+  CapLogitsParams p;
+  p.logits = at(args.logits, floats(args.width, args.vocab), "The logits");
+  p.vocab = args.vocab;
+  p.cap = args.cap;
+  calls.push_back(call_of("cap_logits", p, 256, (args.vocab + 255) / 256, args.width));
 }
 
 void CallRecorder::add(const AddBiasArgs& args) {

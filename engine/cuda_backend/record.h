@@ -60,6 +60,8 @@ class CallRecorder {
   void add(const ExpertSwigluArgs& args);
   void add(const ExpertAddArgs& args);
   void add(const AddBiasArgs& args);
+  void add(const NormAddArgs& args);
+  void add(const CapLogitsArgs& args);
   void add(const RopeStoreArgs& args);
   void add(const ProjectHeadsArgs& args);
   void add(const AttentionArgs& args);

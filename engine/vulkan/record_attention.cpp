@@ -89,6 +89,10 @@ SpecConstant has_sinks(const AttentionArgs& args) {
   return {9, args.sinks != nullptr ? 1u : 0u};
 }
 
+SpecConstant softcap_of(const AttentionArgs& args) {
+  return {11, std::bit_cast<uint32_t>(args.softcap)};
+}
+
 }  // namespace
 
 template <>
@@ -118,7 +122,8 @@ void VulkanRecorder::record_texel_attention(const AttentionArgs& args, const Vul
                                {2, args.heads / args.shape.kv_heads},
                                {3, args.mask == AttentionMask::block ? 1u : 0u},
                                {4, args.window},
-                               has_sinks(args)},
+                               has_sinks(args),
+                               softcap_of(args)},
                               0};
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   list.bind(state_.context->kernel(cache_shader("attention_shared", args.shape.type, false), options),
@@ -164,7 +169,8 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                     {6, own ? 1u : 0u},
                                     {7, own ? 1u : plan.unit_chunks},
                                     {8, merges ? plan.unit_chunks : 0u},
-                                    sinks},
+                                    sinks,
+                                    softcap_of(args)},
                                    0});
   };
   const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(dim / 4));

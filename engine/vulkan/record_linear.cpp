@@ -214,7 +214,9 @@ void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
   }
   const Product product = product_of(state_, *args.weight, *args.in, args.width, "linear_swiglu");
   const uint32_t out_tile = state_.layout(args.width, rows / 2).tile;
-  dispatch(state_, list(product.flops()), "linear_swiglu", options_of(product, product.has_whole_quads()), product,
+  KernelOptions options = options_of(product, product.has_whole_quads());
+  if (args.gate == GateFunction::gelu) options.spec.push_back({10, 1});
+  dispatch(state_, list(product.flops()), "linear_swiglu", options, product,
            {squares_of(product), out.values, out.values}, [&](const ProductPush& common, const WeightShard& shard) {
              return LinearSwigluPush{common, shard.layout.first_row, rows, args.width, out_tile, args.norm_eps};
            });

@@ -226,10 +226,11 @@ void VulkanRecorder::record_product(const LinearSwigluArgs& args) {
   places.place(product, product.chunks() > 1, product.all_tiles());
   const tiled::SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
   CommandList& list = this->list(product.flops());
-  tiled::dispatch(state_, list, product, memory, {"product_swiglu", {out.values}},
-                  [&](const tiled::ProductPush& common) {
-                    return tiled::SwigluPush{common, 4 * tiled::stride_of(out)};
-                  });
+  tiled::ProductKernel kernel{"product_swiglu", {out.values}};
+  if (args.gate == GateFunction::gelu) kernel.spec.push_back({10, 1});
+  tiled::dispatch(state_, list, product, memory, kernel, [&](const tiled::ProductPush& common) {
+    return tiled::SwigluPush{common, 4 * tiled::stride_of(out)};
+  });
   list.barrier();
 }
 

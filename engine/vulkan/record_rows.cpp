@@ -68,6 +68,53 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
 }
 
 template <>
+void VulkanRecorder::record_op(const NormAddArgs& args) {
+  const VulkanActivations& out = activations_of(*args.out);
+  require_width(args.width, out, "norm_add");
+  const uint32_t cols = out.cols(), aux_stride = args.aux != nullptr ? args.aux_stride : 0;
+  const uint64_t elements = uint64_t{args.width} * cols;
+  if (args.in == args.x) throw bad_input("norm_add has one buffer as input and residual stream; they must be two.");
+  struct Push {
+    uint32_t cols, tile, square_blocks;
+    float eps;
+    uint32_t aux_stride, aux_offset;
+    float aux_scale;
+  };
+  const bool quads = cols % 4 == 0 && aux_stride % 4 == 0 && args.aux_offset % 4 == 0;
+  const Binding aux = args.aux != nullptr
+                          ? words(*args.aux, uint64_t{args.width - 1} * aux_stride + args.aux_offset + cols,
+                                  "The aux hidden states of norm_add")
+                          : Binding(state_.dummy);
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel(quads ? "norm_add_quads" : "norm_add_words"),
+            {squares_of(out, args.width, "The sums of squares of norm_add"),
+             words(*args.in, elements, "The input of norm_add"), words(*args.weight, cols, "The weight of norm_add"),
+             words(*args.x, elements, "The residual stream of norm_add"),
+             words(*args.norm.weight, cols, "The norm weight of norm_add"), out.values, aux},
+            Push{cols, state_.layout(args.width, cols).tile, out.square_blocks, args.eps, aux_stride, args.aux_offset,
+                 args.aux_scale});
+  list.dispatch(args.width);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const CapLogitsArgs& args) {
+  if (!(args.cap > 0)) {
+    throw bad_input("The cap of cap_logits is " + std::to_string(args.cap) + "; a positive number is allowed.");
+  }
+  struct Push {
+    uint32_t vocab;
+    float cap;
+  };
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("cap_logits"),
+            {words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of cap_logits")},
+            Push{args.vocab, args.cap});
+  list.dispatch(groups(args.vocab, 64), args.width);
+  list.barrier();
+}
+
+template <>
 void VulkanRecorder::record_op(const AddBiasArgs& args) {
   struct Push {
     uint32_t cols;

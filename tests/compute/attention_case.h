@@ -27,6 +27,7 @@ struct View {
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;
   bool sinks = false;  // of each head one, random
+  float softcap = 0;
 };
 
 /// Sets all slots that no row of the batch sees to NaN.
@@ -71,6 +72,7 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.max_positions = max_positions;
   args.mask = view.mask;
   args.window = view.window;
+  args.softcap = view.softcap;
   if (view.sinks) args.sinks = bench.buffer(Random(heads).values(heads));
   args.cache = bench.kv(shape, contents.keys, contents.values);
   Activations* out = bench.output_activations(args.width, heads * shape.head_dim);

@@ -141,6 +141,19 @@ TEST_P(AttentionTest, CountsTheSinksOfItsHeads) {
   }
 }
 
+// Scores reach three times the cap; heads are as large as Gemma's.
+TEST_P(AttentionTest, CapsScores) {
+  const View capped{AttentionMask::causal, 0, false, 1.5f}, in_a_window{AttentionMask::causal, 70, true, 1.5f};
+  for (const CacheType type : kCacheTypes) {
+    if (is_slow_device() && type != CacheType::f16) continue;
+    SCOPED_TRACE(to_string(type));
+    const KvShape shape{slots, 2, is_slow_device() ? 32u : 256u, type};
+    compare(AttentionCase{4, shape, text(64, 1), 65, capped});
+    compare(AttentionCase{4, shape, tree(126, 17), 140, capped});
+    if (!is_slow_device()) compare(AttentionCase{4, shape, text(199, 1), 200, in_a_window});
+  }
+}
+
 TEST_P(AttentionTest, SeesItsWholeBlockOrTheBlockUpToItself) {
   for (const CacheType type : {CacheType::f16, CacheType::f32}) {
     for (const AttentionMask mask : {AttentionMask::causal, AttentionMask::block}) {

@@ -72,6 +72,27 @@ TEST_P(ContractTest, LinearSwiglu) {
   }
 }
 
+TEST_P(ContractTest, NormAdd) {
+  Random random(14);
+  for (const uint32_t cols : {100u, 301u}) {
+    const std::vector<float> inputs = random.values(size_t{pool} * cols),
+                             residuals = random.values(size_t{pool} * cols);
+    const std::vector<float> weights = random.values(cols), norms = random.values(cols);
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const Buffer* in = bench.buffer(gather(inputs, cols, rows));
+      Buffer* x = bench.buffer(gather(residuals, cols, rows));
+      const Buffer* weight = bench.buffer(weights);
+      const Buffer* norm = bench.buffer(norms);
+      Activations* out = bench.output_activations(width, cols);
+      bench.run([&](Recorder& r) { r(NormAddArgs{width, in, weight, 1e-6f, x, {norm}, out}); });
+      return Results{trimmed(bench.result("x", x, exact), size_t{width} * cols), bench.result("out", out, width, exact),
+                     trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
+    });
+  }
+}
+
 TEST_P(ContractTest, Embed) {
   Random random(4);
   const uint32_t cols = 288;
@@ -183,8 +204,8 @@ TEST_P(ContractTest, AttentionInABlockAndAWindow) {
   const CacheContents contents = random_cache(shape, 7);
   Random random(7);
   const std::vector<float> q = random.values(size_t{pool} * cols);
-  for (const View& view :
-       {View{AttentionMask::block, 0}, View{AttentionMask::causal, 70}, View{AttentionMask::causal, 70, true}}) {
+  for (const View& view : {View{AttentionMask::block, 0}, View{AttentionMask::causal, 70},
+                           View{AttentionMask::causal, 70, true}, View{AttentionMask::causal, 0, false, 2}}) {
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       RowBatch batch;
       for (const uint32_t row : rows) add_pool_block_row(batch, row);

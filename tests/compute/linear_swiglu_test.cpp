@@ -10,6 +10,7 @@ struct SwigluCase {
   uint32_t width;
   float norm_eps = 0;
   float magnitude = 1;  // of the inputs
+  GateFunction function = GateFunction::silu;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -21,7 +22,7 @@ struct SwigluCase {
     const Weight* weight = bench.paired_weight(gate, up);
     const Activations* in = bench.activations(width, cols, inputs);
     Activations* out = bench.output_activations(width, ffn);
-    bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, norm_eps, out}); });
+    bench.run([&](Recorder& r) { r(LinearSwigluArgs{width, weight, in, norm_eps, out, function}); });
     return {bench.result("out", out, width, bench.of_products(f32_exp, type))};
   }
 };
@@ -43,9 +44,20 @@ TEST_P(LinearSwigluTest, AgreesWithTheOracle) {
   }
 }
 
+TEST_P(LinearSwigluTest, GatesByGelu) {
+  constexpr GateFunction gelu = GateFunction::gelu;
+  const WeightType type = weight_types_under_test()[0];
+  const uint32_t cols = columns_for(type, {160})[0];
+  compare(SwigluCase{type, 33, cols, 8, 1e-6f, 1, gelu});
+  compare(SwigluCase{type, 130, cols, 1, 0, 0.01f, gelu});
+  if (!is_slow_device()) compare(SwigluCase{WeightType::q4_k, 100, 256, 17, 1e-6f, 1, gelu});
+}
+
 // For a very negative g, exp(-g) is infinite in f32; then the result must be 0, not NaN.
 TEST_P(LinearSwigluTest, StaysFiniteForLargeGates) {
-  compare(SwigluCase{WeightType::f32, 64, 96, 5, 0, 1e4f});
+  for (const GateFunction function : {GateFunction::silu, GateFunction::gelu}) {
+    compare(SwigluCase{WeightType::f32, 64, 96, 5, 0, 1e4f, function});
+  }
 }
 
 CANOPY_OP_TESTS(LinearSwigluTest);

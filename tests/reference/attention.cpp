@@ -2,7 +2,7 @@
 // (causal) or all (block), and with a window only those from position + 1 - window on. Head h reads kv head h / (heads
 // / kv_heads). A row without ancestors sees nothing and gets zeros. s_j = scale * q . K_j        p_j = exp(s_j - max s)
 // / sum_j exp(s_j - max s)        out = sum_j p_j V_j
-// A sink is one more s_j, without V_j.
+// A sink is one more s_j, without V_j. With a softcap c, s_j = c tanh(scale * q . K_j / c).
 
 #include <algorithm>
 #include <cmath>
@@ -45,15 +45,23 @@ std::vector<uint32_t> visible_slots(const AttentionArgs& args, const Row& row) {
   return slots;
 }
 
+/// What a product of a query and a key counts as.
+struct Scores {
+  double scale = 1, softcap = 0;
+  double of(double product) const {
+    return softcap > 0 ? softcap * std::tanh(scale * product / softcap) : scale * product;
+  }
+};
+
 /// One head of one row; q and out are [head_dim]. sink: -inf where there is none.
-void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& slots, uint32_t kv_head, float scale,
-            double sink, float* out) {
+void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& slots, uint32_t kv_head,
+            const Scores& scores, double sink, float* out) {
   const uint32_t dim = cache.shape().head_dim;
   const size_t offset = size_t{kv_head} * dim;
   std::vector<double> weights(slots.size());
   double largest = sink;
   for (size_t j = 0; j < slots.size(); ++j) {
-    weights[j] = double{scale} * dot(q, cache.keys(slots[j]) + offset, dim);
+    weights[j] = scores.of(dot(q, cache.keys(slots[j]) + offset, dim));
     largest = std::max(largest, weights[j]);
   }
   if (slots.empty()) {
@@ -87,6 +95,7 @@ void compute(const AttentionArgs& args) {
   std::vector<float> sinks(args.heads, -std::numeric_limits<float>::infinity());
   if (args.sinks != nullptr)
     std::ranges::copy(elements<float>(args.sinks, args.heads, "attention: sinks"), sinks.begin());
+  const Scores scores{args.scale, args.softcap};
   const HostKv& cache = host_kv(args.cache, args.shape, "attention: cache");
   HostActivations& out = written_activations(args.out, args.width, args.heads * dim, "attention: out");
 
@@ -94,7 +103,7 @@ void compute(const AttentionArgs& args) {
     const std::vector<uint32_t> slots = visible_slots(args, rows[w]);
     for (uint32_t h = 0; h < args.heads; ++h) {
       const size_t at = size_t{h} * dim;
-      attend(q.data() + w * stride + at, cache, slots, h / group, args.scale, sinks[h], out.row(w) + at);
+      attend(q.data() + w * stride + at, cache, slots, h / group, scores, sinks[h], out.row(w) + at);
     }
     out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
   }

@@ -1,14 +1,24 @@
 // g = scale(w) * sum_k weight[2 i, k] * in[w, k]          u = the same with row 2 i + 1
-// out[w, i] = silu(g) * u,   silu(g) = g / (1 + exp(-g))
+// out[w, i] = f(g) * u with f(g) = silu(g) = g / (1 + exp(-g)), or gelu(g) = g / 2 (1 + tanh(sqrt(2 / pi) (g + 0.044715
+// g^3)))
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "tests/reference/matrix_product.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"
 
 namespace canopy::reference {
+namespace {
+
+double gated(GateFunction function, double g) {
+  if (function == GateFunction::silu) return g / (1.0 + std::exp(-g));
+  return 0.5 * g * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+}
+
+}  // namespace
 
 template <>
 void compute(const LinearSwigluArgs& args) {
@@ -24,7 +34,7 @@ void compute(const LinearSwigluArgs& args) {
     for (uint32_t i = 0; i < ffn; ++i) {
       const double gate = input.times(2 * i);
       const double up = input.times(2 * i + 1);
-      out.row(w)[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * up);
+      out.row(w)[i] = static_cast<float>(gated(args.gate, gate) * up);
     }
     out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
   }

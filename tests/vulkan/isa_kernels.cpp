@@ -1,5 +1,6 @@
 #include "tests/vulkan/isa_kernels.h"
 
+#include <bit>
 #include <initializer_list>
 #include <iterator>
 #include <set>
@@ -97,6 +98,9 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
   add("gated_norm", {}, 8);
+  add("norm_add_quads", {}, 8);
+  add("norm_add_words", {}, 8);
+  add("cap_logits", {}, 8);
   add("delta_inputs", {{0, 4}}, 8);  // the taps of all published models
   for (const uint32_t reads : {0u, 1u}) add("delta_net", {{0, 128}, {1, reads}}, kLeastWaves);
   add("gate", {}, 8);
@@ -105,7 +109,8 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
   kernels.back().must_fuse = false;
 }
 
-// Tiles of few and of many queries; chunks that rows share, one by one and merged on the way, and a row's own.
+// Tiles of few and of many queries; chunks that rows share, one by one and merged on the way, and a row's own. Capped
+// scores take registers where those of all positions are there: in the largest tile.
 void add_attention(std::vector<GatedKernel>& kernels) {
   const AttentionDevice device{.max_shared_bytes = 32 << 10};
   for (const CacheType cache : kCacheTypes) {
@@ -124,6 +129,19 @@ void add_attention(std::vector<GatedKernel>& kernels) {
       }
     }
   }
+  const AttentionTile largest = attention_tile(32, head_slices(256, CacheType::f16), device);
+  kernels.push_back({"attention_part_f16",
+                     {{1,
+                       {{{0, largest.lanes},
+                         {1, 256},
+                         {2, 2},
+                         {5, largest.queries},
+                         {6, 0},
+                         {7, kSpanChunks},
+                         {8, kSpanChunks},
+                         {11, std::bit_cast<uint32_t>(50.0f)}},
+                        0},
+                       4}}});
   for (const uint32_t head : {64u, 128u, 256u}) {
     for (const uint32_t chunks : {1u, kSpanChunks}) {
       kernels.push_back({"attention_merge", {{1, {{{0, 32}, {1, head}, {5, 8}, {7, chunks}}, 0}, 4}}});

@@ -161,6 +161,7 @@ struct ProductParams {
   uint32_t aux_stride = 0;
   uint32_t aux_offset = 0;
   ActivationsParams out_activations;  // add, swiglu
+  uint32_t gelu = 0;                  // swiglu: 1 where gates go through gelu
   RopeStoreParams heads;              // heads
   uint64_t head_counters = 0;         // uint32 [tiles of the pass, heads + 2 kv_heads], 0 between products
 };
@@ -260,6 +261,7 @@ struct AttentionParams {
   uint32_t warp_stages = 0;  // of a ring that a warp has for itself
   uint32_t queries_at = 0;   // bytes of shared memory before them
   uint64_t sinks = 0;        // [heads], or 0
+  float softcap = 0;         // 0: none
 
   CANOPY_SHARED constexpr uint32_t group() const { return heads / cache.kv_heads; }
   CANOPY_SHARED constexpr uint32_t entries() const { return spans + own_chunks; }
@@ -333,6 +335,27 @@ struct NormRowsParams {
   uint64_t in = 0;
   uint64_t norm = 0;  // 0: none
   ActivationsParams out;
+};
+
+/// Threads of a row.
+inline constexpr uint32_t kNormAddThreads = 256;
+
+struct NormAddParams {
+  uint64_t in = 0;      // [rows, cols]
+  uint64_t weight = 0;  // [cols]
+  uint64_t x = 0;       // [rows, cols]
+  uint64_t norm = 0;    // [cols]
+  ActivationsParams out;
+  uint64_t aux = 0;  // [rows, aux_stride], or 0
+  uint32_t aux_stride = 0, aux_offset = 0;
+  float aux_scale = 1;
+  float eps = 0;
+};
+
+struct CapLogitsParams {
+  uint64_t logits = 0;  // [rows, vocab]
+  uint32_t vocab = 0;
+  float cap = 0;
 };
 
 struct AddBiasParams {

@@ -68,6 +68,11 @@ CANOPY_DEVICE void finish_add(const ProductParams& p, const TileSums& sums) {
   }
 }
 
+/// The factor that a gate goes through is 1 / (1 + exp(-steep)).
+CANOPY_DEVICE float steep(const ProductParams& p, float gate) {
+  return p.gelu != 0 ? 1.59576912f * (gate + 0.044715f * gate * gate * gate) : gate;
+}
+
 /// Even rows of the weight are gates, odd ones what they gate.
 CANOPY_DEVICE void finish_swiglu(const ProductParams& p, const TileSums& sums) {
   const Span<float> out{p.out_activations.values};
@@ -77,7 +82,7 @@ CANOPY_DEVICE void finish_swiglu(const ProductParams& p, const TileSums& sums) {
     if (!sums.has(2 * pair)) continue;
     const float gate = sums.at(2 * pair, n), up = sums.at(2 * pair + 1, n);
     out[uint64_t{sums.first + n} * p.out_activations.stride + sums.weight_row / 2 + pair] =
-        gate / (1.0f + expf(-gate)) * up;
+        gate / (1.0f + expf(-steep(p, gate))) * up;
   }
 }
 

@@ -1,5 +1,5 @@
-// Ops that copy, choose or shift rows: select, copy_rows, norm_rows, add_bias, pick, and the moves of K/V between
-// slots.
+// Ops that copy, choose or shift rows: select, copy_rows, norm_rows, norm_add, add_bias, pick, cap_logits, and the
+// moves of K/V between slots.
 
 #include "engine/cuda_backend/kernels/common.h"
 
@@ -36,6 +36,50 @@ CANOPY_KERNEL(norm_rows, NormRowsParams, 32) {
   }
   store_squares(p.out, w, sum);
   pad_row(p.out, w);
+}
+
+/// The sum of squares of what a row's thread has, over its block: those of a warp in the order of sum_of_warp, then the
+/// warps in order. `room`: a number for each warp.
+CANOPY_DEVICE float sum_of_block(float own, const gpu::Shared<float>& room) {
+  const float of_warp = sum_of_warp(own);
+  gpu::sync();  // the last sum has been read
+  if (gpu::lane() == 0) room[gpu::warp()] = of_warp;
+  gpu::sync();
+  float all = 0;
+  for (uint32_t w = 0; w < gpu::threads() / 32; ++w) all = all + room[w];
+  return all;
+}
+
+// A block per row.
+CANOPY_KERNEL(norm_add, NormAddParams, kNormAddThreads) {
+  const uint64_t w = gpu::block_x(), row = w * p.out.cols;
+  const gpu::Shared<float> room(0, kNormAddThreads / 32);
+  const Span<const float> in{p.in}, weight{p.weight}, norm{p.norm};
+  const Span<float> x{p.x}, out{p.out.values}, aux{p.aux};
+  float sum = 0;
+  for (uint32_t k = gpu::thread(); k < p.out.cols; k += gpu::threads()) sum = fmaf(in[row + k], in[row + k], sum);
+  const float factor = 1.0f / sqrtf(sum_of_block(sum, room) / static_cast<float>(p.out.cols) + p.eps);
+  sum = 0;
+  for (uint32_t k = gpu::thread(); k < p.out.cols; k += gpu::threads()) {
+    const float value = fmaf(in[row + k] * factor, weight[k], x[row + k]);
+    x[row + k] = value;
+    out[w * p.out.stride + k] = value * norm[k];
+    if (p.aux != 0) aux[w * p.aux_stride + p.aux_offset + k] = p.aux_scale * value;
+    sum = fmaf(value, value, sum);
+  }
+  const float all = sum_of_block(sum, room);
+  const Span<float> squares{p.out.squares};
+  for (uint32_t b = gpu::thread(); b < p.out.blocks; b += gpu::threads()) {
+    squares[w * p.out.blocks + b] = b == 0 ? all : 0.0f;
+  }
+  if (gpu::warp() == 0) pad_row(p.out, gpu::block_x());
+}
+
+CANOPY_KERNEL(cap_logits, CapLogitsParams, 256) {
+  const uint32_t t = gpu::block_x() * gpu::threads() + gpu::thread();
+  if (t >= p.vocab) return;
+  float& logit = Span<float>{p.logits}[uint64_t{gpu::block_y()} * p.vocab + t];
+  logit = p.cap * tanhf(logit / p.cap);
 }
 
 CANOPY_KERNEL(add_bias, AddBiasParams, 128) {
