@@ -51,6 +51,7 @@ MODELS = {
     "qwen3-yarn": (
         transformers.Qwen3Config,
         {
+            "hidden_size": 32,
             "head_dim": 32,
             "rope_theta": 10000.0,
             "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64},
@@ -100,10 +101,13 @@ MODELS = {
             "rope_theta": 10000000.0,
         },
     ),
-    "mistral": (transformers.MistralConfig, {"rope_theta": 10000.0, "head_dim": 32, "sliding_window": None}),
+    "mistral": (
+        transformers.MistralConfig,
+        {"hidden_size": 32, "rope_theta": 10000.0, "head_dim": 32, "sliding_window": None},
+    ),
     "qwen3-window": (
         transformers.Qwen3Config,
-        {"head_dim": 16, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2},
+        {"hidden_size": 32, "head_dim": 16, "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1},
     ),
     "gpt-oss": (
         transformers.GptOssConfig,
@@ -125,6 +129,27 @@ MODELS = {
         },
     ),
 }
+
+# Of Gemma 3 the older file's form of the rotation, with a layer of each kind.
+GEMMA = {
+    "hidden_size": 32,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 32,
+    "sliding_window": 9,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "query_pre_attn_scalar": 24,
+    "pad_token_id": 0,
+}
+MODELS["gemma3"] = (
+    transformers.Gemma3TextConfig,
+    {**GEMMA, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+)
+MODELS["gemma2"] = (
+    transformers.Gemma2Config,
+    {**GEMMA, "attn_logit_softcapping": 3.0, "final_logit_softcapping": 20.0},
+)
 
 # With the experts as published: blocks of 4-bit floats and their scales.
 MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"]
@@ -148,7 +173,7 @@ def make_model(name, trial=0):
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for key, values in model.named_parameters():
-            if name.startswith(("qwen3_5", "qwen3_next")) and key.endswith("norm.weight") and "linear_attn" not in key:
+            if name.startswith(("qwen3_5", "qwen3_next", "gemma")) and key.endswith("norm.weight") and "linear_attn" not in key:
                 values.uniform_(-0.5, 0.5)  # stored less 1
             elif key.endswith("norm.weight"):
                 values.uniform_(0.5, 1.5)
