@@ -53,7 +53,9 @@ TensorType tensor_type_named(const std::string& name, const std::string& kind) {
 }
 
 /// One with layers of these kinds.
-std::string architecture_of(const TraceSizes& sizes) {
+std::string architecture_of(const TraceModel& model) {
+  if (model.architecture == "gemma2" || model.architecture == "gemma3") return model.architecture;
+  const TraceSizes& sizes = *model.sizes;
   if (sizes.recurrent_layers > 0) return sizes.expert_layers > 0 ? "qwen35moe" : "qwen35";
   return sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
 }
@@ -85,7 +87,8 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
   shape.name = model.name;
   shape.weights = "f16";  // of what the recording does not name
   ModelConfig& config = shape.config;
-  config.architecture = architecture_of(sizes);
+  config.architecture = architecture_of(model);
+  config.has_post_norms = config.architecture.starts_with("gemma");
   config.name = model.name;
   config.layers = sizes.layers;
   config.hidden = sizes.hidden;

@@ -47,6 +47,15 @@ LayerSpec hybrid_layer(const ModelConfig& config, uint32_t n) {
   return spec;
 }
 
+/// As dense, with post norms, gates through gelu, and in layers with a window a rotation of their own: Gemma 2 and 3.
+LayerSpec gemma_layer(const ModelConfig& config, uint32_t n) {
+  LayerSpec spec = dense_layer(config, n);
+  spec.gelu = true;
+  spec.post_norms = config.has_post_norms;
+  spec.local_rope = !config.turns_locally.empty() && config.turns_locally[n];
+  return spec;
+}
+
 constexpr std::array architectures = std::to_array<Architecture>({
     {.name = "llama",
      .hugging_face = "LlamaForCausalLM",
@@ -107,6 +116,32 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .window = Windows::in_even_layers,
      .gguf_window = Windows::in_even_layers,
      .layer = expert_layer},
+    {.name = "gemma3",
+     .hugging_face = "Gemma3ForCausalLM",
+     .models = "Gemma 3",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .ties_head = true,
+     .is_gemma = true,
+     .window = Windows::in_all_layers,
+     .layer = gemma_layer},
+    {.name = "gemma3",
+     .hugging_face = "Gemma3ForConditionalGeneration",
+     .models = "the text part of Gemma 3",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .ties_head = true,
+     .is_gemma = true,
+     .window = Windows::in_all_layers,
+     .layer = gemma_layer},
+    {.name = "gemma2",
+     .hugging_face = "Gemma2ForCausalLM",
+     .models = "Gemma 2",
+     .gguf_rope_layout = RopeLayout::half,
+     .ties_head = true,
+     .is_gemma = true,
+     .window = Windows::in_all_layers,
+     .layer = gemma_layer},
     {.name = "qwen35",
      .hugging_face = "Qwen3_5ForCausalLM",
      .models = "Qwen3.5 without experts",
@@ -211,6 +246,8 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"linear_attn.norm", "ssm_norm"},
     {"linear_attn.out_proj", "ssm_out"},
     {"post_attention_layernorm", "ffn_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "ffn_post_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
     {"mlp.gate_up_proj", "ffn_up"},
@@ -371,6 +408,10 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
     if (layers[layer].mixer == Mixer::attention) add_attention_tensors(c, layers[layer], add);
     if (layers[layer].mixer == Mixer::gated_delta_net) add_recurrence_tensors(c, add);
     add("ffn_norm", 1, c.hidden);
+    if (layers[layer].post_norms) {
+      add("attn_post_norm", 1, c.hidden);
+      add("ffn_post_norm", 1, c.hidden);
+    }
     if (layers[layer].feed_forward == FeedForward::mixture_of_experts) {
       add("ffn_gate_inp", c.experts, c.hidden);
       for (uint32_t expert = 0; expert < c.experts; ++expert) {
@@ -398,6 +439,11 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
   }
 }
 
+uint32_t checked_layer_step(uint32_t step, const std::string& field) {
+  if (step != 0) return step;
+  throw bad_input("The " + field + " is 0; the kinds of layers follow from it: 1 or more is allowed.");
+}
+
 std::vector<bool> recurrent_layers(uint32_t layers, uint32_t step) {
   std::vector<bool> recurrent;
   for (uint32_t n = 0; n < layers; ++n) recurrent.push_back((n + 1) % step != 0);
@@ -419,30 +465,39 @@ std::string_view without_expert(std::string_view canonical) {
   return is_number ? canonical.substr(0, dot) : canonical;
 }
 
-std::string canonical_name_from_gguf(std::string_view name) {
+std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms) {
   if (name.size() > weight_suffix.size() && name.ends_with(weight_suffix)) name.remove_suffix(weight_suffix.size());
-  constexpr std::string_view after_mixer = ".post_attention_norm";  // in hybrids
-  if (!name.ends_with(after_mixer)) return std::string(name);
-  return std::string(name.substr(0, name.size() - after_mixer.size())) + ".ffn_norm";
+  const NamePair norms[] = {{".post_attention_norm", has_post_norms ? ".attn_post_norm" : ".ffn_norm"},  // in hybrids
+                            {".post_ffw_norm", ".ffn_post_norm"}};
+  for (const auto& [theirs, ours] : norms) {
+    if (name.ends_with(theirs)) return std::string(name.substr(0, name.size() - theirs.size())) + std::string(ours);
+  }
+  return std::string(name);
 }
 
-std::string canonical_name_from_hugging_face(std::string_view name) {
+std::string canonical_name_from_hugging_face(std::string_view name, bool has_post_norms) {
   constexpr std::string_view text_part = "model.language_model.";  // of a model that sees pictures too
   if (name.starts_with(text_part)) {
-    return canonical_name_from_hugging_face("model." + std::string(name.substr(text_part.size())));
+    return canonical_name_from_hugging_face("model." + std::string(name.substr(text_part.size())), has_post_norms);
   }
   constexpr std::string_view older_text_part = "language_model.";
-  if (name.starts_with(older_text_part)) return canonical_name_from_hugging_face(name.substr(older_text_part.size()));
+  if (name.starts_with(older_text_part)) {
+    return canonical_name_from_hugging_face(name.substr(older_text_part.size()), has_post_norms);
+  }
   if (name.ends_with(bias_suffix)) {  // as GGUF has it: named like the weight
     const std::string_view stem = name.substr(0, name.size() - bias_suffix.size());
     const std::string weight = std::string(stem) + std::string(weight_suffix);
-    const std::string canonical = canonical_name_from_hugging_face(weight);
+    const std::string canonical = canonical_name_from_hugging_face(weight, has_post_norms);
     return (canonical == weight ? std::string(stem) : canonical) + std::string(bias_suffix);
   }
   if (!name.ends_with(weight_suffix)) return canonical_vector(name);
   const std::string_view stem = name.substr(0, name.size() - weight_suffix.size());
   for (const auto& [theirs, ours] : model_names) {
     if (stem == theirs) return std::string(ours);
+  }
+  if (has_post_norms) {
+    static constexpr NamePair after_mixer[] = {{"post_attention_layernorm", "attn_post_norm"}};
+    if (const std::optional<std::string> found = name_in_layer(stem, after_mixer)) return *found;
   }
   if (const std::optional<std::string> found = name_in_layer(stem, layer_names)) return *found;
   return name_of_expert(stem).value_or(std::string(name));

@@ -19,7 +19,7 @@ enum class Windows {
   in_last_layers,       // from 'max_window_layers' on; GGUF has no such field
   in_unrotated_layers,  // those that do not turn their heads
   in_even_layers,       // the first, the third, ...; in config.json it needs no 'use_sliding_window'
-  in_all_layers,        // and in config.json it needs no 'use_sliding_window'
+  in_all_layers,        // but where 'layer_types' says otherwise; and in config.json it needs no 'use_sliding_window'
 };
 
 /// Neighbours may have one name: the same layers under several classes.
@@ -36,6 +36,7 @@ struct Architecture {
   bool has_fused_tensors = false;  // fused_tensors.h
   bool has_experts = false;        // in some layers, or all
   bool is_gpt_oss = false;         // gpt_oss.h
+  bool is_gemma = false;           // gemma.h
   bool is_hybrid = false;          // recurrent layers, a gate of attention, heads that are turned in part
   double rope_theta = 10000;       // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
@@ -81,14 +82,17 @@ std::string_view without_expert(std::string_view canonical);
 
 /// In hybrids without a list of kinds, every so many-th layer is one of attention.
 inline constexpr uint32_t kUsualAttentionStep = 4;
+/// `step`, where it is not 0. Throws bad_input, naming the field: which layers are of which kind follows from it.
+uint32_t checked_layer_step(uint32_t step, const std::string& field);
 /// Which layers are recurrences where each `step`-th is attention; step is not 0.
 std::vector<bool> recurrent_layers(uint32_t layers, uint32_t step);
 
-/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are.
-std::string canonical_name_from_gguf(std::string_view name);
+/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are. "post
+/// attention" names the norm before the feed-forward, but in layers with post norms.
+std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms = false);
 
 /// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q", ".bias" likewise -> "blk.3.attn_q.bias"; names we do not
 /// know stay as they are.
-std::string canonical_name_from_hugging_face(std::string_view name);
+std::string canonical_name_from_hugging_face(std::string_view name, bool has_post_norms = false);
 
 }  // namespace canopy

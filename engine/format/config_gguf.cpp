@@ -9,6 +9,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/gemma.h"
 #include "engine/format/gpt_oss.h"
 #include "engine/format/hybrid_config.h"
 
@@ -161,8 +162,9 @@ std::vector<uint32_t> read_eos(const GgufFile& file) {
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     if (const auto id = file.u32_if(key)) add(*id);
   }
-  static constexpr std::array<std::string_view, 7> turn_ends = {
-      "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|return|>", "<|call|>"};
+  static constexpr std::array<std::string_view, 8> turn_ends = {"<|im_end|>",      "<|eot_id|>",    "<|eom_id|>",
+                                                                "<|end_of_text|>", "<|endoftext|>", "<|return|>",
+                                                                "<|call|>",        "<end_of_turn>"};
   constexpr int32_t control = 3;
   const auto types = file.i32s("tokenizer.ggml.token_type");
   const auto tokens = file.texts("tokenizer.ggml.tokens");
@@ -252,6 +254,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     refuse_experts(keys);
   }
   if (architecture.is_gpt_oss) set_gguf_gpt_oss(config);
+  if (architecture.is_gemma) read_gguf_gemma(file, architecture.name, config);
   config.vocab = read_vocab(file, keys);
   config.rope_layout = architecture.gguf_rope_layout;
   config.has_qkv_bias = architecture.has_qkv_bias;
@@ -260,7 +263,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   config.bos = file.u32_if("tokenizer.ggml.bos_token_id");
   config.eos = read_eos(file);
-  read_window(keys, architecture.gguf_window, config);
+  if (!architecture.is_gemma) read_window(keys, architecture.gguf_window, config);
   validate_config(config);
   config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
   return config;

@@ -9,6 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
 #include "engine/format/foreign_file.h"
+#include "engine/format/gemma.h"
 #include "engine/format/gpt_oss.h"
 #include "engine/format/hybrid_config.h"
 #include "engine/format/json_text.h"
@@ -293,7 +294,9 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   const Architecture& architecture = read_architecture(whole);
   const bool sees = architecture.hugging_face.ends_with("ForConditionalGeneration");  // pictures too
   const json* text_part = sees ? whole.object("text_config") : nullptr;
-  const JsonFields fields(text_part != nullptr ? *text_part : root, "config.json");
+  const json& given = text_part != nullptr ? *text_part : root;
+  const json object = architecture.is_gemma ? complete_gemma(given, architecture.name) : given;
+  const JsonFields fields(object, "config.json");
   ModelConfig config;
   config.architecture = architecture.name;
   config.has_qkv_bias = architecture.has_qkv_bias;
@@ -302,6 +305,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.rope_theta = architecture.rope_theta;
   read_hf_transformer(fields, config, architecture.is_hybrid, architecture.has_experts);
   if (architecture.is_hybrid) read_hf_hybrid(fields, config);
+  if (architecture.is_gemma) read_hf_gemma(fields, config);
   if (architecture.is_gpt_oss) {
     read_hf_gpt_oss(fields, config);
   } else if (architecture.has_experts) {
@@ -315,9 +319,11 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
     read_special_tokens(JsonFields(generation, "generation_config.json"), config);
   }
   read_special_tokens(fields, config);
+  if (sees) read_special_tokens(whole, config);
   with_context("config.json", [&] { validate_config(config); });
   if (architecture.unrotated_step != 0) config.rotates = read_rotating_layers(fields, config, architecture);
   config.windows = read_windows(fields, config, architecture.window);
+  if (config.local_rope_theta != 0) config.turns_locally = read_sliding_layers(fields, config, architecture.window);
   return config;
 }
 

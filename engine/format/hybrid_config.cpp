@@ -9,15 +9,10 @@
 namespace canopy {
 namespace {
 
-uint32_t checked_step(uint32_t step, const std::string& field) {
-  if (step != 0) return step;
-  throw bad_input("The " + field + " is 0; which layers are attention follows from it: 1 or more is allowed.");
-}
-
 std::vector<bool> read_kinds(const JsonFields& fields, uint32_t layers) {
   if (!fields.has("layer_types")) {
     const uint32_t step = fields.u32_or("full_attention_interval", kUsualAttentionStep);
-    return recurrent_layers(layers, checked_step(step, "field 'full_attention_interval' of " + fields.what()));
+    return recurrent_layers(layers, checked_layer_step(step, "field 'full_attention_interval' of " + fields.what()));
   }
   std::vector<bool> recurrent;
   for (const nlohmann::json& kind : fields.list("layer_types")) {
@@ -56,7 +51,7 @@ void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig
   config.unread_layers = further;
   const uint32_t step = file.u32_if(key("full_attention_interval")).value_or(kUsualAttentionStep);
   config.recurrent =
-      recurrent_layers(config.layers, checked_step(step, "metadata '" + key("full_attention_interval") + "'"));
+      recurrent_layers(config.layers, checked_layer_step(step, "metadata '" + key("full_attention_interval") + "'"));
   DeltaNetConfig& net = config.delta_net;
   net.key_heads = file.u32(key("ssm.group_count"));
   net.value_heads = file.u32(key("ssm.time_step_rank"));

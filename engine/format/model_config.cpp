@@ -160,6 +160,18 @@ std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context
   return result;
 }
 
+std::vector<double> local_rope_frequencies(const ModelConfig& config) {
+  ModelConfig local;
+  local.head_dim = config.head_dim;
+  local.rotary_dim = config.rotary_dim;
+  local.rope_theta = config.local_rope_theta;
+  return rope_frequencies(local);
+}
+
+double ModelConfig::query_scale() const {
+  return 1.0 / std::sqrt(query_width != 0 ? query_width : static_cast<double>(head_dim));
+}
+
 double yarn_magnitude(double factor) {
   return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
 }
@@ -207,6 +219,13 @@ void check_hybrid(const ModelConfig& config) {
   check_delta_net(config.delta_net);
 }
 
+void check_gemma(const ModelConfig& config) {
+  if (config.query_width != 0) check_real("query_pre_attn_scalar", config.query_width, 0, 1e6);
+  if (config.attention_softcap != 0) check_real("attn_logit_softcapping", config.attention_softcap, 0, most_limit);
+  if (config.logit_softcap != 0) check_real("final_logit_softcapping", config.logit_softcap, 0, most_limit);
+  if (config.local_rope_theta != 0) check_real("local rope theta", config.local_rope_theta, 1, 1e15);
+}
+
 }  // namespace
 
 void validate_transformer(const ModelConfig& config) {
@@ -228,6 +247,7 @@ void validate_transformer(const ModelConfig& config) {
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);
+  check_gemma(config);
   check_hybrid(config);
   check_scaling(config);
 }

@@ -78,16 +78,24 @@ struct ModelConfig {
   uint32_t max_context = 0;         // positions
   float rms_eps = 0;
   double rope_theta = 0;
+  double local_rope_theta = 0;  // of the layers that turn by it, without scaling; 0: there are none
   RopeScaling rope_scaling;
   RopeLayout rope_layout = RopeLayout::half;
-  std::vector<bool> rotates;      // by layer: whether it turns queries and keys; empty: all do
-  std::vector<uint32_t> windows;  // by layer: positions that a row sees, its own included, 0: all; empty: all in all
-  bool has_qkv_bias = false;      // added to queries, keys and values
-  bool has_output_bias = false;   // added to what attention adds to the residual stream
-  bool has_sinks = false;         // attention has a logit for each query head that counts in the sum of a softmax alone
-  bool has_expert_bias = false;   // of router and experts
-  bool has_qk_norm = false;       // RMS norm of every query and key head before the rotation
-  bool tied_head = false;         // the output head is token_embd
+  std::vector<bool> rotates;        // by layer: whether it turns queries and keys; empty: all do
+  std::vector<bool> turns_locally;  // by layer: whether it turns by local_rope_theta; empty: none does
+  std::vector<uint32_t> windows;    // by layer: positions that a row sees, its own included, 0: all; empty: all in all
+  double query_width = 0;           // products of queries and keys are divided by its root; 0: head_dim
+  float attention_softcap = 0;      // such a product s counts as cap * tanh(s / cap); 0: as it is
+  float logit_softcap = 0;          // so do logits
+  float embedding_scale = 1;        // rows of the embedding are multiplied by it
+  float residual_scale = 1;         // a power of two; the residual stream is kept multiplied by it
+  bool has_post_norms = false;      // RMS norm of what mixer and feed-forward give, before it is added
+  bool has_qkv_bias = false;        // added to queries, keys and values
+  bool has_output_bias = false;     // added to what attention adds to the residual stream
+  bool has_sinks = false;        // attention has a logit for each query head that counts in the sum of a softmax alone
+  bool has_expert_bias = false;  // of router and experts
+  bool has_qk_norm = false;      // RMS norm of every query and key head before the rotation
+  bool tied_head = false;        // the output head is token_embd
   // Hybrids of attention and recurrences.
   std::vector<bool> recurrent;   // by layer: whether it is a recurrence; empty: none is
   DeltaNetConfig delta_net;      // of these layers
@@ -109,6 +117,9 @@ struct ModelConfig {
   bool is_recurrent(uint32_t layer) const { return layer < recurrent.size() && recurrent[layer]; }
   uint32_t recurrent_layers() const { return static_cast<uint32_t>(std::ranges::count(recurrent, true)); }
   uint32_t attention_layers() const { return layers - recurrent_layers(); }  // those with K/V
+  double query_scale() const;  // what products of queries and keys are multiplied by
+  float residual_eps() const { return rms_eps * residual_scale * residual_scale; }  // of norms of the residual stream
+  bool has_local_rope() const { return std::ranges::find(turns_locally, true) != turns_locally.end(); }
   /// Elements of a head that are turned.
   uint32_t turned() const { return rotary_dim != 0 ? rotary_dim : head_dim; }
   uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
@@ -117,6 +128,9 @@ struct ModelConfig {
 /// Radians one position turns pair i by, scaling applied: [turned() / 2]. A model that is loaded
 /// with a context of so many positions may turn by others than in a short one.
 std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context = 0);
+
+/// The same for the layers that turn by local_rope_theta.
+std::vector<double> local_rope_frequencies(const ModelConfig& config);
 
 /// What YaRN multiplies queries and keys by where a file says nothing else.
 double yarn_magnitude(double factor);

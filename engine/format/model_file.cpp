@@ -33,10 +33,13 @@ constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
 /// Tensors that files carry although nothing in the forward pass reads them.
 bool is_unread(std::string_view name, const ModelConfig& config) {
-  if (!config.recurrent.empty()) {  // the part that sees pictures, and layers that predict further tokens
-    for (const std::string_view other : {"model.visual.", "visual.", "mtp."}) {
-      if (name.starts_with(other)) return true;
-    }
+  // The part that sees pictures.
+  for (const std::string_view other : {"model.visual.", "visual.", "model.vision_tower.", "vision_tower.",
+                                       "model.multi_modal_projector.", "multi_modal_projector."}) {
+    if (name.starts_with(other)) return true;
+  }
+  if (!config.recurrent.empty()) {  // layers that predict further tokens
+    if (name.starts_with("mtp.")) return true;
     for (uint32_t n = 0; n < config.unread_layers; ++n) {
       if (name.starts_with("blk." + std::to_string(config.layers + n) + ".")) return true;
     }
@@ -58,7 +61,9 @@ void ModelFile::State::open_gguf() {
   GgufFile gguf = GgufFile::open(path);
   config = read_gguf_config(gguf);
   tokenizer = read_gguf_tokenizer(gguf, config.vocab);
-  file = TensorFile(std::move(gguf), canonical_name_from_gguf);
+  file = TensorFile(std::move(gguf), [this](std::string_view name) {
+    return canonical_name_from_gguf(name, architecture_by_name(config.architecture).is_gemma);
+  });
   find_joined_matrices();
   file.split(fused_tensors(config));
   file.split(stacked_experts(config, true, [this](const std::string& name) { return file.find(name) != nullptr; }));
@@ -70,7 +75,9 @@ void ModelFile::State::open_folder(const fs::path& folder) {
       read_hf_config(config_json, read_optional_file(folder / "generation_config.json", max_generation_config_bytes));
   const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
-  file = TensorFile(SafetensorsFolder::open(folder), quantization, canonical_name_from_hugging_face);
+  file = TensorFile(SafetensorsFolder::open(folder), quantization, [this](std::string_view name) {
+    return canonical_name_from_hugging_face(name, architecture_by_name(config.architecture).is_gemma);
+  });
   find_joined_matrices();
   file.split(fused_tensors(config));
   if (architecture_by_name(config.architecture).is_gpt_oss) {

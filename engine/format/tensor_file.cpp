@@ -35,11 +35,11 @@ bool has_gguf_magic(const MappedFile& file) {
 
 }  // namespace
 
-TensorFile::TensorFile(GgufFile file, Rename canonical) : source_(std::move(file)) {
+TensorFile::TensorFile(GgufFile file, const Rename& canonical) : source_(std::move(file)) {
   take(std::get<GgufFile>(source_).tensors(), canonical);
 }
 
-TensorFile::TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, Rename canonical)
+TensorFile::TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical)
     : source_(std::move(folder)), method_(to_string(quantization.method)) {
   take(unpacked_tensors(std::get<SafetensorsFolder>(source_).tensors(), quantization), canonical);
 }
@@ -56,7 +56,7 @@ void TensorFile::separate_experts(const ModelConfig& config) {
   take(separate_gpt_oss_experts(tensors_, config), [](std::string_view name) { return std::string(name); });
 }
 
-void TensorFile::take(std::span<const TensorView> found, Rename canonical) {
+void TensorFile::take(std::span<const TensorView> found, const Rename& canonical) {
   by_name_.clear();
   tensors_.assign(found.begin(), found.end());
   for (TensorView& tensor : tensors_) tensor.name = canonical(tensor.name);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,12 +25,12 @@ namespace canopy {
 class TensorFile {
  public:
   /// Gives the canonical name of a tensor; names it does not know come back as they are.
-  using Rename = std::string (*)(std::string_view);
+  using Rename = std::function<std::string(std::string_view)>;
 
   TensorFile() = default;
   /// Throws bad_input where two tensors stand for one name.
-  TensorFile(GgufFile file, Rename canonical);
-  TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, Rename canonical);
+  TensorFile(GgufFile file, const Rename& canonical);
+  TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical);
   /// Under the names that they have.
   explicit TensorFile(RandomTensors tensors);
   TensorFile(TensorFile&&) noexcept = default;
@@ -68,7 +69,7 @@ class TensorFile {
   std::vector<std::filesystem::path> files() const;
 
  private:
-  void take(std::span<const TensorView> found, Rename canonical);
+  void take(std::span<const TensorView> found, const Rename& canonical);
   std::vector<const MappedFile*> mappings() const;
 
   std::variant<std::monostate, GgufFile, SafetensorsFolder, RandomTensors> source_;  // owns the bytes

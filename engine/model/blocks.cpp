@@ -1,7 +1,6 @@
 #include "engine/model/blocks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace canopy {
@@ -17,6 +16,15 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
                    .scale = model.embedding_scale});
 }
 
+namespace {
+
+const Buffer& rotation_of(const PassBuffers& b, const LayerSpec& spec) {
+  if (!spec.rotates) return *b.no_rotation;
+  return spec.local_rope ? *b.local_rotation : *b.rotation;
+}
+
+}  // namespace
+
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
@@ -26,12 +34,12 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
   for (const auto& weight : weights.qkv) stacked.push_back(weight.get());
   const ProjectHeadsArgs project{.weights = stacked,
                                  .in = b.normed.get(),
-                                 .in_norm_eps = config.rms_eps,
+                                 .in_norm_eps = config.residual_eps(),
                                  .qkv = b.qkv.get(),
                                  .heads = {.width = pass.width,
                                            .qkv = b.qkv.get(),
                                            .rows = model.parts.rows.get(),
-                                           .rotation = (spec.rotates ? b.rotation : b.no_rotation).get(),
+                                           .rotation = &rotation_of(b, spec),
                                            .q_norm = weights.q_norm.get(),
                                            .k_norm = weights.k_norm.get(),
                                            .norm_eps = config.rms_eps,
@@ -54,7 +62,7 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
     record(LinearArgs{.width = pass.width,
                       .weight = model.weights.layers[layer].gate.get(),
                       .in = b.normed.get(),
-                      .norm_eps = model.config.rms_eps,
+                      .norm_eps = model.config.residual_eps(),
                       .out = b.gate.get(),
                       .stride = model.config.q_width()});
   }
@@ -65,26 +73,15 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .pages = model.parts.pages.get(),
                        .heads = model.config.heads,
                        .shape = model.kv,
-                       .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim))),
+                       .scale = static_cast<float>(model.config.query_scale()),
                        .max_positions = pass.max_positions,
                        .cache = &model.cache.layer(cache_layer(model.layers, layer)),
                        .out = b.attended.get(),
                        .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
                        .window = spec.window,
-                       .sinks = model.weights.layers[layer].sinks.get()});
+                       .sinks = model.weights.layers[layer].sinks.get(),
+                       .softcap = model.config.attention_softcap});
   if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), b.attended.get()});
-}
-
-void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  const PassBuffers& b = model.buffers;
-  const LayerWeights& weights = model.weights.layers[layer];
-  if (weights.output_bias) record(AddBiasArgs{pass.width, model.config.hidden, weights.output_bias.get(), b.x.get()});
-  record(LinearAddArgs{.width = pass.width,
-                       .weight = weights.attn_output.get(),
-                       .in = b.attended.get(),
-                       .x = b.x.get(),
-                       .norm = {weights.ffn_norm.get()},
-                       .out = b.normed.get()});
 }
 
 namespace {
@@ -105,6 +102,48 @@ AuxPlace aux_of(const ForwardContext& model, const PassShape& pass, uint32_t lay
 
 }  // namespace
 
+namespace {
+
+/// x += post norm of in W^T, plus a bias where there is one; normed = x * next_norm.
+void add_through_norm(Recorder& record, const ForwardContext& model, const PassShape& pass, const Weight& weight,
+                      const Activations& in, const Buffer* bias, const Buffer& post_norm, const Buffer& next_norm,
+                      const AuxPlace& aux) {
+  const PassBuffers& b = model.buffers;
+  const ModelConfig& config = model.config;
+  record(LinearArgs{
+      .width = pass.width, .weight = &weight, .in = &in, .out = b.branch.get(), .stride = config.hidden, .offset = 0});
+  if (bias != nullptr) record(AddBiasArgs{pass.width, config.hidden, bias, b.branch.get()});
+  record(NormAddArgs{.width = pass.width,
+                     .in = b.branch.get(),
+                     .weight = &post_norm,
+                     .eps = config.rms_eps,
+                     .x = b.x.get(),
+                     .norm = {&next_norm},
+                     .out = b.normed.get(),
+                     .aux = aux.buffer,
+                     .aux_stride = aux.stride,
+                     .aux_offset = aux.offset,
+                     .aux_scale = 1 / config.residual_scale});
+}
+
+}  // namespace
+
+void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  const PassBuffers& b = model.buffers;
+  const LayerWeights& weights = model.weights.layers[layer];
+  if (weights.attn_post_norm) {
+    return add_through_norm(record, model, pass, *weights.attn_output, *b.attended, weights.output_bias.get(),
+                            *weights.attn_post_norm, *weights.ffn_norm, {});
+  }
+  if (weights.output_bias) record(AddBiasArgs{pass.width, model.config.hidden, weights.output_bias.get(), b.x.get()});
+  record(LinearAddArgs{.width = pass.width,
+                       .weight = weights.attn_output.get(),
+                       .in = b.attended.get(),
+                       .x = b.x.get(),
+                       .norm = {weights.ffn_norm.get()},
+                       .out = b.normed.get()});
+}
+
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
@@ -113,8 +152,13 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
-                          .norm_eps = model.config.rms_eps,
-                          .out = b.gated.get()});
+                          .norm_eps = model.config.residual_eps(),
+                          .out = b.gated.get(),
+                          .gate = model.layers[layer].gelu ? GateFunction::gelu : GateFunction::silu});
+  if (weights.ffn_post_norm) {
+    return add_through_norm(record, model, pass, *weights.ffn_down, *b.gated, nullptr, *weights.ffn_post_norm,
+                            next_norm, aux);
+  }
   record(LinearAddArgs{.width = pass.width,
                        .weight = weights.ffn_down.get(),
                        .in = b.gated.get(),
@@ -135,7 +179,7 @@ void record_shared_expert(Recorder& record, const ForwardContext& model, const P
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.shared_gate_up.get(),
                           .in = b.normed.get(),
-                          .norm_eps = model.config.rms_eps,
+                          .norm_eps = model.config.residual_eps(),
                           .out = b.shared_gated.get()});
   record(LinearArgs{.width = pass.width,
                     .weight = weights.shared_down.get(),
@@ -158,7 +202,7 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                    .experts = experts,
                    .router = weights.router.get(),
                    .in = b.normed.get(),
-                   .norm_eps = config.rms_eps,
+                   .norm_eps = config.residual_eps(),
                    .of_chosen = config.shares_among_chosen,
                    .logits = b.expert_logits.get(),
                    .chosen = b.chosen_experts.get(),
@@ -168,7 +212,7 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                           .experts = experts,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
-                          .norm_eps = config.rms_eps,
+                          .norm_eps = config.residual_eps(),
                           .chosen = b.chosen_experts.get(),
                           .out = b.expert_gated.get(),
                           .bias = weights.gate_up_bias.get(),
@@ -213,10 +257,13 @@ void compute_logits(Recorder& record, const ForwardContext& model, const PassSha
   record(LinearArgs{.width = chunk.count,
                     .weight = &model.head,
                     .in = whole_pass ? b.normed.get() : b.gathered.get(),
-                    .norm_eps = model.config.rms_eps,
+                    .norm_eps = model.config.residual_eps(),
                     .out = b.logits.get(),
                     .stride = model.head.rows(),
                     .offset = 0});
+  if (model.config.logit_softcap != 0) {
+    record(CapLogitsArgs{chunk.count, b.logits.get(), model.head.rows(), model.config.logit_softcap});
+  }
 }
 
 void read_logits(Recorder& record, const ForwardContext& model, const PassShape& pass, HeadChunk chunk) {

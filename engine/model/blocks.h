@@ -19,7 +19,8 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
 /// times sigmoid of the gate where the layer has one; with sinks where it has them.
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// x += attended Wo^T, plus a bias where the layer has one; normed = x * ffn_norm.
+/// x += attended Wo^T, plus a bias where the layer has one, all through the layer's post norm where it has one; normed
+/// = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
 /// inputs = rms_norm(x) [Wqkv; Wb; Wa]^T, gate = rms_norm(x) Wz^T of a recurrence.
@@ -31,8 +32,8 @@ void advance_states(Recorder& record, const ForwardContext& model, const PassSha
 /// x += (rms_norm(read) * silu(gate)) Wout^T; normed = x * ffn_norm.
 void add_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
 
-/// x += (silu(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x); normed = x * next_norm. x of an aux layer is
-/// written to the aux hidden states too.
+/// x += (f(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x), f silu or gelu, through the layer's post norm where it
+/// has one; normed = x * next_norm. x of an aux layer is written to the aux hidden states too.
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm);
 

@@ -19,7 +19,7 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.rows();
-  const uint64_t per_row = uint64_t{config.hidden} * (1 + limits.aux_layers) +
+  const uint64_t per_row = uint64_t{config.hidden} * (1 + (config.has_post_norms ? 1 : 0) + limits.aux_layers) +
                            (config.has_output_gate ? 3 : 2) * config.q_width() + 2 * config.kv_width() +
                            2;  // likeliest and its logit
   const bool has_experts = config.layers_with_experts() > 0;
@@ -29,7 +29,7 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
       has_experts ? config.experts + used * (uint64_t{2} + config.hidden) + of_shared : 0;  // likewise
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
-  const uint64_t rotation = uint64_t{limits.context} * config.head_dim * (config.has_unrotated_layers() ? 2 : 1);
+  const uint64_t rotation = rotation_words(config, limits.context);
   const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
                          (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
   const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +

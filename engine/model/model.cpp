@@ -242,6 +242,7 @@ ForwardContext Model::context(const PassParts& parts) const {
           .cache = *cache_,
           .kv = kv_shape(config_, limits_),
           .aux_layers = aux_layers_,
+          .embedding_scale = config_.embedding_scale * config_.residual_scale,
           .recurrent = recurrent_.get()};
 }
 

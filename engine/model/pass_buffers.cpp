@@ -138,6 +138,11 @@ void allocate_expert_buffers(Device& device, const ModelConfig& config, const Mo
 
 }  // namespace
 
+uint64_t rotation_words(const ModelConfig& config, uint32_t context) {
+  const uint64_t tables = 1 + (config.has_unrotated_layers() ? 1 : 0) + (config.has_local_rope() ? 1 : 0);
+  return tables * context * config.head_dim;
+}
+
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
   const uint64_t width = limits.rows();
   PassBuffers b;
@@ -152,15 +157,17 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
                 ", this model turns positions as in long texts, in short ones as well; a shorter context has the "
                 "others.");
   }
-  const std::vector<float> rotation = rotation_table(config, limits.context);
-  b.rotation = device.allocate(rotation.size() * sizeof(float), "rotation");
-  device.write(*b.rotation, 0, as_bytes_of(rotation));
-  if (config.has_unrotated_layers()) {  // x * 1 - y * 0 is x, bit for bit
-    const std::vector<float> none = no_rotation_table(config, limits.context);
-    b.no_rotation = device.allocate(none.size() * sizeof(float), "no rotation");
-    device.write(*b.no_rotation, 0, as_bytes_of(none));
-  }
+  const auto table = [&](const std::vector<float>& values, const char* name) {
+    auto buffer = device.allocate(values.size() * sizeof(float), name);
+    device.write(*buffer, 0, as_bytes_of(values));
+    return buffer;
+  };
+  b.rotation = table(rotation_table(config, limits.context), "rotation");
+  // x * 1 - y * 0 is x, bit for bit
+  if (config.has_unrotated_layers()) b.no_rotation = table(no_rotation_table(config, limits.context), "no rotation");
+  if (config.has_local_rope()) b.local_rotation = table(local_rotation_table(config, limits.context), "local rotation");
 
+  if (config.has_post_norms) b.branch = device.allocate(width * config.hidden * sizeof(float), "branch");
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");
   b.qkv = device.allocate(width * (config.q_width() + 2 * config.kv_width()) * sizeof(float), "qkv");
   b.q = device.allocate(width * config.q_width() * sizeof(float), "q");

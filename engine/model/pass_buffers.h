@@ -21,11 +21,13 @@ struct PassBuffers {
   std::unique_ptr<Buffer> moves;  // uint32 [kMaxKvMoves, 2]
 
   // Constant.
-  std::unique_ptr<Buffer> rotation;     // [context, D/2, 2]
-  std::unique_ptr<Buffer> no_rotation;  // likewise, by an angle of 0; null where all layers turn their heads
+  std::unique_ptr<Buffer> rotation;        // [context, D/2, 2]
+  std::unique_ptr<Buffer> no_rotation;     // likewise, by an angle of 0; null where all layers turn their heads
+  std::unique_ptr<Buffer> local_rotation;  // likewise, by ModelConfig::local_rope_theta; null where no layer does
 
   // Activations.
   std::unique_ptr<Buffer> x;              // [W, H] residual stream
+  std::unique_ptr<Buffer> branch;         // [W, H] what goes through a post norm; null where there are none
   std::unique_ptr<Buffer> qkv;            // [W, Q + 2K]
   std::unique_ptr<Buffer> q;              // [W, Q]
   std::unique_ptr<Buffer> gate;           // [W, Q], null where attention has none
@@ -95,6 +97,9 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
 /// Bytes of PassBuffers::input and results.
 uint64_t pass_input_bytes(const ModelLimits& limits);
 uint64_t pass_result_bytes(const ModelLimits& limits);
+
+/// Words of all tables of rotations.
+uint64_t rotation_words(const ModelConfig& config, uint32_t context);
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits);
 

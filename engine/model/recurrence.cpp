@@ -12,7 +12,7 @@ void project_recurrence(Recorder& record, const ForwardContext& model, const Pas
     record(LinearArgs{.width = pass.width,
                       .weight = &weight,
                       .in = model.buffers.normed.get(),
-                      .norm_eps = model.config.rms_eps,
+                      .norm_eps = model.config.residual_eps(),
                       .out = &out,
                       .stride = stride,
                       .offset = offset});

@@ -16,9 +16,11 @@ std::vector<uint32_t> head_order(const ModelConfig& config) {
   return order;
 }
 
-std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
-  const std::vector<double> frequencies = rope_frequencies(config, context);  // [turned() / 2]
-  const double magnitude = config.rope_scaling.magnitude;
+namespace {
+
+/// frequencies: of the pairs that are turned.
+std::vector<float> table_of(const ModelConfig& config, uint32_t context, const std::vector<double>& frequencies,
+                            double magnitude) {
   std::vector<float> table;
   table.reserve(size_t{context} * config.head_dim);
   for (uint32_t position = 0; position < context; ++position) {
@@ -30,6 +32,16 @@ std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
     for (size_t i = frequencies.size(); i < config.head_dim / 2; ++i) table.insert(table.end(), {1.0f, 0.0f});
   }
   return table;
+}
+
+}  // namespace
+
+std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
+  return table_of(config, context, rope_frequencies(config, context), config.rope_scaling.magnitude);
+}
+
+std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context) {
+  return table_of(config, context, local_rope_frequencies(config), 1);
 }
 
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context) {

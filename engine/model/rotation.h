@@ -17,6 +17,8 @@ std::vector<uint32_t> head_order(const ModelConfig& config);
 /// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2]; 1 and 0 of pairs
 /// that are not turned.
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context);
+/// The same by ModelConfig::local_rope_theta, without scaling.
+std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context);
 /// The same for an angle of 0: 1 and 0 in turn.
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context);
 

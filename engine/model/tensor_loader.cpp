@@ -144,16 +144,15 @@ std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
   return device_.make_weight(reader.parts(), plan.layout, plan.name);
 }
 
-std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor, float offset, std::span<const uint32_t> order) {
+std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor, float offset, std::span<const uint32_t> order,
+                                           float scale) {
   const TensorView* only = &tensor;
   std::vector<float> values = values_of({&only, 1}, "norm");
   if (!order.empty()) {
     const std::vector<float> stored = values;
     for (size_t i = 0; i < order.size(); ++i) values.at(i) = stored.at(order[i]);
   }
-  if (offset != 0) {
-    for (float& value : values) value += offset;
-  }
+  for (float& value : values) value = (value + offset) * scale;
   return vector(values, tensor.name);
 }
 

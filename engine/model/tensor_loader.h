@@ -29,9 +29,10 @@ class TensorLoader {
   /// the monitor's caller wants no more, bad_input for a weight that is not finite or cannot be quantized.
   std::unique_ptr<Weight> matrix(const MatrixPlan& plan);
 
-  /// The decoded values of a vector, or of all rows of a matrix, plus `offset`; element i being that of order[i] where
-  /// an order is given. Throws bad_input where one is not finite.
-  std::unique_ptr<Buffer> norm(const TensorView& tensor, float offset = 0, std::span<const uint32_t> order = {});
+  /// The decoded values of a vector, or of all rows of a matrix, plus `offset`, times `scale`; element i being that of
+  /// order[i] where an order is given. Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> norm(const TensorView& tensor, float offset = 0, std::span<const uint32_t> order = {},
+                               float scale = 1);
   /// Rates of decays: its values, which must be negative, or -exp of them where they are `logarithms`.
   std::unique_ptr<Buffer> rates(const TensorView& tensor, bool logarithms);
 

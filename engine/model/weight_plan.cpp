@@ -45,8 +45,9 @@ class Planner {
                             (config_.has_output_bias ? hidden : 0) + (config_.has_sinks ? config_.heads : 0);
     const DeltaNetConfig& net = config_.delta_net;
     const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
-    const uint64_t vectors =
-        config_.layers * (2 * hidden + 2 * config_.head_dim + biases) + config_.recurrent_layers() * recurrent + hidden;
+    const uint64_t norms = config_.has_post_norms ? 4 : 2;
+    const uint64_t vectors = config_.layers * (norms * hidden + 2 * config_.head_dim + biases) +
+                             config_.recurrent_layers() * recurrent + hidden;
     const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 ? 1 : 0);
     const uint64_t expert_biases = config_.has_expert_bias ? 1 + 2 * uint64_t{config_.expert_ffn} + hidden : 0;
     const uint64_t routers = config_.layers_with_experts() * (router_rows * hidden + config_.experts * expert_biases);

@@ -67,6 +67,14 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   }
   if (spec.sinks) layer.sinks = tensors.sinks(require("blk." + std::to_string(n) + ".attn_sinks", 1, config.heads));
   layer.ffn_norm = norm("ffn_norm", config.hidden);
+  if (spec.post_norms) {
+    const auto post_norm = [&](const char* name) {
+      const TensorView& tensor = require("blk." + std::to_string(n) + "." + name, 1, config.hidden);
+      return tensors.norm(tensor, offset, {}, config.residual_scale);
+    };
+    layer.attn_post_norm = post_norm("attn_post_norm");
+    layer.ffn_post_norm = post_norm("ffn_post_norm");
+  }
   if (!plan.router.empty()) layer.router = tensors.router(plan.router);
   if (spec.expert_bias) load_expert_biases(tensors, require, config, n, layer);
   layer.gate_up = tensors.matrix(plan.gate_up);

@@ -30,9 +30,12 @@ struct LayerWeights {
   std::unique_ptr<Buffer> decay_rate;  // [value heads], negative
   std::unique_ptr<Buffer> state_norm;  // [value head dimension]
   std::unique_ptr<Buffer> ffn_norm;    // [H]
-  std::unique_ptr<Buffer> router;      // [E, H], null but where the layer has E experts; a row more with a shared one
-  std::unique_ptr<Weight> gate_up;     // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
-  std::unique_ptr<Weight> ffn_down;    // [H, F]; [E * H, F] with experts
+  // Post norms, times the scale of the residual stream; null where the architecture has none.
+  std::unique_ptr<Buffer> attn_post_norm;  // [H]
+  std::unique_ptr<Buffer> ffn_post_norm;   // [H]
+  std::unique_ptr<Buffer> router;    // [E, H], null but where the layer has E experts; a row more with a shared one
+  std::unique_ptr<Weight> gate_up;   // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
+  std::unique_ptr<Weight> ffn_down;  // [H, F]; [E * H, F] with experts
   std::unique_ptr<Weight> shared_gate_up;  // [2S, H] as gate_up, of the expert that every row goes through; or null
   std::unique_ptr<Weight> shared_down;     // [H, S], likewise
   // Of experts with biases, one for each row of their weights.

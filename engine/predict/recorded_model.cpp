@@ -81,6 +81,10 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
     }
     layer.attn_output = make_matrix(planned.attn_output);
     layer.ffn_norm = norm(config_.hidden);
+    if (layers_[n].post_norms) {
+      layer.attn_post_norm = norm(config_.hidden);
+      layer.ffn_post_norm = norm(config_.hidden);
+    }
     if (!planned.router.empty()) {
       layer.router = norm(uint64_t{config_.experts + (layers_[n].shared_expert ? 1 : 0)} * config_.hidden);
     }
@@ -132,6 +136,7 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .cache = *cache_,
                              .kv = kv_shape(config_, limits_),
                              .aux_layers = {},
+                             .embedding_scale = config_.embedding_scale * config_.residual_scale,
                              .recurrent = recurrent_.get()};
   Recorder record;
   record_forward(record, model, shape);

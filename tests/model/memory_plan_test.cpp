@@ -213,6 +213,12 @@ void expect_counted(const ModelConfig& config) {
 
 TEST(MemoryPlan, CountsWhatIsAllocated) {
   expect_counted(config());
+  ModelConfig gemma = config();
+  gemma.architecture = "gemma3";
+  gemma.has_post_norms = true;
+  gemma.local_rope_theta = 10000;
+  gemma.turns_locally.assign(gemma.layers, true);
+  expect_counted(gemma);
 }
 
 TEST(MemoryPlan, CountsWhatExpertsWorkIn) {

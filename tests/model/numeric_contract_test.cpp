@@ -49,6 +49,7 @@ std::vector<ContractCase> cases() {
   experts.model.hidden = 96;
   experts.model.head_dim = 32;
   result.push_back(experts);
+  result.push_back({"gemma2_f32", with("gemma2", TensorType::f32)});
   ContractCase mixed{"llama_q4_k_m", with("llama", TensorType::q4_k)};
   mixed.model.finer = TensorType::q6_k;
   mixed.model.hidden = 256;

@@ -101,7 +101,7 @@ inline GgufBuilder RandomModel::builder() const {
   b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
   const bool hybrid = architecture.starts_with("qwen35"), gpt_oss = architecture == "gpt-oss",
-             mixture = architecture.ends_with("moe") || gpt_oss;
+             mixture = architecture.ends_with("moe") || gpt_oss, gemma = architecture.starts_with("gemma");
   b.value<uint32_t>(key("rope.dimension_count"), hybrid ? head_dim / 2 : head_dim);
   constexpr uint32_t key_heads = 2, value_heads = 4, state_dim = 16, taps = 4;
   if (hybrid) {
@@ -121,6 +121,11 @@ inline GgufBuilder RandomModel::builder() const {
     b.value<float>(key("rope.scaling.factor"), 4.0f);
     b.value<uint32_t>(key("rope.scaling.original_context_length"), context / 4);
   }
+  if (gemma) b.value<uint32_t>(key("attention.sliding_window"), 9);
+  if (architecture == "gemma2") {  // lower than in published ones, so that they count
+    b.value<float>(key("attn_logit_softcapping"), 3.0f).value<float>(key("final_logit_softcapping"), 10.0f);
+  }
+  if (architecture == "gemma3") b.value<uint32_t>(key("attention.sliding_window_pattern"), 2);
   b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
   std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
   std::vector<int32_t> types = {3, 3};
@@ -177,6 +182,10 @@ inline GgufBuilder RandomModel::builder() const {
   };
   const auto add_feed_forward = [&](const std::string& blk) {
     norm(blk + (hybrid || gpt_oss ? "post_attention_norm" : "ffn_norm"), hidden);
+    if (gemma) {
+      norm(blk + "post_attention_norm", hidden);
+      norm(blk + "post_ffw_norm", hidden);
+    }
     if (mixture) return add_experts(blk);
     matrix(blk + "ffn_gate", type, ffn, hidden);
     matrix(blk + "ffn_up", other, ffn, hidden);
@@ -210,7 +219,7 @@ inline GgufBuilder RandomModel::builder() const {
       norm(blk + "attn_k", kv_heads * head_dim, ".bias");
       norm(blk + "attn_v", kv_heads * head_dim, ".bias");
     }
-    if (architecture.starts_with("qwen3")) {
+    if (architecture.starts_with("qwen3") || architecture == "gemma3") {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
     }

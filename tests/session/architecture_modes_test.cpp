@@ -63,7 +63,7 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
 
 INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes,
                          ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3",
-                                           "gpt-oss"),
+                                           "gpt-oss", "gemma2", "gemma3"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
