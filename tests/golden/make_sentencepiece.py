@@ -14,7 +14,7 @@ import tempfile
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as model_pb2
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import LlamaTokenizer
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sentencepiece")
@@ -95,7 +95,26 @@ def unigram_json(case, model, byte_fallback, **metaspace):
     write(case, {"tokenizer.json": tokenizer.to_str()}, [(text, tokenizer.encode(text, add_special_tokens=False).ids) for text in TEXTS])
 
 
+def gemma_json(case):
+    """As Gemma's: pairs merged over whole texts, bytes of what is missing, and line breaks and tags as added tokens."""
+    control = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    trainer = trainers.BpeTrainer(
+        vocab_size=480, show_progress=False, special_tokens=control + [f"<0x{byte:02X}>" for byte in range(256)])
+    tokenizer.train_from_iterator(LINES, trainer)
+    file = json.loads(tokenizer.to_str())
+    file["added_tokens"] = [token for token in file["added_tokens"] if token["content"] in control]
+    tokenizer = Tokenizer.from_str(json.dumps(file))
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in ("\n\n", "<table>", "▁▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    texts = TEXTS + ["a\n\n\nb", "x <table>y</table>", "the▁▁tree", "<start_of_turn>user\nthe tree<end_of_turn>\n", "the   tree "]
+    write(case, {"tokenizer.json": tokenizer.to_str()}, [(text, tokenizer.encode(text, add_special_tokens=False).ids) for text in texts])
+
+
 def main():
+    gemma_json("gemma-json")
     plain = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False, "byte_fallback": True,
              "allow_whitespace_only_pieces": True}
     bpe = train("bpe", **plain)
