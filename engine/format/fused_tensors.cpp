@@ -21,8 +21,9 @@ uint64_t rows_of_parts(const FusedTensor& fused) {
 TensorView shape_of(const FusedTensor& fused) {
   const RequiredTensor& part = fused.parts.front();
   TensorView expected;
-  expected.rank = fused.stacked != 0 ? 3 : 2;
-  expected.shape = {rows_of_parts(fused), part.cols};
+  expected.rank = fused.is_vector ? 1 : fused.stacked != 0 ? 3 : 2;
+  expected.shape = {rows_of_parts(fused)};
+  if (!fused.is_vector) expected.shape[1] = part.cols;
   if (fused.stacked != 0) expected.shape = {fused.stacked, rows_of_parts(fused) / fused.stacked, part.cols};
   return expected;
 }
@@ -38,8 +39,9 @@ void append_parts(const TensorView& tensor, const FusedTensor& fused, std::vecto
   for (const RequiredTensor& part : fused.parts) {
     TensorView view = tensor;
     view.name = part.name;
-    view.rank = 2;
-    view.shape = {part.rows, part.cols};
+    view.rank = fused.is_vector ? 1 : 2;
+    view.shape = {part.rows};
+    if (!fused.is_vector) view.shape[1] = part.cols;
     // Of a packed matrix a share, which may lie elsewhere: its rows are made of all bytes.
     const uint64_t begin = tensor.bytes.size() * first / all, end = tensor.bytes.size() * (first + part.rows) / all;
     view.bytes = tensor.bytes.subspan(begin, end - begin);
@@ -51,15 +53,27 @@ void append_parts(const TensorView& tensor, const FusedTensor& fused, std::vecto
 
 }  // namespace
 
-std::vector<FusedTensor> fused_tensors(const ModelConfig& c) {
+std::vector<FusedTensor> fused_tensors(const ModelConfig& c, const std::function<bool(const std::string& name)>& has) {
   std::vector<FusedTensor> result;
-  if (!architecture_by_name(c.architecture).has_fused_tensors) return result;
+  const bool always = architecture_by_name(c.architecture).has_fused_tensors;
   for (uint32_t n = 0; n < c.layers; ++n) {
     const std::string layer = "blk." + std::to_string(n) + ".";
-    result.push_back({layer + "attn_qkv",
-                      {{layer + "attn_q", c.q_width(), c.hidden},
-                       {layer + "attn_k", c.kv_width(), c.hidden},
-                       {layer + "attn_v", c.kv_width(), c.hidden}}});
+    if (c.is_recurrent(n)) continue;  // whose matrix of that name is one
+    const uint64_t queries = uint64_t{c.q_width()} * (c.has_output_gate ? 2 : 1);
+    if (always || has(layer + "attn_qkv")) {
+      result.push_back({layer + "attn_qkv",
+                        {{layer + "attn_q", queries, c.hidden},
+                         {layer + "attn_k", c.kv_width(), c.hidden},
+                         {layer + "attn_v", c.kv_width(), c.hidden}}});
+    }
+    if (has(layer + "attn_qkv.bias")) {
+      result.push_back({layer + "attn_qkv.bias",
+                        {{layer + "attn_q.bias", queries, 1},
+                         {layer + "attn_k.bias", c.kv_width(), 1},
+                         {layer + "attn_v.bias", c.kv_width(), 1}},
+                        true});
+    }
+    if (!always) continue;
     result.push_back({layer + "ffn_up", {{layer + "ffn_gate", c.ffn, c.hidden}, {layer + "ffn_up", c.ffn, c.hidden}}});
   }
   return result;
@@ -74,7 +88,7 @@ std::vector<FusedTensor> stacked_experts(const ModelConfig& c, bool must_have,
     const auto add = [&](const std::string& name, const std::vector<std::string>& of_expert, uint64_t rows,
                          uint64_t cols) {
       if (!must_have && !has(layer + name)) return;
-      FusedTensor& fused = result.emplace_back(FusedTensor{layer + name, {}, c.experts});
+      FusedTensor& fused = result.emplace_back(FusedTensor{layer + name, {}, false, c.experts});
       for (uint32_t e = 0; e < c.experts; ++e) {
         for (const std::string& part : of_expert) {
           fused.parts.push_back({layer + part + "." + std::to_string(e), rows, cols});

@@ -22,17 +22,10 @@ constexpr float kResidualScale = 1.0f / 256;
 
 /// Gemma2Config and Gemma3TextConfig of transformers.
 json usual_fields(bool is_gemma2) {
-  json fields = {{"hidden_size", 2304u},
-                 {"intermediate_size", 9216u},
-                 {"num_hidden_layers", 26u},
-                 {"num_attention_heads", 8u},
-                 {"num_key_value_heads", 4u},
-                 {"head_dim", 256u},
-                 {"rms_norm_eps", 1e-6},
-                 {"hidden_activation", kActivation},
-                 {"query_pre_attn_scalar", 256u},
-                 {"sliding_window", 4096u},
-                 {"tie_word_embeddings", true}};
+  json fields = {{"hidden_size", 2304u},      {"intermediate_size", 9216u},       {"num_hidden_layers", 26u},
+                 {"num_attention_heads", 8u}, {"num_key_value_heads", 4u},        {"head_dim", 256u},
+                 {"rms_norm_eps", 1e-6},      {"hidden_activation", kActivation}, {"query_pre_attn_scalar", 256u},
+                 {"sliding_window", 4096u},   {"tie_word_embeddings", true}};
   if (is_gemma2) {
     fields.update({{"vocab_size", 256000u},
                    {"max_position_embeddings", 8192u},
@@ -73,6 +66,20 @@ std::vector<bool> sliding_layers(uint32_t layers, bool is_gemma2, uint32_t step)
   return slides;
 }
 
+/// By the metadata `pattern`: a step, or a list with an entry for each layer.
+std::vector<bool> sliding_gguf_layers(const GgufFile& file, const std::string& pattern, uint32_t layers,
+                                      bool is_gemma2) {
+  const GgufValue* value = file.find(pattern);
+  if (value == nullptr || value->type != GgufType::array) {
+    const uint32_t step = checked_layer_step(file.u32_if(pattern).value_or(kUsualStep), "metadata '" + pattern + "'");
+    return sliding_layers(std::min(layers, 1u << 16), is_gemma2, step);  // validate_config bounds them
+  }
+  const std::vector<bool> slides = file.booleans(pattern);
+  if (slides.size() == layers) return slides;
+  throw bad_input("The metadata '" + pattern + "' has " + std::to_string(slides.size()) + " entries; the model has " +
+                  std::to_string(layers) + " layers.");
+}
+
 void set_gemma(ModelConfig& config) {
   config.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
   config.residual_scale = kResidualScale;
@@ -97,8 +104,9 @@ json complete_gemma(const json& text_part, std::string_view architecture) {
   const char* step = whole.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
   const uint32_t layers = std::min(whole.u32("num_hidden_layers"), 1u << 16);  // validate_config bounds them
   json types = json::array();
-  for (const bool slides :
-       sliding_layers(layers, is_gemma2, checked_layer_step(whole.u32_or(step, kUsualStep), "field 'sliding_window_pattern' of config.json"))) {
+  for (const bool slides : sliding_layers(
+           layers, is_gemma2,
+           checked_layer_step(whole.u32_or(step, kUsualStep), "field 'sliding_window_pattern' of config.json"))) {
     types.push_back(slides ? "sliding_attention" : "full_attention");
   }
   fields["layer_types"] = std::move(types);
@@ -140,14 +148,13 @@ void read_gguf_gemma(const GgufFile& file, std::string_view architecture, ModelC
       static_cast<float>(file.number_if(key("attn_logit_softcapping")).value_or(is_gemma2 ? 50 : 0));
   config.logit_softcap =
       static_cast<float>(file.number_if(key("final_logit_softcapping")).value_or(is_gemma2 ? 30 : 0));
-  const std::string pattern = key("attention.sliding_window_pattern");
-  const uint32_t step = checked_layer_step(file.u32_if(pattern).value_or(kUsualStep), "metadata '" + pattern + "'");
-  const std::vector<bool> slides = sliding_layers(std::min(config.layers, 1u << 16), is_gemma2, step);
+  const std::vector<bool> slides =
+      sliding_gguf_layers(file, key("attention.sliding_window_pattern"), config.layers, is_gemma2);
   const uint32_t window = file.u32_if(key("attention.sliding_window")).value_or(is_gemma2 ? 4096 : 0);
   if (window != 0 && window < config.max_context) {
     for (const bool has_window : slides) config.windows.push_back(has_window ? window : 0);
   }
-  if (is_gemma2) return;
+  if (is_gemma2 || window == 0) return;
   config.local_rope_theta = file.number_if(key("rope.freq_base_swa")).value_or(kLocalTheta);
   config.turns_locally = slides;
 }

@@ -1,6 +1,7 @@
 #include "engine/format/model_file.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 #include <utility>
 
@@ -25,6 +26,9 @@ struct ModelFile::State {
   void open_gguf();
   void open_folder(const fs::path& folder);
   void find_joined_matrices();
+  std::function<bool(const std::string& name)> has() const {
+    return [this](const std::string& name) { return file.find(name) != nullptr; };
+  }
 };
 
 namespace {
@@ -65,8 +69,8 @@ void ModelFile::State::open_gguf() {
     return canonical_name_from_gguf(name, architecture_by_name(config.architecture).is_gemma);
   });
   find_joined_matrices();
-  file.split(fused_tensors(config));
-  file.split(stacked_experts(config, true, [this](const std::string& name) { return file.find(name) != nullptr; }));
+  file.split(fused_tensors(config, has()));
+  file.split(stacked_experts(config, true, has()));
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {
@@ -79,11 +83,11 @@ void ModelFile::State::open_folder(const fs::path& folder) {
     return canonical_name_from_hugging_face(name, architecture_by_name(config.architecture).is_gemma);
   });
   find_joined_matrices();
-  file.split(fused_tensors(config));
+  file.split(fused_tensors(config, has()));
   if (architecture_by_name(config.architecture).is_gpt_oss) {
     file.separate_experts(config);
   } else {
-    file.split(stacked_experts(config, false, [this](const std::string& name) { return file.find(name) != nullptr; }));
+    file.split(stacked_experts(config, false, has()));
   }
 }
 

@@ -124,6 +124,27 @@ TEST(Gemma, PostNormsOfAGgufFile) {
   }
 }
 
+TEST(Gemma, WindowsOfAGgufFileMayBeAListOrNone) {
+  const TempFolder folder;
+  test::RandomModel random;
+  random.architecture = "gemma3";
+  random.layers = 3;
+  const std::string key = "gemma3.attention.sliding_window_pattern";
+  const auto open = [&](const test::GgufBuilder& builder) {
+    return ModelFile::open(folder.write("m.gguf", builder.build())).config();
+  };
+  const auto list = [&](const std::string& bytes) {
+    return open(random.builder().without(key).array(key, GgufType::boolean, bytes.size(), bytes));
+  };
+  EXPECT_EQ(list(std::string("\0\1\0", 3)).windows, (std::vector<uint32_t>{0, 9, 0}));
+  expect_error("'gemma3.attention.sliding_window_pattern' has 2 entries; the model has 3 layers",
+               [&] { list(std::string("\0\1", 2)); });
+  expect_error("'gemma3.attention.sliding_window_pattern' is 0",
+               [&] { open(random.builder().without(key).value<uint32_t>(key, 0)); });
+  const ModelConfig none = open(random.builder().without("gemma3.attention.sliding_window"));
+  EXPECT_TRUE(none.windows.empty() && none.turns_locally.empty());
+}
+
 // The largest of each generation, which GGUF files do not tell from others but by its layers.
 TEST(Gemma, TheLargestDividesItsQueriesByAnotherWidth) {
   const TempFolder folder;

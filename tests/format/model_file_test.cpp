@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -98,6 +99,47 @@ TEST(ModelFile, TakesFusedMatricesApart) {
   EXPECT_EQ(first_of("blk.0.attn_v", 4), 12);
   EXPECT_EQ(first_of("blk.0.ffn_gate", 16), 0);
   EXPECT_EQ(first_of("blk.0.ffn_up", 16), 16);
+}
+
+/// tiny_gguf with queries, keys and values of its layer in one tensor, which a converter may be told to make.
+GgufBuilder with_joined_heads(GgufBuilder builder, const std::string& suffix) {
+  std::string data;
+  uint64_t rows = 0;
+  GgufBuilder::Tensor joined;
+  for (const char* part : {"q", "k", "v"}) {
+    const std::string name = std::string("blk.0.attn_") + part + suffix;
+    const auto found = std::ranges::find(builder.tensors, name, &GgufBuilder::Tensor::name);
+    EXPECT_NE(found, builder.tensors.end()) << name;
+    joined = *found;
+    // Values that tell the parts apart.
+    for (uint64_t i = 0; i < found->data.size() / 4; ++i) data += test::le(static_cast<float>(1000 * part[0] + i));
+    rows += found->dimensions.back();
+    builder.without_tensor(name);
+  }
+  joined.name = "blk.0.attn_qkv" + suffix;
+  joined.dimensions.back() = rows;
+  joined.data = data;
+  builder.tensors.push_back(joined);
+  return builder;
+}
+
+TEST(ModelFile, TakesJoinedHeadsOfAnyArchitectureApart) {
+  const TempFolder folder;
+  GgufBuilder builder = with_joined_heads(with_joined_heads(tiny_gguf("qwen2"), ".weight"), ".bias");
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", builder.build()));
+  EXPECT_EQ(model.find("blk.0.attn_qkv"), nullptr);
+  const auto first = [&](const char* name, uint64_t rows, uint64_t cols) {
+    float value = 0;
+    std::memcpy(&value, model.require(name, rows, cols).bytes.data(), sizeof(value));
+    return value;
+  };
+  EXPECT_EQ(first("blk.0.attn_q", 8, 8), 1000 * 'q');
+  EXPECT_EQ(first("blk.0.attn_k", 4, 8), 1000 * 'k');
+  EXPECT_EQ(first("blk.0.attn_v.bias", 1, 4), 1000 * 'v');
+  builder.tensors.back().dimensions = {15};
+  builder.tensors.back().data.resize(60);
+  expect_error("'blk.0.attn_qkv.bias' has the shape [15]; [16] is expected",
+               [&] { ModelFile::open(folder.write("m.gguf", builder.build())); });
 }
 
 TEST(ModelFile, FaultsOfFusedMatricesAreNamed) {
