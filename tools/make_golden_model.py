@@ -155,6 +155,15 @@ MODELS["gemma2"] = (
 MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"]
 MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
 
+# The same models as files in GGUF can say them: the kinds of their layers in the order of published ones. None: as usual.
+AS_GGUF = {
+    "gemma2": {"layer_types": None, "num_hidden_layers": 3, "query_pre_attn_scalar": 32},
+    "gemma3": {"layer_types": None, "num_hidden_layers": 7, "query_pre_attn_scalar": 32},
+    "qwen3_5-moe": {"layer_types": None, "num_hidden_layers": 4},
+    "qwen3_next": {"layer_types": None, "num_hidden_layers": 4},
+    "smollm3": {"no_rope_layers": None, "num_hidden_layers": 5},
+}
+
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
 LENGTHS = {"phi3": (66, 70), "phi3-short": (17, 30), "qwen3-yarn": (17, 70)}
 LENGTHS |= dict.fromkeys(("gpt-oss", "gpt-oss-mxfp4", "qwen3_5-moe", "qwen3_next"), (12, 30))
@@ -163,11 +172,17 @@ LENGTHS |= dict.fromkeys(("gpt-oss", "gpt-oss-mxfp4", "qwen3_5-moe", "qwen3_next
 TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16, "qwen3_next": 16}
 
 
-def make_model(name, trial=0):
+def make_model(name, trial=0, as_gguf=False):
     make_config, changes = MODELS[name]
     if make_config is None:
         sys.exit(f"This transformers, {transformers.__version__}, does not know {name}.")
-    config = make_config(**{**COMMON, **changes})
+    fields = {**COMMON, **changes}
+    for field, value in (AS_GGUF.get(name, {}) if as_gguf else {}).items():
+        if value is None:
+            del fields[field]
+        else:
+            fields[field] = value
+    config = make_config(**fields)
     config._attn_implementation = "eager"
     torch.manual_seed(sum(name.encode()) + 1 + 1000 * trial)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
@@ -290,9 +305,9 @@ def watch_choices(model, gaps):
             module.register_forward_hook(watch)
 
 
-def try_model(name, trial):
+def try_model(name, trial, as_gguf):
     """How clear the choices of experts are, the model, what its file has packed, and its golden data."""
-    model, gaps, tensors = make_model(name, trial), [], {}
+    model, gaps, tensors = make_model(name, trial, as_gguf), [], {}
     packed = pack_experts(model) if name.endswith("mxfp4") else {}
     watch_choices(model, gaps)
     short, long = LENGTHS.get(name, (17, 50))
@@ -300,19 +315,19 @@ def try_model(name, trial):
     return min(gaps, default=0), model, packed, sequences, tensors
 
 
-def write(name):
+def write(name, folder=GOLDEN, as_gguf=False):
     label = "tiny-" + name
-    trials = (try_model(name, trial) for trial in range(TRIALS.get(name, 1)))
+    trials = (try_model(name, trial, as_gguf) for trial in range(TRIALS.get(name, 1)))
     _, model, packed, sequences, tensors = max(trials, key=lambda trial: trial[0])
     model.to(torch.bfloat16)
     if packed:
-        save_packed(model, packed, GOLDEN / label)
+        save_packed(model, packed, folder / label)
     else:
-        model.save_pretrained(GOLDEN / label)
-    (GOLDEN / label / "generation_config.json").unlink(missing_ok=True)
+        model.save_pretrained(folder / label)
+    (folder / label / "generation_config.json").unlink(missing_ok=True)
     golden = {"checkpoint": label, "tensors_file": label + ".golden.safetensors", "sequences": sequences}
-    (GOLDEN / (label + ".golden.json")).write_text(json.dumps(golden) + "\n", encoding="utf-8")
-    save_file(tensors, GOLDEN / (label + ".golden.safetensors"))
+    (folder / (label + ".golden.json")).write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    save_file(tensors, folder / (label + ".golden.safetensors"))
 
 
 def main():
