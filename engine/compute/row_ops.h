@@ -56,8 +56,9 @@ struct NormRowsArgs {
   }
 };
 
-/// x[w] += in[w] / sqrt(mean of squares of in[w] + eps) * weight; out = x * norm.weight; aux[w, offset + c] = aux_scale *
-/// x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own before it is added.
+/// x[w] += in[w] / sqrt(mean of squares of in[w] + eps) * weight; out = x * norm.weight; aux[w, offset + c] = aux_scale
+/// * x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own before it is
+/// added.
 struct NormAddArgs {
   uint32_t width = 0;
   const Buffer* in = nullptr;      // [W, cols]
