@@ -164,16 +164,45 @@ AS_GGUF = {
     "smollm3": {"no_rope_layers": None, "num_hidden_layers": 5},
 }
 
+# Made as GGUF alone: tests/golden has checkpoints of these architectures from elsewhere.
+FOR_GGUF = {
+    "llama3": (
+        transformers.LlamaConfig,
+        {
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        },
+    ),
+    "qwen3-moe": (
+        transformers.Qwen3MoeConfig,
+        {"hidden_size": 32, "head_dim": 32, "moe_intermediate_size": 32, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True},
+    ),
+    "qwen3_5": (
+        getattr(transformers, "Qwen3_5TextConfig", None),
+        {
+            **{field: value for field, value in MODELS["qwen3_5-moe"][1].items() if "expert" not in field and "moe" not in field},
+            "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+            "num_hidden_layers": 4,
+        },
+    ),
+}
+
 # Of the two texts. LongRoPE has other frequencies in a context above the original one: both are longer here, or shorter.
 LENGTHS = {"phi3": (66, 70), "phi3-short": (17, 30), "qwen3-yarn": (17, 70)}
 LENGTHS |= dict.fromkeys(("gpt-oss", "gpt-oss-mxfp4", "qwen3_5-moe", "qwen3_next"), (12, 30))
 # Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
 # that rounds to halves may otherwise choose others.
-TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3_5-moe": 16, "qwen3_next": 16}
+TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3-moe": 16, "qwen3_5-moe": 16, "qwen3_next": 16}
 
 
 def make_model(name, trial=0, as_gguf=False):
-    make_config, changes = MODELS[name]
+    make_config, changes = {**MODELS, **FOR_GGUF}[name]
     if make_config is None:
         sys.exit(f"This transformers, {transformers.__version__}, does not know {name}.")
     fields = {**COMMON, **changes}
