@@ -92,6 +92,14 @@ void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
               "): " + three_digits(numbers.pass_ms) + " / " + three_digits(plain_ms) + " = " + count + ".";
 }
 
+/// What a mixture's pass had to read; empty of other models.
+std::string experts_words(const RoundRecord& pass) {
+  if (pass.distinct_experts <= 0) return "";
+  const std::string rows = pass.width == 1 ? "Its one row" : "Its " + grouped(pass.width) + " rows";
+  return " " + rows + " went through " + fixed(pass.distinct_experts, 1) +
+         " different experts of a layer, on average: these it had to read.";
+}
+
 void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
   if (q.shown == nullptr || q.shown->ms.total() <= 0) return;
   const RoundTimes& ms = q.shown->ms;
@@ -102,13 +110,15 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
   if (numbers.guesses == 0) {
     cost.title = "a plain pass, " + where_of(q);
     cost.subtitle = "nothing was guessed this time";
-    cost.why = "The time of this pass: " + milliseconds(ms.total()) + ". Nothing was guessed, it wrote one token.";
+    cost.why = "The time of this pass: " + milliseconds(ms.total()) + ". Nothing was guessed, it wrote one token." +
+               experts_words(*q.shown);
     return;
   }
   cost.title = "a pass over " + guesses_words(numbers.guesses) + ", " + where_of(q);
   cost.why = "The time of this pass " + (q.times.empty() ? "by the clock" : "there, " + q.times) + ": " +
              three_digits(ms.draft) + " to guess + " + three_digits(ms.verify) + " to check + " +
-             three_digits(ms.total() - ms.draft - ms.verify) + " for the rest = " + milliseconds(ms.total()) + ".";
+             three_digits(ms.total() - ms.draft - ms.verify) + " for the rest = " + milliseconds(ms.total()) + "." +
+             experts_words(*q.shown);
   add_plain_tokens(q, numbers);
 }
 

@@ -13,6 +13,7 @@ RoundSummary summarize(const RoundRecord& record, uint32_t reply) {
   summary.width = record.width;
   summary.accepted = part.tokens;
   summary.emitted = static_cast<uint32_t>(record.emitted.size());
+  summary.distinct_experts = record.distinct_experts;
   summary.cut = part.cut;
   summary.ms = record.ms;
   summary.predicted = record.predicted;

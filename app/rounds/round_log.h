@@ -25,6 +25,7 @@ struct RoundSummary {
   uint32_t width = 1;
   uint32_t accepted = 0;  // drafted tokens that became text
   uint32_t emitted = 0;
+  float distinct_experts = 0;  // of a layer, that its pass went through; 0: the model has none
   bool cut = false;  // the text ended inside the tree, so it is not known how many more drafted tokens were right
   RoundTimes ms;
   RoundTimes predicted;

@@ -23,6 +23,15 @@ struct Column {
   const char* about;
   std::string (*cell)(const RoundSummary& round);
   float from_width = 0;  // least width of the panel, at 100%, at which the column is shown
+  bool of_mixtures = false;
+};
+
+/// What decides which columns there are.
+struct TableFit {
+  float width = 0;
+  bool mixture = false;  // the model has experts
+
+  bool shows(const Column& column) const { return width >= px(column.from_width) && (mixture || !column.of_mixtures); }
 };
 
 double tokens_per_second(const RoundSummary& round) {
@@ -48,15 +57,24 @@ constexpr Column kColumns[] = {
     {"round ms", "Milliseconds of the whole round, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.total()); }},
     {"time error", "Measured over predicted time, less 1", time_error, 640},
+    {"experts", "Different experts of a layer that the pass went through, on average over the layers",
+     [](const RoundSummary& r) {
+       return r.distinct_experts > 0 ? fixed(r.distinct_experts, 1) : std::string("\u2013");
+     },
+     520, true},
     {"tok/s", "Tokens emitted over the round's time",
      [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
 };
 
+TableFit fit_of(const RoundLog& log, float width) {
+  return {width, log.summary(log.rounds() - 1).distinct_experts > 0};
+}
+
 /// The right ends of the columns that fit, the round's number first.
-std::vector<float> right_ends(float width) {
+std::vector<float> right_ends(const TableFit& fit) {
   size_t count = 1;
-  for (const Column& column : kColumns) count += width >= px(column.from_width) ? 1 : 0;
-  const float first = px(64), pitch = (width - first - px(kTableMargin)) / static_cast<float>(count - 1);
+  for (const Column& column : kColumns) count += fit.shows(column) ? 1 : 0;
+  const float first = px(64), pitch = (fit.width - first - px(kTableMargin)) / static_cast<float>(count - 1);
   std::vector<float> ends = {first};
   while (ends.size() < count) ends.push_back(ends.back() + pitch);
   return ends;
@@ -67,20 +85,20 @@ void draw_cell(ImVec2 right_middle, Type type, Colour colour, const std::string&
                    words);
 }
 
-void draw_head(ImVec2 at, float width) {
-  const std::vector<float> ends = right_ends(width);
+void draw_head(ImVec2 at, const TableFit& fit) {
+  const std::vector<float> ends = right_ends(fit);
   const float middle = at.y + px(kHead) * 0.5f;
   draw_cell({at.x + ends[0], middle}, Type::caption, colours().text3, "round");
   size_t place = 1;
   for (const Column& column : kColumns) {
-    if (width < px(column.from_width)) continue;
+    if (!fit.shows(column)) continue;
     draw_cell({at.x + ends[place], middle}, Type::caption, colours().text3, column.title);
     ImGui::SetCursorScreenPos({at.x + ends[place - 1], at.y});
     ImGui::InvisibleButton(column.title, {ends[place] - ends[place - 1], px(kHead)});
     tooltip(column.about);
     ++place;
   }
-  ImGui::GetWindowDrawList()->AddLine({at.x, at.y + px(kHead) - 1}, {at.x + width, at.y + px(kHead) - 1},
+  ImGui::GetWindowDrawList()->AddLine({at.x, at.y + px(kHead) - 1}, {at.x + fit.width, at.y + px(kHead) - 1},
                                       colours().line);
 }
 
@@ -92,16 +110,17 @@ void draw_begins(const RoundLog& log, size_t round, ImVec2 at, float width) {
   ImGui::GetWindowDrawList()->AddLine(at, {at.x + width, at.y}, colours().text3);
 }
 
-void draw_row(const RoundLog& log, size_t index, bool shown, ImVec2 at, float width, std::span<const float> ends) {
+void draw_row(const RoundLog& log, size_t index, bool shown, ImVec2 at, const TableFit& fit,
+              std::span<const float> ends) {
   const Theme& t = colours();
   const RoundSummary& round = log.summary(index);
   const float middle = at.y + px(kTableRow) * 0.5f;
   const Type type = shown ? Type::mono_semibold : Type::mono;
-  draw_begins(log, index, at, width);
+  draw_begins(log, index, at, fit.width);
   draw_cell({at.x + ends[0], middle}, type, shown ? t.text : t.text2, grouped(index + 1));
   size_t place = 1;
   for (const Column& column : kColumns) {
-    if (width < px(column.from_width)) continue;
+    if (!fit.shows(column)) continue;
     const bool accepted = std::string_view(column.title) == "accepted" && round.accepted > 0;
     draw_cell({at.x + ends[place++], middle}, type, accepted ? t.accepted_text : t.text, column.cell(round));
   }
@@ -123,7 +142,7 @@ void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
   if (view.rounds.log->rounds() == 0) return empty_panel("No round yet. Send a message or watch the demo.");
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float width = room.x - ImGui::GetStyle().ScrollbarSize;
-  draw_head(at, width);
+  draw_head(at, fit_of(*view.rounds.log, width));
   ImGui::SetCursorScreenPos({at.x, at.y + px(kHead)});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
@@ -140,7 +159,8 @@ void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
 void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandSink& sink) {
   const RoundLog& log = *rounds.log;
   const size_t count = log.rounds(), shown = rounds.playback.shown;
-  const std::vector<float> ends = right_ends(width);
+  const TableFit fit = fit_of(log, width);
+  const std::vector<float> ends = right_ends(fit);
   if (kept_ != shown || kept_of_ > count) {  // only when it changes, or the user could not scroll away from it
     const float top = static_cast<float>(shown) * px(kTableRow), height = ImGui::GetWindowHeight();
     if (top < ImGui::GetScrollY() || top + px(kTableRow) > ImGui::GetScrollY() + height)
@@ -164,7 +184,7 @@ void RoundTablePanel::draw_rows(const RoundsState& rounds, float width, CommandS
       const Colour fill = index == shown ? colours().accent_bg : hovered ? colours().raised : 0;
       if (fill) ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + px(kTableRow)}, fill);
       tell(log, index);
-      draw_row(log, index, index == shown, at, width, ends);
+      draw_row(log, index, index == shown, at, fit, ends);
       ImGui::PopID();
     }
   }

@@ -21,6 +21,8 @@ struct ExpertCounts {
   uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
   bool shared = false;
 
+  /// Words of a bit for each.
+  uint32_t touched_words() const { return (all + 31) / 32; }
   /// Rows of the router.
   uint32_t router_rows() const { return all + (shared ? 1 : 0); }
   /// Shares of a row of the pass.
@@ -48,7 +50,8 @@ inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, u
 /// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
 /// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
 /// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all. With a shared expert, logit[w,
-/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])).
+/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])). Where `touched` is
+/// given, the bits of the experts are set there that rows with ancestors go through; those that are set stay so.
 struct RouteArgs {
   uint32_t width = 0;
   ExpertCounts experts;
@@ -60,6 +63,9 @@ struct RouteArgs {
   Buffer* chosen = nullptr;      // uint32 [W, used]
   Buffer* shares = nullptr;      // [W, row_shares()]
   const Buffer* bias = nullptr;  // [router_rows()], added to the logits of each row; null: none
+  const Buffer* rows = nullptr;  // Row [W], where touched
+  Buffer* touched = nullptr;     // uint32 [layer + 1, touched_words()]: bit e mod 32 of word e / 32; or null
+  uint32_t layer = 0;            // whose words
 
   static constexpr const char* name = "route";
   std::string shapes() const {
@@ -70,6 +76,19 @@ struct RouteArgs {
     return {word_bytes(products + rows * (in->cols() + 2 * logits + experts.used + experts.row_shares())),
             2 * rows * products};
   }
+};
+
+/// counts[l] = the bits that are set in touched[l], which are 0 afterwards: how many different experts of each layer
+/// the rows of a pass have gone through.
+struct CountExpertsArgs {
+  uint32_t layers = 0;
+  ExpertCounts experts;
+  Buffer* touched = nullptr;  // uint32 [layers, touched_words()]
+  Buffer* counts = nullptr;   // uint32 [layers]
+
+  static constexpr const char* name = "count_experts";
+  std::string shapes() const { return std::to_string(layers) + " layers of " + describe(experts); }
+  OpPrice price() const { return {word_bytes(uint64_t{layers} * (2 * experts.touched_words() + 1)), 0}; }
 };
 
 /// What a clamped gate is multiplied by in its sigmoid (gpt-oss).

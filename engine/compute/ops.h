@@ -357,9 +357,10 @@ struct KvMoveArgs {
 inline constexpr uint32_t kMaxKvMoves = 64;
 
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
-using Op = std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs,
-                        ExpertAddArgs, AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs,
-                        ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs,
-                        DeltaInputsArgs, DeltaNetArgs, GatedNormArgs, GateArgs, NormAddArgs, CapLogitsArgs>;
+using Op =
+    std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs, ExpertAddArgs,
+                 AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs, ArgmaxArgs, TopKArgs,
+                 SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs, DeltaInputsArgs, DeltaNetArgs,
+                 GatedNormArgs, GateArgs, NormAddArgs, CapLogitsArgs, CountExpertsArgs>;
 
 }  // namespace canopy

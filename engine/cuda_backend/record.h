@@ -57,6 +57,7 @@ class CallRecorder {
   void add(const LinearAddArgs& args);
   void add(const LinearSwigluArgs& args);
   void add(const RouteArgs& args);
+  void add(const CountExpertsArgs& args);
   void add(const ExpertSwigluArgs& args);
   void add(const ExpertAddArgs& args);
   void add(const AddBiasArgs& args);

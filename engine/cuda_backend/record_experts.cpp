@@ -40,8 +40,22 @@ void CallRecorder::add(const RouteArgs& args) {
   p.of_chosen = args.of_chosen ? 1 : 0;
   p.norm_eps = args.norm_eps;
   if (args.bias != nullptr) p.bias = at(args.bias, floats(1, router_rows), "The bias of a router");
+  if (args.touched != nullptr) {
+    const uint64_t words = args.experts.touched_words();
+    p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
+    p.touched = at(args.touched, (args.layer + 1) * words * 4, "The touched experts") + args.layer * words * 4;
+  }
   const uint32_t blocks = (router_rows + kRouteExperts - 1) / kRouteExperts;
   calls.push_back(call_of("route", p, kRouteExperts * 32, blocks, args.width, 1, kRouteShared));
+}
+
+void CallRecorder::add(const CountExpertsArgs& args) {
+  check_experts(args.experts, "count_experts");
+  CountExpertsParams p;
+  p.words = args.experts.touched_words();
+  p.touched = at(args.touched, floats(args.layers, p.words), "The touched experts");
+  p.counts = at(args.counts, floats(1, args.layers), "The counts of experts");
+  calls.push_back(call_of("count_experts", p, 32, args.layers));
 }
 
 void CallRecorder::product_of_experts(ProductParams product, const Weight* weight, const Activations* in,

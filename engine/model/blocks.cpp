@@ -86,6 +86,12 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
 
 namespace {
 
+/// The number of a layer among those with experts.
+uint32_t expert_layer(std::span<const LayerSpec> layers, uint32_t layer) {
+  return static_cast<uint32_t>(
+      std::ranges::count(layers.first(layer), FeedForward::mixture_of_experts, &LayerSpec::feed_forward));
+}
+
 /// Where a layer's output is written as aux hidden states; no buffer where it is not.
 struct AuxPlace {
   Buffer* buffer = nullptr;
@@ -198,6 +204,7 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
   const bool shared = model.layers[layer].shared_expert;
   const ExpertCounts experts{config.experts, config.experts_used, shared};
   const AuxPlace aux = aux_of(model, pass, layer);
+  const bool counts = pass.expert_layers > 0;
   record(RouteArgs{.width = pass.width,
                    .experts = experts,
                    .router = weights.router.get(),
@@ -207,7 +214,10 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                    .logits = b.expert_logits.get(),
                    .chosen = b.chosen_experts.get(),
                    .shares = b.expert_shares.get(),
-                   .bias = weights.router_bias.get()});
+                   .bias = weights.router_bias.get(),
+                   .rows = counts ? model.parts.rows.get() : nullptr,
+                   .touched = counts ? b.touched_experts.get() : nullptr,
+                   .layer = expert_layer(model.layers, layer)});
   record(ExpertSwigluArgs{.width = pass.width,
                           .experts = experts,
                           .weight = weights.gate_up.get(),
@@ -233,6 +243,15 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                        .aux_stride = aux.stride,
                        .aux_offset = aux.offset,
                        .bias = weights.down_bias.get()});
+}
+
+void count_experts(Recorder& record, const ForwardContext& model, const PassShape& pass) {
+  if (pass.expert_layers == 0) return;
+  const ModelConfig& config = model.config;
+  record(CountExpertsArgs{.layers = pass.expert_layers,
+                          .experts = {config.experts, config.experts_used, config.shared_ffn != 0},
+                          .touched = model.buffers.touched_experts.get(),
+                          .counts = model.parts.distinct_experts.get()});
 }
 
 namespace {

@@ -43,6 +43,9 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
 void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                  const Buffer& next_norm);
 
+/// How many different experts of each layer the rows of the pass went through.
+void count_experts(Recorder& record, const ForwardContext& model, const PassShape& pass);
+
 /// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
 /// through the rows in chunks of what `gathered` and `logits` hold; the logits of the last chunk stay.
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);

@@ -54,6 +54,7 @@ void record_forward(Recorder& record, const ForwardContext& model, const PassSha
       add_mixer(record, model, pass, layer);
       add_feed_forward(record, model, pass, layer);
     }
+    count_experts(record, model, pass);
   }
   predict(record, model, pass);
 }

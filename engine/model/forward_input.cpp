@@ -170,7 +170,8 @@ void validate(const ForwardInput& input, const ModelConfig& config, const ModelL
   }
 }
 
-PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const DeviceInfo& device) {
+PassShape shape_of(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits,
+                   const DeviceInfo& device) {
   PassShape shape;
   shape.width = padded_width(device, input.batch.width());
   shape.max_positions = rounded_positions(longest(input.batch), limits.context);
@@ -192,6 +193,7 @@ PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const D
   }
   shape.aux_hidden_states = input.aux_hidden_states;
   shape.recurrent = limits.states > 0;
+  shape.expert_layers = config.layers_with_experts();
   return shape;
 }
 

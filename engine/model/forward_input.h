@@ -75,7 +75,8 @@ uint32_t tree_end(std::span<const uint32_t> pages, const ModelLimits& limits);
 void validate(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits);
 
 /// The shape that its recording depends on: widths of a device's bucket share one.
-PassShape shape_of(const ForwardInput& input, const ModelLimits& limits, const DeviceInfo& device);
+PassShape shape_of(const ForwardInput& input, const ModelConfig& config, const ModelLimits& limits,
+                   const DeviceInfo& device);
 
 /// Row i of a pass that is padded: behind its own come rows that stand for nothing.
 Row padded_row(const RowBatch& batch, size_t i);

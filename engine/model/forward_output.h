@@ -51,6 +51,8 @@ class ForwardOutput {
   std::span<const float> log_sum_exp() const { return log_sum_exp_; }
   /// Of ForwardInput::token_logits, in its order.
   std::span<const float> token_logits() const { return token_logits_; }
+  /// For each layer with experts: how many different ones the rows went through.
+  std::span<const uint32_t> distinct_experts() const { return distinct_experts_; }
   /// Of a pass over Sequence::tree with probabilities: log of the target's probability of a node's token, at
   /// temperature 1 and with no filter; NaN of the root and where it is not known, as tree_input() says.
   float log_p(uint32_t node) const;
@@ -79,6 +81,7 @@ class ForwardOutput {
   std::vector<float> best_logits_;  // [head rows]
   std::vector<float> log_sum_exp_;  // [head rows]
   std::vector<float> token_logits_;
+  std::vector<uint32_t> distinct_experts_;
   std::vector<uint32_t> parents_;     // index into head_rows of each of the token_logits, or TokenLogit::no_row
   std::optional<PassShape> waiting_;  // its results are still on the device, to be read with the first logits
   std::vector<float> row_logits_;     // of the row asked for last

@@ -38,7 +38,8 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
                                device.activation_bytes(limits.head_rows, config.hidden);
   const uint64_t words =
       checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;
-  return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(limits);
+  return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(config, limits) +
+         (has_experts ? touched_words(config) * sizeof(uint32_t) : 0);
 }
 
 uint32_t states_for(const ModelConfig& config, uint64_t rest) {

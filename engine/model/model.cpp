@@ -92,14 +92,17 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
 
 ForwardOutput Model::forward(const ForwardInput& input, const std::stop_token& stop) {
   validate(input, config_, limits_);
-  const PassShape shape = shape_of(input, limits_, device_.info());
+  const PassShape shape = shape_of(input, config_, limits_, device_.info());
   if (shape.recurrent) steps_ = delta_walk(input.batch, input.states);
   Recording* const recording = recording_of(shape, stop);
   if (recording == nullptr) return {};
   ++pass_;
   logits_left_ = 0;
   upload(input, shape);
-  if (!device_.run(*recording->commands, stop)) return {};
+  if (!device_.run(*recording->commands, stop)) {
+    forget_touched_experts(device_, config_, buffers_);  // some layers have marked theirs
+    return {};
+  }
   if (shape.head == HeadOutput::logits) logits_left_ = static_cast<uint32_t>(input.head_rows.size());
   ForwardOutput output;
   output.model_ = this;
@@ -185,6 +188,7 @@ void Model::unpack_results(const PassShape& shape, std::span<const std::byte> pa
   }
   if (shape.probabilities) output.log_sum_exp_ = array_at<float>(packed, layout.log_sum_exp, output.head_rows_.size());
   output.token_logits_ = array_at<float>(packed, layout.token_logits, output.parents_.size());
+  output.distinct_experts_ = array_at<uint32_t>(packed, layout.distinct_experts, shape.expert_layers);
 }
 
 void Model::compute_logits(std::span<const uint32_t> rows, uint32_t width) {

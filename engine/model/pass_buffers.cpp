@@ -78,6 +78,7 @@ PassLayout::PassLayout(const PassShape& shape) {
   drawn = results.add(drawn_bytes(shape));
   log_sum_exp = results.add(sum_bytes(shape));
   token_logits = results.add(shape.token_logits * kWord);
+  distinct_experts = results.add(shape.expert_layers * kWord);
   result_bytes = results.end();
 }
 
@@ -110,6 +111,8 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   parts.likeliest = part(results, layout.likeliest, likeliest_bytes(shape), "likeliest tokens");
   parts.likeliest_logits = part(results, layout.likeliest_logits, likeliest_bytes(shape), "their logits");
   parts.log_sum_exp = part(results, layout.log_sum_exp, sum_bytes(shape), "log sum exp");
+  parts.distinct_experts =
+      part(results, layout.distinct_experts, shape.expert_layers * kWord, "numbers of distinct experts");
   parts.token_logits = part(results, layout.token_logits, shape.token_logits * kWord, "token logits");
   return parts;
 }
@@ -118,14 +121,28 @@ uint64_t pass_input_bytes(const ModelLimits& limits) {
   return PassLayout(largest(limits, HeadOutput::sampled)).ancestors + uint64_t{limits.rows()} * kMostAncestors * kWord;
 }
 
-uint64_t pass_result_bytes(const ModelLimits& limits) {
-  return PassLayout(largest(limits, HeadOutput::argmax)).result_bytes;
+uint64_t pass_result_bytes(const ModelConfig& config, const ModelLimits& limits) {
+  PassShape shape = largest(limits, HeadOutput::argmax);
+  shape.expert_layers = config.layers_with_experts();
+  return PassLayout(shape).result_bytes;
+}
+
+uint64_t touched_words(const ModelConfig& config) {
+  return uint64_t{config.layers_with_experts()} * ExpertCounts{config.experts}.touched_words();
+}
+
+void forget_touched_experts(Device& device, const ModelConfig& config, const PassBuffers& buffers) {
+  if (!buffers.touched_experts) return;
+  const std::vector<uint32_t> none(touched_words(config));
+  device.write(*buffers.touched_experts, 0, as_bytes_of(none));
 }
 
 namespace {
 
 void allocate_expert_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
   const uint64_t width = limits.rows(), used = config.experts_used, shared = config.shared_ffn != 0 ? 1 : 0;
+  b.touched_experts = device.allocate(touched_words(config) * kWord, "touched experts");
+  forget_touched_experts(device, config, b);
   b.expert_logits = device.allocate(width * (config.experts + shared) * sizeof(float), "expert logits");
   b.chosen_experts = device.allocate(width * used * kWord, "chosen experts");
   b.expert_shares = device.allocate(width * (used + shared) * sizeof(float), "expert shares");
@@ -147,7 +164,7 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   const uint64_t width = limits.rows();
   PassBuffers b;
   b.input = device.allocate_exchanged(pass_input_bytes(limits), HostUse::writes, "pass input");
-  b.results = device.allocate_exchanged(pass_result_bytes(limits), HostUse::reads, "pass results");
+  b.results = device.allocate_exchanged(pass_result_bytes(config, limits), HostUse::reads, "pass results");
   b.moves = device.allocate_exchanged(kMaxKvMoves * 2 * kWord, HostUse::writes, "K/V moves");
 
   const RopeScaling& scaling = config.rope_scaling;

@@ -37,6 +37,7 @@ struct PassBuffers {
   std::unique_ptr<Activations> gathered;  // [R, H] the rows that the logits are at
 
   // Of layers with E experts of width X, of which a row uses k; null where there are none.
+  std::unique_ptr<Buffer> touched_experts;    // uint32 [layers with experts, a bit for each], 0 between passes
   std::unique_ptr<Buffer> expert_logits;      // [W, E], one more with a shared expert
   std::unique_ptr<Buffer> chosen_experts;     // uint32 [W, k]
   std::unique_ptr<Buffer> expert_shares;      // [W, k], one more with a shared expert
@@ -71,6 +72,7 @@ struct PassParts {
   std::unique_ptr<Buffer> drawn;              // uint32 [head rows]: tokens
   std::unique_ptr<Buffer> log_sum_exp;        // [head rows]
   std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
+  std::unique_ptr<Buffer> distinct_experts;   // uint32 [layers with experts]: how many the rows went through
 };
 
 /// Where the parts lie, in bytes from the start of their buffer. The shape decides, so that a replay uploads and reads
@@ -82,6 +84,7 @@ struct PassLayout {
   uint64_t rows = 0, head_rows = 0, token_logit_pairs = 0, sampling = 0, sampled_rows = 0, adjustments = 0;
   uint64_t pages = 0, steps = 0, ancestors = 0;
   uint64_t best = 0, likeliest = 0, likeliest_logits = 0, drawn = 0, log_sum_exp = 0, token_logits = 0;
+  uint64_t distinct_experts = 0;
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
 
@@ -96,8 +99,12 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
 
 /// Bytes of PassBuffers::input and results.
 uint64_t pass_input_bytes(const ModelLimits& limits);
-uint64_t pass_result_bytes(const ModelLimits& limits);
+uint64_t pass_result_bytes(const ModelConfig& config, const ModelLimits& limits);
 
+/// Words of PassBuffers::touched_experts.
+uint64_t touched_words(const ModelConfig& config);
+/// Clears the marks of a pass that did not end.
+void forget_touched_experts(Device& device, const ModelConfig& config, const PassBuffers& buffers);
 /// Words of all tables of rotations.
 uint64_t rotation_words(const ModelConfig& config, uint32_t context);
 

@@ -27,8 +27,9 @@ struct PassShape {
   bool filtered = false;       // of these: with top-k or top-p
   uint32_t adjustments = 0;    // tokens whose logits are adjusted, rounded up; 0: none can be
   bool aux_hidden_states = false;
-  bool recurrent = false;  // some layers are recurrences
-  bool head_only = false;  // of rows whose pass was before: width is that pass's
+  bool recurrent = false;      // some layers are recurrences
+  uint32_t expert_layers = 0;  // layers with experts, of which those are counted that rows touch
+  bool head_only = false;      // of rows whose pass was before: width is that pass's
   auto operator<=>(const PassShape&) const = default;
 };
 

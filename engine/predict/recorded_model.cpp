@@ -125,6 +125,7 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
   shape.head_rows = width;
   shape.all_rows = true;
   shape.recurrent = limits_.states > 0;
+  shape.expert_layers = config_.layers_with_experts();
   parts_ = make_pass_parts(device_, buffers_, shape);
   const ForwardContext model{.config = config_,
                              .layers = layers_,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,13 @@ std::vector<std::string> all_stops(const ChatTemplate& chat, const ReplySettings
   std::vector<std::string> stops = chat.stop_strings();
   stops.insert(stops.end(), settings.stop_strings.begin(), settings.stop_strings.end());
   return stops;
+}
+
+/// 0 of none.
+float mean_of(std::span<const uint32_t> counts) {
+  if (counts.empty()) return 0;
+  const auto sum = static_cast<double>(std::accumulate(counts.begin(), counts.end(), uint64_t{0}));
+  return static_cast<float>(sum / static_cast<double>(counts.size()));
 }
 
 }  // namespace
@@ -198,6 +206,7 @@ bool ReplyWriter::round() {
   const bool ended = accept_path(record);
   commit(record);
   if (tree_->drafted() > 0) describe_nodes(record);
+  record.distinct_experts = mean_of(output_.distinct_experts());
   record.ms.other = std::max(0.0, milliseconds_since(start) - record.ms.total());
   if (parts_.state != nullptr && parts_.state->times() != nullptr) {
     take_times(*parts_.state->times(), record.ms.draft > 0, record);

@@ -39,6 +39,10 @@ void check_counts(const RoundRecord& record) {
     refuse(record, std::to_string(record.accepted) + " drafted tokens were accepted of a pass of width " +
                        std::to_string(record.width) + ".");
   }
+  if (!(record.distinct_experts >= 0 && record.distinct_experts <= max_distinct_experts)) {
+    refuse(record, "its rows went through " + std::to_string(record.distinct_experts) + " experts; allowed: 0 to " +
+                       std::to_string(max_distinct_experts) + ".");
+  }
   if (record.emitted.size() > size_t{record.accepted} + 1) {
     refuse(record, "it emitted " + std::to_string(record.emitted.size()) + " tokens with " +
                        std::to_string(record.accepted) + " accepted; at most one more is allowed.");

@@ -71,13 +71,15 @@ struct RoundRecord {
   RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
   RoundTimes predicted;          // 0 where nothing was predicted
   RoundChoice choice;
-  uint32_t backlog = 0;  // features that its draft injected first; 0 where nothing was drafted
-  bool teaches = true;   // false: passes were prepared in it, so that its times say nothing of such rounds
+  uint32_t backlog = 0;        // features that its draft injected first; 0 where nothing was drafted
+  bool teaches = true;         // false: passes were prepared in it, so that its times say nothing of such rounds
+  float distinct_experts = 0;  // that the rows went through, the mean over layers with experts; 0: there are none
   std::shared_ptr<const KeptDraft> draft;  // what it was drafted from, where that is kept; a trace has it beside
 };
 
 constexpr uint32_t max_round_width = 1u << 16;
 constexpr uint32_t max_round_depth = 1024;
+constexpr uint32_t max_distinct_experts = 1024;
 constexpr size_t max_reason_bytes = 4096;
 
 /// Throws bad_input naming the field, its value and what is allowed when a record contradicts itself or could not be

@@ -22,6 +22,7 @@ constexpr uint8_t node_score_is_sum = 0x20;  // the parent's score + log q
 constexpr uint8_t node_flags = 0x3f;
 
 constexpr uint8_t round_teaches_nothing = 0x01;
+constexpr uint8_t round_counts_experts = 0x02;
 
 constexpr uint64_t smallest_node_bytes = 7;        // flags, token, rank, log q as a float
 constexpr uint64_t smallest_candidate_bytes = 17;  // width, two doubles
@@ -191,7 +192,9 @@ void encode(const RoundRecord& record, std::string& bytes) {
   for (const RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) write_times(out, *times);
   write_choice(out, record.choice);
   out.whole(record.backlog);
-  out.byte(record.teaches ? 0 : round_teaches_nothing);
+  const uint8_t counts = record.distinct_experts != 0 ? round_counts_experts : 0;
+  out.byte(static_cast<uint8_t>((record.teaches ? 0 : round_teaches_nothing) | counts));
+  if (counts != 0) out.number(record.distinct_experts);
 }
 
 RoundRecord decode_round_record(Reader& reader) {
@@ -214,6 +217,7 @@ RoundRecord decode_round_record(Reader& reader) {
     record.backlog = read_whole(reader, "the backlog of a round");
     const auto flags = reader.read<uint8_t>("the flags of a round");
     record.teaches = (flags & round_teaches_nothing) == 0;
+    if ((flags & round_counts_experts) != 0) record.distinct_experts = reader.read<float>("the experts of a round");
   }
   validate(record);
   return record;

@@ -109,7 +109,7 @@ std::string csv_names() {
   for (const std::string_view prefix : {"ms_", "device_ms_", "predicted_ms_"}) {
     for (const std::string_view stage : stages) line += "," + std::string(prefix) + std::string(stage);
   }
-  return line + ",expected,predicted_tokens_per_second,ar_tokens_per_second,reason";
+  return line + ",expected,predicted_tokens_per_second,ar_tokens_per_second,distinct_experts,reason";
 }
 
 std::string csv_line(const RoundRecord& record, size_t reply) {
@@ -126,6 +126,7 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
   line += "," + (chosen != nullptr ? number(chosen->expected) : "");
   line += "," + (chosen != nullptr ? number(chosen->tokens_per_second()) : "");
   line += "," + number(record.choice.ar_tokens_per_second);
+  line += "," + (record.distinct_experts > 0 ? number(record.distinct_experts) : "");
   return line + "," + csv_text(record.choice.reason);
 }
 
@@ -134,19 +135,21 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
 ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) {
   ordered_json nodes = ordered_json::array();
   for (const RoundNode& row : record.nodes) nodes.push_back(node_to_json(row, trace));
-  return {{"round", record.round},
-          {"context", record.context},
-          {"mode", to_string(record.mode)},
-          {"shape", to_string(record.shape)},
-          {"width", record.width},
-          {"accepted", record.accepted},
-          {"emitted", record.emitted},
-          {"emitted_texts", texts_of(record.emitted, trace)},
-          {"ms", to_json(record.ms)},
-          {"device_ms", to_json(record.device_ms)},
-          {"predicted_ms", to_json(record.predicted)},
-          {"choice", choice_to_json(record.choice)},
-          {"nodes", std::move(nodes)}};
+  ordered_json result = {{"round", record.round},
+                         {"context", record.context},
+                         {"mode", to_string(record.mode)},
+                         {"shape", to_string(record.shape)},
+                         {"width", record.width},
+                         {"accepted", record.accepted},
+                         {"emitted", record.emitted},
+                         {"emitted_texts", texts_of(record.emitted, trace)},
+                         {"ms", to_json(record.ms)},
+                         {"device_ms", to_json(record.device_ms)},
+                         {"predicted_ms", to_json(record.predicted)},
+                         {"choice", choice_to_json(record.choice)}};
+  if (record.distinct_experts > 0) result["distinct_experts"] = record.distinct_experts;
+  result["nodes"] = std::move(nodes);
+  return result;
 }
 
 void export_json(const TraceReader& trace, std::ostream& out) {

@@ -149,8 +149,15 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
     uint32_t has_bias;
   };
   struct ChoosePush {
-    uint32_t experts, used, of_chosen, shared_experts;
+    uint32_t experts, used, of_chosen, shared_experts, first_word;
   };
+  const bool marks = args.touched != nullptr;
+  const uint32_t first_word = args.layer * args.experts.touched_words();
+  const Binding rows =
+      marks ? words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of route") : Binding(state_.dummy);
+  const Binding touched =
+      marks ? words(*args.touched, uint64_t{first_word} + args.experts.touched_words(), "The touched experts of route")
+            : Binding(state_.dummy);
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   list.bind(state_.context->kernel(cols % 4 == 0 ? "route_logits_quads" : "route_logits_words"),
             {in.values, squares_of(in, args.width, "The sums of squares of route"),
@@ -160,11 +167,27 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
                        args.bias != nullptr ? 1u : 0u});
   list.dispatch(groups_of(router_rows, kRouterExperts), args.width);
   list.barrier();
-  list.bind(state_.context->kernel("route_choose"),
+  list.bind(state_.context->kernel("route_choose", {{{0, marks ? 1u : 0u}}, 0}),
             {logits, words(*args.chosen, uint64_t{args.width} * used, "The chosen experts of route"),
-             words(*args.shares, uint64_t{args.width} * row_shares, "The shares of route")},
-            ChoosePush{all, used, args.of_chosen ? 1u : 0u, router_rows - all});
+             words(*args.shares, uint64_t{args.width} * row_shares, "The shares of route"), rows, touched},
+            ChoosePush{all, used, args.of_chosen ? 1u : 0u, router_rows - all, first_word});
   list.dispatch(args.width);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const CountExpertsArgs& args) {
+  check_experts(args.experts, "count_experts");
+  struct Push {
+    uint32_t words;
+  };
+  const uint32_t words_of_layer = args.experts.touched_words();
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("count_experts"),
+            {words(*args.touched, uint64_t{args.layers} * words_of_layer, "The touched experts of count_experts"),
+             words(*args.counts, args.layers, "The counts of count_experts")},
+            Push{words_of_layer});
+  list.dispatch(args.layers);
   list.barrier();
 }
 

@@ -67,6 +67,55 @@ TEST_P(RouteTest, TiesGoToTheLowerExpert) {
   }
 }
 
+/// Marks of two layers' experts, then how many there are. Some rows stand for nothing, and some bits were set before.
+struct TouchedCase {
+  ExpertCounts experts;
+  uint32_t width;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(experts.all + width);
+    const uint32_t cols = 20, words = experts.touched_words();
+    RowBatch batch;
+    for (uint32_t w = 0; w < width; ++w) batch.add_text(w, w);
+    for (uint32_t w = 2; w < width; w += 3) batch.rows[w] = Row();
+    std::vector<uint32_t> before(3 * words);
+    before[words] = 1;
+    Buffer* touched = bench.buffer(before);
+    Buffer* marks = bench.buffer(before);
+    Buffer* counts = bench.output(3);
+    const auto route = [&](uint32_t layer, Buffer* to) {
+      return RouteArgs{.width = width,
+                       .experts = experts,
+                       .router = bench.buffer(random.integers(size_t{experts.router_rows()} * cols, 1)),
+                       .in = bench.activations(width, cols, random.integers(size_t{width} * cols, 1)),
+                       .logits = bench.output(uint64_t{width} * experts.router_rows()),
+                       .chosen = bench.output(uint64_t{width} * experts.used),
+                       .shares = bench.output(uint64_t{width} * experts.row_shares()),
+                       .rows = bench.buffer(batch.rows),
+                       .touched = to,
+                       .layer = layer};
+    };
+    bench.run([&](Recorder& r) {
+      r(route(2, marks));
+      r(route(1, touched));
+      r(route(2, touched));
+      r(CountExpertsArgs{3, experts, touched, counts});
+    });
+    return {bench.integers("marks", marks), bench.integers("touched", touched), bench.integers("counts", counts)};
+  }
+};
+
+TEST_P(RouteTest, MarksTheExpertsThatRowsTouchAndCountsThem) {
+  for (const uint32_t width : {1u, 2u, 9u, 33u}) {
+    SCOPED_TRACE(width);
+    compare(TouchedCase{{8, 2}, width});
+    compare(TouchedCase{{130, 9, true}, width});
+  }
+  compare(TouchedCase{{1024, 64}, 5});
+  compare(TouchedCase{{32, 1}, 3});
+}
+
 TEST_P(RouteTest, AddsABias) {
   for (const uint32_t width : {1u, 6u}) compare(RouteCase{{33, 4}, 96, width, true, 1e-5f, false, true});
 }

@@ -105,7 +105,7 @@ TEST(Golden, OtherArchitecturesAreNamedAndDescribed) {
   const test::TempFolder folder;
   std::filesystem::copy(golden("tiny-llama3"), folder.path() / "m");
   std::string config = read_small_file(folder.path() / "m" / "config.json", 1 << 20);
-  config.replace(config.find("LlamaForCausalLM"), 16, "Gemma3ForCausalLM");
+  config.replace(config.find("LlamaForCausalLM"), 16, "Olmo2ForCausalLM");
   folder.write("m/config.json", config);
   test::expect_error("is not supported; supported are: ", [&] { ModelFile::open(folder.path() / "m"); });
   EXPECT_GT(describe_json(folder.path() / "m")["tensors"].size(), 0u);

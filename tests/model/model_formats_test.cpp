@@ -160,6 +160,42 @@ TEST(ModelFormats, ExpertsMayHaveOtherTypesThanTheRest) {
   EXPECT_TRUE(all_finite(mixed.logits));
 }
 
+/// The counts of a pass over rows at the beginning of a text, each by itself.
+std::vector<uint32_t> distinct_experts(Model& model, const std::vector<uint32_t>& tokens) {
+  RowBatch batch;
+  for (uint32_t i = 0; i < tokens.size(); ++i) {
+    batch.add_node(tokens[i], model.limits().first_tree_slot() + i, 0, -1);
+  }
+  const ForwardOutput output = model.forward({batch, HeadOutput::argmax, all_rows(batch)});
+  return {output.distinct_experts().begin(), output.distinct_experts().end()};
+}
+
+// On GPUs the rows that fill a pass up choose experts too; they do not count.
+TEST(ModelFormats, APassCountsTheExpertsThatItsRowsGoThrough) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "qwen3moe";
+  random.experts = 40;
+  ModelOptions options;
+  options.cache_type = cache_under_test();
+  options.context = 64;
+  options.max_width = 8;
+  const auto model = Model::load(device_under_test(), ModelFile::open(folder.write("m.gguf", random.build())), options);
+  const std::vector<uint32_t> of_one(2, random.experts_used);  // in each of two layers
+  EXPECT_EQ(distinct_experts(*model, {7}), of_one);
+  EXPECT_EQ(distinct_experts(*model, {7, 7, 7, 7, 7}), of_one);
+  const std::vector<uint32_t> of_six = distinct_experts(*model, {7, 20, 33, 46, 59, 72});
+  for (const uint32_t count : of_six) {
+    EXPECT_GT(count, 2 * random.experts_used);
+    EXPECT_LE(count, 6 * random.experts_used);
+  }
+  EXPECT_EQ(distinct_experts(*model, {7, 20, 33, 46, 59, 72}), of_six) << "what a pass leaves is gone";
+  EXPECT_EQ(distinct_experts(*model, {7}), of_one);
+  const auto dense =
+      Model::load(device_under_test(), ModelFile::open(folder.write("d.gguf", RandomModel{}.build())), options);
+  EXPECT_TRUE(distinct_experts(*dense, {7}).empty());
+}
+
 TEST(ModelFormats, TypesMayDifferFromTensorToTensor) {
   // As in files named Q4_K_M, with other types for head and embedding.
   const TempFolder folder;

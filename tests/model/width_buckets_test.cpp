@@ -118,6 +118,19 @@ TEST(WidthBuckets, LeaveTheOtherSlotsAlone) {
   EXPECT_EQ(model.read_kv(0, false, 0, model.limits().slots()), before);
 }
 
+TEST(WidthBuckets, RowsThatFillAPassUpTouchNoExperts) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "qwen3moe";
+  random.experts = 40;
+  BucketDevice device({16});
+  const auto model = Model::load(device, ModelFile::open(folder.write("model.gguf", random.build())), {});
+  const ForwardOutput output = model->forward(text_input(text_from(0, 1), 0));
+  ASSERT_EQ(output.distinct_experts().size(), 2u);
+  EXPECT_EQ(output.distinct_experts()[0], random.experts_used);
+  EXPECT_EQ(output.distinct_experts()[1], random.experts_used);
+}
+
 TEST(WidthBuckets, MeetNoNewShapeAtAWidthBetween) {
   LoadedPair loaded({1, 8, 16});
   loaded.model->forward(input_of(HeadOutput::argmax, 8, true));

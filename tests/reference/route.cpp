@@ -2,18 +2,33 @@
 // chosen[w] = the experts of the `used` largest, largest first, ties to the lower expert, NaN below all numbers
 // shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all
 // shares[w, used] = 1 / (1 + exp(-logits[w, all])) of a shared expert
+// touched[layer] |= the bits of chosen[w] of the rows that have ancestors
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "engine/compute/rows.h"
 #include "tests/reference/experts.h"
 #include "tests/reference/matrix_product.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"
 
 namespace canopy::reference {
+namespace {
+
+void mark_touched(const RouteArgs& args, std::span<const uint32_t> chosen) {
+  const uint32_t words = args.experts.touched_words(), used = args.experts.used;
+  const auto rows = elements<Row>(args.rows, args.width, "route: rows");
+  const auto touched = elements<uint32_t>(args.touched, (uint64_t{args.layer} + 1) * words, "route: touched");
+  for (size_t i = 0; i < size_t{args.width} * used; ++i) {
+    if (rows[i / used].ancestor_count == 0) continue;
+    touched[size_t{args.layer} * words + chosen[i] / 32] |= 1u << chosen[i] % 32;
+  }
+}
+
+}  // namespace
 
 template <>
 void compute(const RouteArgs& args) {
@@ -50,6 +65,7 @@ void compute(const RouteArgs& args) {
       shares[size_t{w} * row_shares + used] = static_cast<float>(1 / (1 + std::exp(-double{own[all]})));
     }
   }
+  if (args.touched != nullptr) mark_touched(args, chosen);
 }
 
 }  // namespace canopy::reference

@@ -30,6 +30,8 @@ class ArchitectureModes : public ::testing::TestWithParam<const char*> {
     loaded_ = Engine::open(device_under_test(), request, {});
   }
 
+  bool has_experts() const { return loaded_->model->config().layers_with_experts() > 0; }
+
   Reply reply(DecodeMode mode, uint32_t budget, ReplySettings settings) {
     loaded_->resident->clear();
     settings.mode = mode;
@@ -55,6 +57,10 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
           std::pair{DecodeMode::tree, 100u}, std::pair{DecodeMode::adaptive, 1u}}) {
       const Reply drafted = reply(mode, budget, settings);
       EXPECT_EQ(drafted.ids, plain.ids) << "temperature " << temperature << ", budget " << budget;
+      for (const RoundRecord& round : drafted.rounds) {
+        EXPECT_EQ(round.distinct_experts > 0, has_experts()) << "round " << round.round;
+        EXPECT_LE(round.distinct_experts, 6) << "round " << round.round;
+      }
       accepted += plain.ids.size() - std::min(plain.ids.size(), drafted.rounds.size());
     }
   }

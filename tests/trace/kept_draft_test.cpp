@@ -120,6 +120,7 @@ class DraftsInTraces : public testing::Test {
     for (int i = 0; i < 4; ++i) {
       rounds_.push_back(i == 1 ? builder_.plain() : builder_.tree(12));
       rounds_.back().teaches = i != 2;
+      rounds_.back().distinct_experts = 10.5f * static_cast<float>(i);
       trace.append(rounds_.back());
     }
     trace.end(builder_.end());

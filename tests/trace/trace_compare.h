@@ -57,6 +57,7 @@ inline void expect_same(const RoundRecord& a, const RoundRecord& b) {
   expect_same(a.choice, b.choice);
   EXPECT_EQ(a.backlog, b.backlog);
   EXPECT_EQ(a.teaches, b.teaches);
+  EXPECT_EQ(a.distinct_experts, b.distinct_experts);
 }
 
 inline void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {

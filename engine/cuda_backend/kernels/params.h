@@ -182,10 +182,19 @@ struct RouteParams {
   uint64_t shares = 0;    // [rows, used + shared_experts]
   uint64_t counters = 0;  // uint32 [rows], 0 between kernels
   uint64_t bias = 0;      // [experts + shared_experts], or 0
+  uint64_t rows = 0;      // Row [rows], where touched
+  uint64_t touched = 0;   // uint32 [(experts + 31) / 32]: the bits of those that rows with ancestors choose; or 0
   uint32_t experts = 0, used = 0;
   uint32_t shared_experts = 0;  // 0 or 1
   uint32_t of_chosen = 0;       // 1: shares of the chosen ones
   float norm_eps = 0;           // 0: no norm
+};
+
+/// How many bits are set in the words of each layer, which become 0. One warp per layer.
+struct CountExpertsParams {
+  uint64_t touched = 0;  // uint32 [layers, words]
+  uint64_t counts = 0;   // uint32 [layers]
+  uint32_t words = 0;    // at most 32
 };
 
 /// Products of pairs of a row and one of its experts (kernels/experts.cu).

@@ -33,6 +33,9 @@ CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
     if (rank >= p.used) continue;
     Span<uint32_t>{p.chosen}[uint64_t{row} * p.used + rank] = e;
     best[rank] = logits[e];
+    if (p.touched != 0 && Span<const Row>{p.rows}[row].ancestor_count != 0) {
+      gpu::atomic_or(gpu::element<uint32_t>(p.touched, e / 32), 1u << e % 32);
+    }
   }
   gpu::sync();
   const float largest = best[0];
@@ -68,6 +71,18 @@ CANOPY_KERNEL(route, RouteParams, 256) {
   }
   const gpu::Shared<uint32_t> flag(0, 1);
   if (comes_last(p.counters, row, gpu::blocks_x(), flag)) choose_experts(p, row);
+}
+
+CANOPY_KERNEL(count_experts, CountExpertsParams, 32) {
+  uint32_t own = 0;
+  if (gpu::lane() < p.words) {
+    uint32_t& word = Span<uint32_t>{p.touched}[uint64_t{gpu::block_x()} * p.words + gpu::lane()];
+    for (uint32_t rest = word; rest != 0; rest &= rest - 1) ++own;
+    word = 0;
+  }
+  CANOPY_UNROLL
+  for (uint32_t mask = 1; mask < 32; mask *= 2) own += gpu::shuffle_xor(own, mask);
+  if (gpu::lane() == 0) Span<uint32_t>{p.counts}[gpu::block_x()] = own;
 }
 
 }  // namespace canopy::cuda

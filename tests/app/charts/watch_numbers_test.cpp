@@ -110,6 +110,17 @@ TEST(WatchNumbers, ThePassCostsItsTimeInPlainTokens) {
   EXPECT_NE(numbers.cost.why.find("measured over 64 plain rounds, 3 min ago"), std::string::npos) << numbers.cost.why;
 }
 
+TEST(WatchNumbers, ThePassOfAMixtureSaysWhatItHadToRead) {
+  Asked asked(trees_of(8, 41));
+  RoundRecord pass = *asked.shown;
+  asked.question.shown = &pass;
+  EXPECT_EQ(watch_numbers(asked.question).cost.why.find("experts"), std::string::npos);
+  pass.distinct_experts = 36.25f;
+  EXPECT_NE(watch_numbers(asked.question).cost.why.find("Its 41 rows went through 36.2 different experts of a layer"),
+            std::string::npos)
+      << watch_numbers(asked.question).cost.why;
+}
+
 TEST(WatchNumbers, WithoutAPlainSpeedNothingIsClaimed) {
   Asked asked(trees_of(8, 41));
   asked.plain = {};

@@ -111,6 +111,9 @@ CANOPY_DEVICE void fence() {
 CANOPY_DEVICE uint32_t atomic_add(uint32_t* to, uint32_t value) {
   return atomicAdd(to, value);
 }
+CANOPY_DEVICE void atomic_or(uint32_t* to, uint32_t bits) {
+  atomicOr(to, bits);
+}
 
 /// To device or shared memory.
 CANOPY_DEVICE void atomic_add(uint64_t* to, uint64_t value) {

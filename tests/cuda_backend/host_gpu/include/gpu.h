@@ -105,6 +105,9 @@ inline void fence() {
 inline uint32_t atomic_add(uint32_t* to, uint32_t value) {
   return __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
 }
+inline void atomic_or(uint32_t* to, uint32_t bits) {
+  __atomic_fetch_or(to, bits, __ATOMIC_SEQ_CST);
+}
 
 inline void atomic_add(uint64_t* to, uint64_t value) {
   __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
