@@ -77,22 +77,11 @@ void append_layer_tensors(const ModelConfig& config, std::span<const LayerSpec> 
 bool is_drafter_architecture(std::string_view name);
 bool is_drafter_class(std::string_view class_name);
 
-/// "blk.3.ffn_down.17", of an expert, -> "blk.3.ffn_down"; other canonical names stay as they are.
-std::string_view without_expert(std::string_view canonical);
-
 /// In hybrids without a list of kinds, every so many-th layer is one of attention.
 inline constexpr uint32_t kUsualAttentionStep = 4;
 /// `step`, where it is not 0. Throws bad_input, naming the field: which layers are of which kind follows from it.
 uint32_t checked_layer_step(uint32_t step, const std::string& field);
 /// Which layers are recurrences where each `step`-th is attention; step is not 0.
 std::vector<bool> recurrent_layers(uint32_t layers, uint32_t step);
-
-/// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are. "post
-/// attention" names the norm before the feed-forward, but in layers with post norms.
-std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms = false);
-
-/// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q", ".bias" likewise -> "blk.3.attn_q.bias"; names we do not
-/// know stay as they are.
-std::string canonical_name_from_hugging_face(std::string_view name, bool has_post_norms = false);
 
 }  // namespace canopy

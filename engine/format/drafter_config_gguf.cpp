@@ -9,6 +9,7 @@
 #include "engine/base/printable.h"
 #include "engine/format/config_gguf.h"
 #include "engine/format/draft_vocabulary.h"
+#include "engine/format/tensor_names.h"
 
 namespace canopy {
 namespace {

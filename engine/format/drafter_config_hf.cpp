@@ -10,6 +10,7 @@
 #include "engine/format/config_hf.h"
 #include "engine/format/draft_vocabulary.h"
 #include "engine/format/json_text.h"
+#include "engine/format/tensor_names.h"
 
 namespace canopy {
 namespace {

@@ -12,6 +12,7 @@
 #include "engine/format/config_gguf.h"
 #include "engine/format/config_hf.h"
 #include "engine/format/open_files.h"
+#include "engine/format/tensor_names.h"
 
 namespace canopy {
 

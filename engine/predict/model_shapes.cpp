@@ -1,4 +1,5 @@
 #include "engine/predict/model_shapes.h"
+#include "engine/format/tensor_names.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,5 @@
 #include "engine/predict/random_model_gguf.h"
+#include "engine/format/tensor_names.h"
 
 #include <array>
 #include <cstdio>

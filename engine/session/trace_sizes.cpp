@@ -1,4 +1,5 @@
 #include "engine/session/trace_sizes.h"
+#include "engine/format/tensor_names.h"
 
 #include <algorithm>
 #include <map>

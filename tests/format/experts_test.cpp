@@ -10,6 +10,7 @@
 #include "engine/format/config_hf.h"
 #include "engine/format/model_file.h"
 #include "engine/format/safetensors.h"
+#include "engine/format/tensor_names.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/golden_path.h"
 #include "tests/format/safetensors_builder.h"

@@ -7,6 +7,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/config_hf.h"
 #include "engine/format/model_file.h"
+#include "engine/format/tensor_names.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/random_model.h"

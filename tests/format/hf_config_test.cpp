@@ -4,6 +4,7 @@
 
 #include "engine/format/architecture.h"
 #include "engine/format/config_hf.h"
+#include "engine/format/tensor_names.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"
 

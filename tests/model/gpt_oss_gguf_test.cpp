@@ -8,6 +8,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/packed_matrix.h"
+#include "engine/format/tensor_names.h"
 #include "engine/model/model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/gguf_builder.h"

@@ -12,6 +12,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
+#include "engine/format/tensor_names.h"
 #include "tests/format/gguf_builder.h"
 
 namespace canopy::test {

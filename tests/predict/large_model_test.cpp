@@ -14,6 +14,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/format/architecture.h"
+#include "engine/format/tensor_names.h"
 #include "engine/model/model.h"
 #include "engine/predict/dry_device.h"
 #include "engine/predict/model_shapes.h"
