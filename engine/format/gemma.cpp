@@ -47,7 +47,8 @@ void flatten_rotations(json& fields) {
   const json* rotations = whole.object("rope_parameters");
   if (rotations == nullptr || !rotations->contains("full_attention")) return;
   const JsonFields by_kind(*rotations, "config.json's rope_parameters");
-  json global = *by_kind.object("full_attention"), local = json::object();
+  json global = json::object(), local = json::object();
+  if (const json* full = by_kind.object("full_attention")) global = *full;
   if (const json* sliding = by_kind.object("sliding_attention")) local = *sliding;
   const JsonFields of_local(local, "config.json's rope_parameters of sliding_attention");
   const std::string kind = of_local.text_or("rope_type", "default");

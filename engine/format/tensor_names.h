@@ -1,6 +1,6 @@
 #pragma once
-// The names of tensors in files, and the one name that each has here: that of GGUF without ".weight", with the number of
-// an expert behind it.
+// The names of tensors in files, and the one name that each has here: that of GGUF without ".weight", with the number
+// of an expert behind it.
 
 #include <string>
 #include <string_view>

@@ -56,6 +56,10 @@ TEST(Gemma, NewerFilesHaveARotationForEachKindOfLayer) {
   EXPECT_EQ(config.rope_theta, 2e6);
   EXPECT_EQ(config.local_rope_theta, 3e4);
   EXPECT_EQ(local_rope_frequencies(config)[1], std::pow(3e4, -2.0 / 16));
+  const ModelConfig empty =
+      read_hf_config(gemma_config(R"(,"rope_parameters":{"full_attention":null,"sliding_attention":null})"), "");
+  EXPECT_EQ(empty.rope_theta, 1e6);
+  EXPECT_EQ(empty.local_rope_theta, 1e4);
   expect_error("'rope_type' of config.json's rope_parameters of sliding_attention is 'yarn'; default is supported", [] {
     read_hf_config(gemma_config(R"(,"rope_parameters":{"full_attention":{},"sliding_attention":{"rope_type":"yarn"}})"),
                    "");
