@@ -223,7 +223,8 @@ void check_gemma(const ModelConfig& config) {
   if (config.query_width != 0) check_real("query_pre_attn_scalar", config.query_width, 0, 1e6);
   if (config.attention_softcap != 0) check_real("attn_logit_softcapping", config.attention_softcap, 0, most_limit);
   if (config.logit_softcap != 0) check_real("final_logit_softcapping", config.logit_softcap, 0, most_limit);
-  if (config.local_rope_theta != 0) check_real("local rope theta", config.local_rope_theta, 1, 1e15);
+  if (config.local_rope_theta != 0 || config.has_local_rope())
+    check_real("local rope theta", config.local_rope_theta, 1, 1e15);
 }
 
 }  // namespace

@@ -146,6 +146,8 @@ TEST(Gemma, WindowsOfAGgufFileMayBeAListOrNone) {
                [&] { list(std::string("\0\1", 2)); });
   expect_error("'gemma3.attention.sliding_window_pattern' is 0",
                [&] { open(random.builder().without(key).value<uint32_t>(key, 0)); });
+  expect_error("local rope theta is 0; a number above 1",
+               [&] { open(random.builder().value<float>("gemma3.rope.freq_base_swa", 0)); });
   const ModelConfig none = open(random.builder().without("gemma3.attention.sliding_window"));
   EXPECT_TRUE(none.windows.empty() && none.turns_locally.empty());
 }

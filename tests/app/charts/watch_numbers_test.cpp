@@ -116,7 +116,7 @@ TEST(WatchNumbers, ThePassOfAMixtureSaysWhatItHadToRead) {
   asked.question.shown = &pass;
   EXPECT_EQ(watch_numbers(asked.question).cost.why.find("experts"), std::string::npos);
   pass.distinct_experts = 36.25f;
-  EXPECT_NE(watch_numbers(asked.question).cost.why.find("Its 41 rows went through 36.2 different experts of a layer"),
+  EXPECT_NE(watch_numbers(asked.question).cost.why.find("its 41 tokens together needed 36.2 different ones of a layer"),
             std::string::npos)
       << watch_numbers(asked.question).cost.why;
 }
