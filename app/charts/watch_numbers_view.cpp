@@ -95,8 +95,9 @@ void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
 /// What a mixture's pass had to read; empty of other models.
 std::string experts_words(const RoundRecord& pass) {
   if (pass.distinct_experts <= 0) return "";
-  const std::string tokens = pass.width == 1 ? "its one token" : "its " + counted(pass.width, "token", "tokens");
-  return " This model is split into experts, of which a token needs a few: " + tokens + " together needed " +
+  const std::string tokens =
+      pass.width == 1 ? "its one token needed " : "its " + grouped(pass.width) + " tokens together needed ";
+  return " This model is split into experts, of which a token needs a few: " + tokens +
          fixed(pass.distinct_experts, 1) + " different ones of a layer, on average, and these had to be read.";
 }
 

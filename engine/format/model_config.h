@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -118,7 +119,10 @@ struct ModelConfig {
   uint32_t recurrent_layers() const { return static_cast<uint32_t>(std::ranges::count(recurrent, true)); }
   uint32_t attention_layers() const { return layers - recurrent_layers(); }  // those with K/V
   double query_scale() const;  // what products of queries and keys are multiplied by
-  float residual_eps() const { return rms_eps * residual_scale * residual_scale; }  // of norms of the residual stream
+  /// Of norms of the residual stream; never 0, which would stand for no norm.
+  float residual_eps() const {
+    return std::max(rms_eps * residual_scale * residual_scale, std::numeric_limits<float>::min());
+  }
   bool has_local_rope() const { return std::ranges::find(turns_locally, true) != turns_locally.end(); }
   /// Elements of a head that are turned.
   uint32_t turned() const { return rotary_dim != 0 ? rotary_dim : head_dim; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "engine/base/error.h"
 #include "engine/format/architecture.h"
@@ -355,6 +356,33 @@ TEST(Model, GivesMoreOfTheLastPassOnly) {
   StopAtOp stop(*l.device);
   EXPECT_FALSE(model.forward({text_rows(0, 5)}, stop.arm(3)).completed());
   expect_error("another pass", [&] { output.logits(0); });
+}
+
+// Gemma's residual stream is kept smaller than it is, and what a drafter reads of it is not. With post norms of 0 its
+// layers add nothing: what is kept are the embeddings.
+TEST(Model, TapsAreThoseOfTheModelWhateverTheResidualStreamIsKeptAt) {
+  const TempFolder folder;
+  RandomModel random;
+  random.architecture = "gemma3";
+  GgufBuilder builder = random.builder();
+  for (const char* norm : {"blk.0.post_attention_norm.weight", "blk.0.post_ffw_norm.weight"}) {
+    builder.without_tensor(norm).zeros(norm, {random.hidden});
+  }
+  const ModelFile file = ModelFile::open(folder.write("m.gguf", builder.build()));
+  ModelOptions options;
+  options.aux_layers = {0};
+  const auto device = make_reference_device();
+  const auto model = Model::load(*device, file, options);
+  ForwardInput input{text_rows(0, 1)};
+  input.aux_hidden_states = true;
+  model->forward(input);
+  const std::vector<float> kept = aux_hidden_states_of(*model, 1);
+  std::vector<float> embedding(random.hidden);
+  std::memcpy(embedding.data(),
+              file.require("token_embd", random.vocab, random.hidden).bytes.data() +
+                  input.batch.rows[0].token * random.hidden * sizeof(float),
+              random.hidden * sizeof(float));
+  for (uint32_t c = 0; c < random.hidden; ++c) ASSERT_EQ(kept[c], 8 * embedding[c]) << c;  // the root of 64
 }
 
 TEST(Model, KeepsTapsOnTheDevice) {
