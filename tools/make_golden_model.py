@@ -153,7 +153,18 @@ MODELS["gemma2"] = (
 
 # With the experts as published: blocks of 4-bit floats and their scales.
 MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"]
-MODELS["phi3-short"] = (MODELS["phi3"][0], {**MODELS["phi3"][1], "num_hidden_layers": 1})
+# As Phi-4-mini: three quarters of a head are turned, and the embedding is the head.
+PHI3_SCALING = MODELS["phi3"][1]["rope_scaling"]
+MODELS["phi3-short"] = (
+    MODELS["phi3"][0],
+    {
+        **MODELS["phi3"][1],
+        "num_hidden_layers": 1,
+        "partial_rotary_factor": 0.75,
+        "rope_scaling": {**PHI3_SCALING, **{key: PHI3_SCALING[key][:6] for key in ("short_factor", "long_factor")}},
+        "tie_word_embeddings": True,
+    },
+)
 
 # The same models as files in GGUF can say them: the kinds of their layers in the order of published ones. None: as usual.
 AS_GGUF = {

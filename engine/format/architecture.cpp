@@ -79,7 +79,7 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .layer = dense_layer},
     {.name = "phi3",
      .hugging_face = "Phi3ForCausalLM",
-     .models = "Phi-3, Phi-3.5 and Phi-4 of 14B",
+     .models = "Phi-3, Phi-3.5, Phi-4 and Phi-4-mini",
      .gguf_rope_layout = RopeLayout::half,
      .has_fused_tensors = true,
      .window = Windows::in_all_layers,
@@ -331,9 +331,9 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
       add("ffn_down_shexp", c.hidden, c.shared_ffn);
       continue;
     }
-    add("ffn_gate", c.ffn, c.hidden);
-    add("ffn_up", c.ffn, c.hidden);
-    add("ffn_down", c.hidden, c.ffn);
+    add("ffn_gate", c.ffn_of(layer), c.hidden);
+    add("ffn_up", c.ffn_of(layer), c.hidden);
+    add("ffn_down", c.hidden, c.ffn_of(layer));
   }
 }
 

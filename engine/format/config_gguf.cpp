@@ -41,9 +41,63 @@ class Keys {
   std::string prefix_;
 };
 
-void read_heads(const Keys& keys, bool turns_part, ModelConfig& config) {
-  config.heads = keys.u32("attention.head_count");
-  config.kv_heads = keys.u32_or("attention.head_count_kv", config.heads);
+/// A number of all layers, or one for each of them.
+std::vector<uint32_t> by_layer(const GgufFile& file, const std::string& key, uint32_t layers) {
+  const GgufValue* value = file.find(key);
+  if (value == nullptr || value->type != GgufType::array) return {file.u32(key)};
+  const std::vector<int32_t> given = file.i32s(key);
+  if (given.size() != layers) {
+    throw bad_input("The metadata '" + key + "' has " + std::to_string(given.size()) + " elements; " +
+                    std::to_string(layers) + " are expected, one a layer.");
+  }
+  std::vector<uint32_t> result;
+  for (size_t n = 0; n < given.size(); ++n) {
+    if (given[n] < 0) {
+      throw bad_input("Element " + std::to_string(n) + " of the metadata '" + key + "' is " + std::to_string(given[n]) +
+                      "; negative numbers are not allowed.");
+    }
+    result.push_back(static_cast<uint32_t>(given[n]));
+  }
+  return result;
+}
+
+/// A number of heads; where layers have one each, it must be the same in all, but for the recurrent ones of hybrids,
+/// which state none.
+uint32_t read_head_count(const GgufFile& file, const std::string& key, uint32_t layers) {
+  const std::vector<uint32_t> heads = by_layer(file, key, layers);
+  const auto some = std::ranges::find_if(heads, [](uint32_t count) { return count != 0; });
+  if (some == heads.end()) return 0;
+  for (size_t n = 0; n < heads.size(); ++n) {
+    if (heads[n] == *some || heads[n] == 0) continue;
+    throw bad_input("The metadata '" + key + "' is " + std::to_string(*some) + " in layer " +
+                    std::to_string(some - heads.begin()) + " and " + std::to_string(heads[n]) + " in layer " +
+                    std::to_string(n) + "; layers with different numbers of heads are not supported.");
+  }
+  return *some;
+}
+
+void read_feed_forward(const GgufFile& file, const std::string& key, ModelConfig& config) {
+  const std::vector<uint32_t> widths = by_layer(file, key, config.layers);
+  config.ffn = widths.empty() ? 0 : std::ranges::max(widths);
+  if (std::ranges::any_of(widths, [&](uint32_t width) { return width != config.ffn; })) config.layer_ffn = widths;
+}
+
+/// How many elements of a head are turned: all, or where `may_be_part`, as many as the file says.
+void read_turned_part(const Keys& keys, bool may_be_part, ModelConfig& config) {
+  const uint32_t turned = keys.u32_or("rope.dimension_count", config.head_dim);
+  if (turned == config.head_dim) return;
+  if (!may_be_part || turned == 0) {
+    throw bad_input("The metadata '" + keys.full("rope.dimension_count") + "' is " + std::to_string(turned) + "; " +
+                    (may_be_part ? "2 to " : "only ") + "the head dimension, " + std::to_string(config.head_dim) +
+                    ", is supported.");
+  }
+  config.rotary_dim = turned;
+}
+
+void read_heads(const GgufFile& file, const Keys& keys, bool turns_part, ModelConfig& config) {
+  const std::string of_keys = keys.full("attention.head_count_kv");
+  config.heads = read_head_count(file, keys.full("attention.head_count"), config.layers);
+  config.kv_heads = file.find(of_keys) == nullptr ? config.heads : read_head_count(file, of_keys, config.layers);
   if (config.heads == 0) return;  // validate_config says so
   const uint32_t key_length = keys.u32_or("attention.key_length", 0);
   if (key_length == 0 && config.hidden % config.heads != 0) {
@@ -51,13 +105,12 @@ void read_heads(const Keys& keys, bool turns_part, ModelConfig& config) {
                     std::to_string(config.heads) + ", and '" + keys.full("attention.key_length") + "' is missing.");
   }
   config.head_dim = key_length != 0 ? key_length : config.hidden / config.heads;
-  for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
-    if (turns_part && std::string_view(key) == "rope.dimension_count") continue;
-    const uint32_t value = keys.u32_or(key, config.head_dim);
-    if (value == config.head_dim) continue;
-    throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) +
+  const uint32_t value_length = keys.u32_or("attention.value_length", config.head_dim);
+  if (value_length != config.head_dim) {
+    throw bad_input("The metadata '" + keys.full("attention.value_length") + "' is " + std::to_string(value_length) +
                     "; only the head dimension, " + std::to_string(config.head_dim) + ", is supported.");
   }
+  read_turned_part(keys, turns_part, config);
 }
 
 /// A tensor of a divisor for each pair of a head; empty where there is none.
@@ -232,9 +285,10 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");
   config.hidden = keys.u32("embedding_length");
-  config.ffn = has_experts ? keys.u32_or("feed_forward_length", 0) : keys.u32("feed_forward_length");
+  const std::string feed_forward = keys.full("feed_forward_length");
+  if (!has_experts || file.find(feed_forward) != nullptr) read_feed_forward(file, feed_forward, config);
   config.max_context = keys.u32("context_length");
-  read_heads(keys, turns_part, config);
+  read_heads(file, keys, turns_part, config);
   config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   config.rope_theta = keys.number_or("rope.freq_base", 10000);
   config.rope_scaling = read_scaling(file, keys, config.max_context);
@@ -246,7 +300,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const Keys keys(file, architecture.name);
   ModelConfig config;
   config.architecture = architecture.name;
-  read_gguf_transformer(file, architecture.name, config, architecture.is_hybrid, architecture.has_experts);
+  read_gguf_transformer(file, architecture.name, config, true, architecture.has_experts);
   if (architecture.is_hybrid) read_gguf_hybrid(file, architecture.name, config);
   if (architecture.has_experts) {
     read_experts(file, keys, architecture.is_hybrid, config);

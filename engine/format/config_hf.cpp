@@ -303,7 +303,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
   config.has_output_bias = architecture.has_output_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
-  read_hf_transformer(fields, config, architecture.is_hybrid, architecture.has_experts);
+  read_hf_transformer(fields, config, true, architecture.has_experts);
   if (architecture.is_hybrid) read_hf_hybrid(fields, config);
   if (architecture.is_gemma) read_hf_gemma(fields, config);
   if (architecture.is_gpt_oss) {

@@ -114,7 +114,7 @@ json config_json(const ModelConfig& c) {
                  {"heads", c.heads},
                  {"kv_heads", c.kv_heads},
                  {"head_dim", c.head_dim},
-                 {"ffn", c.ffn},
+                 {"ffn", c.layer_ffn.empty() ? json(c.ffn) : json(c.layer_ffn)},
                  {"vocab", c.vocab},
                  {"max_context", c.max_context},
                  {"rms_eps", number_json(c.rms_eps)},

@@ -74,7 +74,8 @@ std::vector<FusedTensor> fused_tensors(const ModelConfig& c, const std::function
                         true});
     }
     if (!always) continue;
-    result.push_back({layer + "ffn_up", {{layer + "ffn_gate", c.ffn, c.hidden}, {layer + "ffn_up", c.ffn, c.hidden}}});
+    const uint32_t ffn = c.ffn_of(n);
+    result.push_back({layer + "ffn_up", {{layer + "ffn_gate", ffn, c.hidden}, {layer + "ffn_up", ffn, c.hidden}}});
   }
   return result;
 }

@@ -48,6 +48,7 @@ void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig
                     "; less than '" + key("block_count") + "', " + std::to_string(config.layers) + ", is allowed.");
   }
   config.layers -= further;
+  if (!config.layer_ffn.empty()) config.layer_ffn.resize(config.layers);
   config.unread_layers = further;
   const uint32_t step = file.u32_if(key("full_attention_interval")).value_or(kUsualAttentionStep);
   config.recurrent =
@@ -65,7 +66,6 @@ void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig
   }
   net.value_dim = inner / net.value_heads;
   config.has_output_gate = true;
-  config.rotary_dim = file.u32_if(key("rope.dimension_count")).value_or(0);
 }
 
 }  // namespace canopy

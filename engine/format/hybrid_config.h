@@ -11,8 +11,7 @@ namespace canopy {
 /// sizes of heads are read already. Throws bad_input, naming the field; not validated otherwise.
 void read_hf_hybrid(const JsonFields& config_json, ModelConfig& config);
 
-/// The same of GGUF's keys "<prefix>.ssm. ...", and how much of a head is turned. Layers that predict further tokens
-/// are taken off the layer count.
+/// The same of GGUF's keys "<prefix>.ssm. ...". Layers that predict further tokens are taken off the layer count.
 void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 }  // namespace canopy

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <sstream>
 
 #include "engine/base/error.h"
@@ -73,7 +74,7 @@ void check_experts_of(const ModelConfig& config) {
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {
   if (divisors.size() != config.turned() / 2) {
     throw bad_input("The model has " + std::to_string(divisors.size()) + " rope frequency factors; " +
-                    std::to_string(config.turned() / 2) + " are expected, half a head.");
+                    std::to_string(config.turned() / 2) + " are expected, one for each pair of a head that turns.");
   }
   for (const float divisor : divisors) check_real("rope frequency factor", divisor, 0, most_scaling);
 }
@@ -168,6 +169,12 @@ std::vector<double> local_rope_frequencies(const ModelConfig& config) {
   return rope_frequencies(local);
 }
 
+uint32_t ModelConfig::mean_ffn() const {
+  if (layer_ffn.empty()) return ffn;
+  const uint64_t sum = std::accumulate(layer_ffn.begin(), layer_ffn.end(), uint64_t{0});
+  return static_cast<uint32_t>((sum + layer_ffn.size() / 2) / layer_ffn.size());
+}
+
 double ModelConfig::query_scale() const {
   return 1.0 / std::sqrt(query_width != 0 ? query_width : static_cast<double>(head_dim));
 }
@@ -201,12 +208,27 @@ void check_delta_net(const DeltaNetConfig& net) {
   }
 }
 
-void check_hybrid(const ModelConfig& config) {
-  if (config.rotary_dim % 2 != 0 || config.rotary_dim > config.head_dim) {
-    throw bad_input("The model turns " + std::to_string(config.rotary_dim) +
-                    " elements of each head; even numbers up to " + std::to_string(config.head_dim) +
-                    ", the head dimension, are allowed.");
+void check_turned_part(const ModelConfig& config) {
+  if (config.rotary_dim % 2 == 0 && config.rotary_dim <= config.head_dim) return;
+  throw bad_input("The model turns " + std::to_string(config.rotary_dim) +
+                  " elements of each head; even numbers up to " + std::to_string(config.head_dim) +
+                  ", the head dimension, are allowed.");
+}
+
+/// The widths of feed-forwards, which may be of each layer.
+void check_ffn(const ModelConfig& config) {
+  check_count("feed-forward size", config.ffn, max_ffn);
+  if (config.layer_ffn.empty()) return;
+  if (config.layer_ffn.size() != config.layers) {
+    throw bad_input("The model states the feed-forward size of " + std::to_string(config.layer_ffn.size()) +
+                    " layers; it has " + std::to_string(config.layers) + ".");
   }
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    check_count(("feed-forward size in layer " + std::to_string(n)).c_str(), config.layer_ffn[n], max_ffn);
+  }
+}
+
+void check_hybrid(const ModelConfig& config) {
   if (config.recurrent.empty()) return;
   if (config.recurrent.size() != config.layers) {
     throw bad_input("The model states the kind of " + std::to_string(config.recurrent.size()) + " layers; it has " +
@@ -243,12 +265,13 @@ void validate_transformer(const ModelConfig& config) {
     throw bad_input("The model's head dimension is " + std::to_string(config.head_dim) +
                     "; it must be even, rotary embedding turns pairs.");
   }
-  check_count("feed-forward size", config.ffn, max_ffn);
+  check_ffn(config);
   check_experts_of(config);
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);
   check_gemma(config);
+  check_turned_part(config);
   check_hybrid(config);
   check_scaling(config);
 }

@@ -63,11 +63,11 @@ struct ModelConfig {
   std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3moe"
   std::string name;          // for people; made safe to show
   uint32_t layers = 0;
-  uint32_t hidden = 0;    // width of the residual stream
-  uint32_t heads = 0;     // query heads; heads * head_dim need not equal hidden
-  uint32_t kv_heads = 0;  // divides heads
-  uint32_t head_dim = 0;  // even
-  uint32_t ffn = 0;
+  uint32_t hidden = 0;              // width of the residual stream
+  uint32_t heads = 0;               // query heads; heads * head_dim need not equal hidden
+  uint32_t kv_heads = 0;            // divides heads
+  uint32_t head_dim = 0;            // even
+  uint32_t ffn = 0;                 // inner width of the feed-forward, the largest where layers differ
   uint32_t experts = 0;             // of each layer that has any; 0: none has
   uint32_t experts_used = 0;        // that a row goes through
   uint32_t expert_ffn = 0;          // inner width of one
@@ -84,6 +84,7 @@ struct ModelConfig {
   RopeLayout rope_layout = RopeLayout::half;
   std::vector<bool> rotates;        // by layer: whether it turns queries and keys; empty: all do
   std::vector<bool> turns_locally;  // by layer: whether it turns by local_rope_theta; empty: none does
+  std::vector<uint32_t> layer_ffn;  // by layer: inner width of its feed-forward; empty: ffn in all
   std::vector<uint32_t> windows;    // by layer: positions that a row sees, its own included, 0: all; empty: all in all
   double query_width = 0;           // products of queries and keys are divided by its root; 0: head_dim
   float attention_softcap = 0;      // such a product s counts as cap * tanh(s / cap); 0: as it is
@@ -112,6 +113,8 @@ struct ModelConfig {
   uint64_t parameters = 0;    // elements of all tensors
 
   uint32_t q_width() const { return heads * head_dim; }  // rows of attn_q, columns of attn_output
+  uint32_t ffn_of(uint32_t n) const { return layer_ffn.empty() ? ffn : layer_ffn[n]; }
+  uint32_t mean_ffn() const;  // rounded
   bool layer_has_experts(uint32_t n) const { return !has_experts.empty() && has_experts[n]; }
   uint32_t layers_with_experts() const { return static_cast<uint32_t>(std::ranges::count(has_experts, true)); }
   bool has_unrotated_layers() const { return std::ranges::find(rotates, false) != rotates.end(); }

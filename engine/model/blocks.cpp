@@ -155,19 +155,20 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
   const AuxPlace aux = aux_of(model, pass, layer);
+  Activations& gated = *b.gated.at(model.config.ffn_of(layer));
   record(LinearSwigluArgs{.width = pass.width,
                           .weight = weights.gate_up.get(),
                           .in = b.normed.get(),
                           .norm_eps = model.config.residual_eps(),
-                          .out = b.gated.get(),
+                          .out = &gated,
                           .gate = model.layers[layer].gelu ? GateFunction::gelu : GateFunction::silu});
   if (weights.ffn_post_norm) {
-    return add_through_norm(record, model, pass, *weights.ffn_down, *b.gated, nullptr, *weights.ffn_post_norm,
-                            next_norm, aux);
+    return add_through_norm(record, model, pass, *weights.ffn_down, gated, nullptr, *weights.ffn_post_norm, next_norm,
+                            aux);
   }
   record(LinearAddArgs{.width = pass.width,
                        .weight = weights.ffn_down.get(),
-                       .in = b.gated.get(),
+                       .in = &gated,
                        .x = b.x.get(),
                        .norm = {&next_norm},
                        .out = b.normed.get(),

@@ -17,6 +17,13 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
   return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
 }
 
+/// Of feed-forwards without experts.
+uint64_t gated_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  uint64_t bytes = 0;
+  for (const uint32_t ffn : ffn_widths(config)) bytes += device.activation_bytes(limits.rows(), ffn);
+  return bytes;
+}
+
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.rows();
   const uint64_t per_row = uint64_t{config.hidden} * (1 + (config.has_post_norms ? 1 : 0) + limits.aux_layers) +
@@ -34,7 +41,7 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
                          (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
   const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
                                device.activation_bytes(limits.rows(), config.q_width()) +
-                               device.activation_bytes(limits.rows(), config.ffn) +
+                               gated_bytes(config, limits, device) +
                                device.activation_bytes(limits.head_rows, config.hidden);
   const uint64_t words =
       checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;

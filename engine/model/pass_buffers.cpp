@@ -155,6 +155,14 @@ void allocate_expert_buffers(Device& device, const ModelConfig& config, const Mo
 
 }  // namespace
 
+std::set<uint32_t> ffn_widths(const ModelConfig& config) {
+  std::set<uint32_t> widths;
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (!config.layer_has_experts(n)) widths.insert(config.ffn_of(n));
+  }
+  return widths;
+}
+
 uint64_t rotation_words(const ModelConfig& config, uint32_t context) {
   const uint64_t tables = 1 + (config.has_unrotated_layers() ? 1 : 0) + (config.has_local_rope() ? 1 : 0);
   return tables * context * config.head_dim;
@@ -191,7 +199,9 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   if (config.has_output_gate) b.gate = device.allocate(width * config.q_width() * sizeof(float), "attention gates");
   b.normed = device.allocate_activations(limits.rows(), config.hidden, "normed");
   b.attended = device.allocate_activations(limits.rows(), config.q_width(), "attended");
-  b.gated = device.allocate_activations(limits.rows(), config.ffn, "gated");
+  for (const uint32_t ffn : ffn_widths(config)) {
+    b.gated.emplace(ffn, device.allocate_activations(limits.rows(), ffn, "gated"));
+  }
   if (config.layers_with_experts() > 0) allocate_expert_buffers(device, config, limits, b);
   b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 

@@ -2,7 +2,9 @@
 // Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows, P at
 // most limits.max_token_logits().
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -33,8 +35,8 @@ struct PassBuffers {
   std::unique_ptr<Buffer> gate;           // [W, Q], null where attention has none
   std::unique_ptr<Activations> normed;    // [W, H]
   std::unique_ptr<Activations> attended;  // [W, Q]
-  std::unique_ptr<Activations> gated;     // [W, F]
-  std::unique_ptr<Activations> gathered;  // [R, H] the rows that the logits are at
+  std::map<uint32_t, std::unique_ptr<Activations>> gated;  // by F, the inner width of feed-forwards: [W, F]
+  std::unique_ptr<Activations> gathered;                   // [R, H] the rows that the logits are at
 
   // Of layers with E experts of width X, of which a row uses k; null where there are none.
   std::unique_ptr<Buffer> touched_experts;    // uint32 [layers with experts, a bit for each], 0 between passes
@@ -105,6 +107,8 @@ uint64_t pass_result_bytes(const ModelConfig& config, const ModelLimits& limits)
 uint64_t touched_words(const ModelConfig& config);
 /// Clears the marks of a pass that did not end.
 void forget_touched_experts(Device& device, const ModelConfig& config, const PassBuffers& buffers);
+/// The inner widths of the feed-forwards of layers without experts.
+std::set<uint32_t> ffn_widths(const ModelConfig& config);
 /// Words of all tables of rotations.
 uint64_t rotation_words(const ModelConfig& config, uint32_t context);
 

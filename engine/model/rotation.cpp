@@ -6,7 +6,7 @@ namespace canopy {
 
 std::vector<uint32_t> head_order(const ModelConfig& config) {
   const uint32_t half = config.head_dim / 2, turned = config.turned() / 2;  // pairs
-  if (turned == half) return {};
+  if (turned == half || config.rope_layout == RopeLayout::interleaved) return {};
   std::vector<uint32_t> order(config.head_dim);
   uint32_t rest = 2 * turned;
   for (uint32_t i = 0; i < half; ++i) {

@@ -10,8 +10,8 @@
 namespace canopy {
 
 /// The elements of a query or key head in the order that a device has them in; empty: as they are. Where a part of a
-/// head is turned, the two elements of each pair go half a head apart, as pairs of whole heads are; what queries and
-/// keys give together does not depend on the order.
+/// head is turned and its pairs are halves of that part, the two elements of each pair go half a head apart, as pairs
+/// of whole heads are; what queries and keys give together does not depend on the order.
 std::vector<uint32_t> head_order(const ModelConfig& config);
 
 /// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2]; 1 and 0 of pairs

@@ -121,6 +121,14 @@ class MatrixReader {
   std::map<const void*, Rows> last_;  // by scratch; each entry is one thread's
 };
 
+/// values[order[i]] at i; all as they are where the order is empty.
+std::vector<float> in_order(std::vector<float> values, std::span<const uint32_t> order) {
+  if (order.empty()) return values;
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < order.size(); ++i) result.at(i) = values.at(order[i]);
+  return result;
+}
+
 }  // namespace
 
 TensorLoader::TensorLoader(Device& device, std::span<const MatrixPlan* const> matrices, LoadMonitor& monitor,
@@ -147,11 +155,7 @@ std::unique_ptr<Weight> TensorLoader::matrix(const MatrixPlan& plan) {
 std::unique_ptr<Buffer> TensorLoader::norm(const TensorView& tensor, float offset, std::span<const uint32_t> order,
                                            float scale) {
   const TensorView* only = &tensor;
-  std::vector<float> values = values_of({&only, 1}, "norm");
-  if (!order.empty()) {
-    const std::vector<float> stored = values;
-    for (size_t i = 0; i < order.size(); ++i) values.at(i) = stored.at(order[i]);
-  }
+  std::vector<float> values = in_order(values_of({&only, 1}, "norm"), order);
   for (float& value : values) value = (value + offset) * scale;
   return vector(values, tensor.name);
 }
@@ -172,8 +176,8 @@ std::unique_ptr<Buffer> TensorLoader::router(std::span<const TensorView* const> 
   return vector(values_of(parts, "router"), parts.front()->name);
 }
 
-std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts) {
-  return vector(values_of(parts, "bias"), parts.front()->name);
+std::unique_ptr<Buffer> TensorLoader::bias(std::span<const TensorView* const> parts, std::span<const uint32_t> order) {
+  return vector(in_order(values_of(parts, "bias"), order), parts.front()->name);
 }
 
 std::unique_ptr<Buffer> TensorLoader::bias(const TensorView& tensor) {

@@ -40,8 +40,9 @@ class TensorLoader {
   /// not finite.
   std::unique_ptr<Buffer> router(std::span<const TensorView* const> parts);
 
-  /// The decoded values of vectors, one after the other. Throws bad_input where one is not finite.
-  std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts);
+  /// The decoded values of vectors, one after the other; element i being that of order[i] where an order is given.
+  /// Throws bad_input where one is not finite.
+  std::unique_ptr<Buffer> bias(std::span<const TensorView* const> parts, std::span<const uint32_t> order = {});
   std::unique_ptr<Buffer> bias(const TensorView& tensor);
   /// Those of a paired weight: elements of gate and up in turn.
   std::unique_ptr<Buffer> paired_bias(const TensorView& gate, const TensorView& up);

@@ -160,7 +160,11 @@ namespace {
 class LayerPlanner {
  public:
   LayerPlanner(const ModelConfig& config, uint32_t n, const RequireTensor& require, const AddMatrix& add)
-      : config_(config), prefix_("blk." + std::to_string(n) + "."), require_(require), add_(add) {}
+      : config_(config),
+        ffn_(config.ffn_of(n)),
+        prefix_("blk." + std::to_string(n) + "."),
+        require_(require),
+        add_(add) {}
 
   void add_attention(QkvJoin join, LayerPlan& layer) const {
     if (config_.has_output_gate || !head_order(config_).empty()) {
@@ -200,8 +204,8 @@ class LayerPlanner {
         down.push_back(tensor("ffn_down" + number, config_.hidden, config_.expert_ffn));
       }
     } else {
-      gate_up = {tensor("ffn_gate", config_.ffn, config_.hidden), tensor("ffn_up", config_.ffn, config_.hidden)};
-      down = {tensor("ffn_down", config_.hidden, config_.ffn)};
+      gate_up = {tensor("ffn_gate", ffn_, config_.hidden), tensor("ffn_up", ffn_, config_.hidden)};
+      down = {tensor("ffn_down", config_.hidden, ffn_)};
     }
     layer.gate_up = add_(prefix_ + "ffn_gate_up", std::move(gate_up), WeightLayout::paired, {});
     layer.ffn_down = add_(prefix_ + "ffn_down", std::move(down), WeightLayout::stacked, {});
@@ -300,6 +304,7 @@ class LayerPlanner {
   }
 
   const ModelConfig& config_;
+  const uint32_t ffn_;
   const std::string prefix_;
   const RequireTensor& require_;
   const AddMatrix& add_;

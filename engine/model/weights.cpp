@@ -33,6 +33,18 @@ void load_expert_biases(TensorLoader& tensors, const RequireTensor& require, con
   layer.down_bias = tensors.bias(tensor("ffn_down_exps.bias", config.experts, config.hidden));
 }
 
+/// head_order() of all queries and keys, the values behind them; empty: as they are.
+std::vector<uint32_t> projection_order(const ModelConfig& config) {
+  const std::vector<uint32_t> order = head_order(config);
+  std::vector<uint32_t> all;
+  if (order.empty()) return all;
+  for (uint32_t h = 0; h < config.heads + config.kv_heads; ++h) {
+    for (const uint32_t i : order) all.push_back(h * config.head_dim + i);
+  }
+  for (uint32_t i = 0; i < config.kv_width(); ++i) all.push_back(static_cast<uint32_t>(all.size()));
+  return all;
+}
+
 }  // namespace
 
 LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config,
@@ -50,7 +62,7 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
     const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width()),
                                  &require(attention + "k.bias", 1, config.kv_width()),
                                  &require(attention + "v.bias", 1, config.kv_width())};
-    layer.qkv_bias = tensors.bias(parts);
+    layer.qkv_bias = tensors.bias(parts, projection_order(config));
   }
   if (spec.qk_norm) {
     const std::vector<uint32_t> order = head_order(config);

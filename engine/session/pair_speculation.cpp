@@ -29,7 +29,7 @@ ModelShape model_shape(const Model& model) {
   shape.query_heads = config.heads;
   shape.kv_heads = config.kv_heads;
   shape.head_dim = config.head_dim;
-  shape.ffn = config.ffn;
+  shape.ffn = config.mean_ffn();
   shape.vocab = config.vocab;
   shape.moe_layers = config.layers_with_experts();
   shape.experts = config.experts;

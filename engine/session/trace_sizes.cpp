@@ -20,7 +20,7 @@ TraceSizes sizes_of(const ModelConfig& config) {
   sizes.heads = config.heads;
   sizes.kv_heads = config.kv_heads;
   sizes.head_dim = config.head_dim;
-  sizes.ffn = config.ffn;
+  sizes.ffn = config.mean_ffn();
   sizes.vocab = config.vocab;
   sizes.expert_layers = config.layers_with_experts();
   sizes.experts = config.experts;

@@ -72,6 +72,25 @@ TEST(HfConfig, ReadsBothSpellingsOfRopeScaling) {
                [] { read_hf_config(tiny_config(R"(,"rope_scaling":"linear")"), ""); });
 }
 
+TEST(HfConfig, ReadsPhi4Mini) {
+  std::string factors = "1";
+  for (int i = 1; i < 48; ++i) factors += ",1." + std::to_string(i);
+  const ModelConfig c = read_hf_config(
+      R"({"architectures":["Phi3ForCausalLM"],"hidden_size":3072,"intermediate_size":8192,"num_hidden_layers":2,)"
+      R"("num_attention_heads":24,"num_key_value_heads":8,"vocab_size":200064,"max_position_embeddings":131072,)"
+      R"("original_max_position_embeddings":4096,"rms_norm_eps":1e-05,"rope_theta":10000.0,"bos_token_id":199999,)"
+      R"("eos_token_id":199999,"tie_word_embeddings":true,"partial_rotary_factor":0.75,"sliding_window":262144,)"
+      R"("attention_bias":false,"mlp_bias":false,"lm_head_bias":false,"full_attn_mod":1,"interpolate_factor":1,)"
+      R"("rope_scaling":{"type":"longrope","short_factor":[)" +
+          factors + R"(],"long_factor":[)" + factors + "]}}",
+      "");
+  EXPECT_EQ(c.head_dim, 128u);
+  EXPECT_EQ(c.turned(), 96u);
+  EXPECT_EQ(c.rope_scaling.divisors.size(), 48u);
+  EXPECT_TRUE(c.windows.empty());
+  EXPECT_TRUE(c.tied_head);
+}
+
 TEST(HfConfig, YarnMakesTheContextLonger) {
   const auto yarn = [](const std::string& more) {
     return read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"yarn","factor":4)" + more + "}"), "");
@@ -238,7 +257,8 @@ TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   refused("'attention_bias' of config.json is true; biases", tiny_config(R"(,"attention_bias":true)"));
   refused("'mlp_bias' of config.json is true", tiny_config(R"(,"mlp_bias":true)"));
   refused("'hidden_act' of config.json is 'gelu'; only silu", tiny_config(R"(,"hidden_act":"gelu")"));
-  refused("'partial_rotary_factor' of config.json is 0.5", tiny_config(R"(,"partial_rotary_factor":0.5)"));
+  refused("'partial_rotary_factor' of config.json is -0.5; numbers above 0, up to 1",
+          tiny_config(R"(,"partial_rotary_factor":-0.5)"));
   refused(
       "'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM (Llama 2 and 3, "
       "Mistral, SmolLM2), MistralForCausalLM (Mistral), Mistral3ForConditionalGeneration (",
