@@ -98,7 +98,7 @@ void WeightUpload::expect(std::span<const WeightRequest> requests) {
   for (const WeightRequest& request : requests) bytes.push_back(tile_layout(request.parts, request.layout).bytes());
   slots_.reset();
   arena_.reset();
-  if (!bytes.empty()) arena_.emplace(context_, std::move(bytes));
+  if (!bytes.empty()) arena_ = std::make_unique<WeightArena>(context_, std::move(bytes));
 }
 
 std::unique_ptr<CudaWeight> WeightUpload::make(std::span<const WeightPart> parts, WeightLayout layout,

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -57,7 +56,7 @@ class WeightUpload {
   void fill(const CudaWeight& weight, std::span<const WeightPart> parts, WeightLayout layout);
 
   Context& context_;
-  std::optional<WeightArena> arena_;  // during a load
+  std::unique_ptr<WeightArena> arena_;  // during a load
   std::unique_ptr<PinnedSlots> slots_;
   uint64_t next_slot_ = 0;
 };

@@ -39,7 +39,7 @@ struct DeviceState {
   std::optional<ProductVariant> timed_product;
   std::optional<LinearConfig> timed_linear;
   std::unique_ptr<ProductTuner> tuner;  // null where kernels follow from rules alone
-  std::optional<BufferArena> arena;     // of the weights that are expected
+  std::unique_ptr<BufferArena> arena;   // of the weights that are expected
   std::unique_ptr<UploadRing> ring;     // for weights, while they are loaded
   uint64_t next_slot = 0;               // of the ring
   Buffer dummy;                         // stands in for optional bindings

@@ -75,7 +75,7 @@ void expect_weights(DeviceState& state, std::span<const WeightRequest> requests)
   }
   state.ring.reset();
   state.arena.reset();
-  if (!buffers.empty()) state.arena.emplace(*state.context, std::move(buffers));
+  if (!buffers.empty()) state.arena = std::make_unique<BufferArena>(*state.context, std::move(buffers));
 }
 
 std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const WeightPart> parts, WeightLayout layout,
