@@ -38,22 +38,46 @@ ordered_json by_width(const std::map<uint32_t, double>& values) {
 
 ordered_json to_json(const BenchResult& result, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
-  return {{"device", device.name},
-          {"driver", device.driver},
-          {"backend", device.backend},
-          {"kernels", kernel_family_of(device.kernels)},
-          {"model", model.file_name},
-          {"peak",
-           {{"read_gb_s", result.peak.read_gb_s},
-            {"fma_gflop_s", result.peak.fma_gflop_s},
-            {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
-          {"decode_tokens_per_second", result.decode_tokens_per_second},
-          {"prefill_tokens_per_second", result.prefill_tokens_per_second},
-          {"pass_ms", by_width(result.pass_ms)},
-          {"best_pass_ms", by_width(result.best_pass_ms)},
-          {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
-          {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
-          {"share_of_roofline", by_width(result.share_of_roofline)}};
+  ordered_json json = {{"device", device.name},
+                       {"driver", device.driver},
+                       {"backend", device.backend},
+                       {"kernels", kernel_family_of(device.kernels)},
+                       {"model", model.file_name},
+                       {"peak",
+                        {{"read_gb_s", result.peak.read_gb_s},
+                         {"fma_gflop_s", result.peak.fma_gflop_s},
+                         {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
+                       {"decode_tokens_per_second", result.decode_tokens_per_second},
+                       {"prefill_tokens_per_second", result.prefill_tokens_per_second},
+                       {"pass_ms", by_width(result.pass_ms)},
+                       {"best_pass_ms", by_width(result.best_pass_ms)},
+                       {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
+                       {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
+                       {"share_of_roofline", by_width(result.share_of_roofline)}};
+  if (result.distinct_experts.empty()) return json;
+  json["distinct_experts"] = by_width(result.distinct_experts);
+  json["steps"] = by_width(steps_of(result));
+  return json;
+}
+
+/// Time by the experts that the rows of a pass go through, which decide how many bytes it reads.
+void print_experts(const BenchResult& result) {
+  if (result.distinct_experts.empty()) return;
+  std::cout << "\nexperts that the rows go through, the mean over layers; step: how much longer than the pass before "
+               "beyond what\nfurther rows or experts explain, by the best times:\n"
+               "width  experts  ms/expert     step\n";
+  const std::map<uint32_t, double> steps = steps_of(result);
+  double largest = 0;
+  for (const auto& [width, experts] : result.distinct_experts) {
+    const auto step = steps.find(width);
+    char line[128];
+    const std::string beyond = step == steps.end() ? "-" : fixed(100 * step->second, 1) + "%";
+    std::snprintf(line, sizeof line, "%5u %8.2f %10.3f %8s\n", width, experts, result.best_pass_ms.at(width) / experts,
+                  beyond.c_str());
+    std::cout << line;
+    if (step != steps.end()) largest = std::max(largest, step->second);
+  }
+  std::cout << "largest step: " << fixed(100 * largest, 1) << "%\n";
 }
 
 void print_table(const BenchResult& result, const BenchSettings& settings, const Engine& model) {
@@ -76,6 +100,7 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
                   100 * result.share_of_plain_fma.at(width), 100 * result.share_of_roofline.at(width));
     std::cout << line;
   }
+  print_experts(result);
 }
 
 void fit_to_model(BenchSettings& settings, const Engine& model) {

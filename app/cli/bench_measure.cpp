@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <numeric>
+#include <span>
 
 #include "engine/base/error.h"
 #include "engine/model/state_line.h"
@@ -102,7 +104,18 @@ class Bench {
     ForwardInput input{batch, HeadOutput::argmax, rows};
     states_.pretend(settings_.context);
     input.states = states_.here();
-    return time([&] { return model_.forward(input, stop_); });
+    return time([&] {
+      ForwardOutput output = model_.forward(input, stop_);
+      count_experts(output);
+      return output;
+    });
+  }
+
+  void count_experts(const ForwardOutput& output) {
+    const std::span<const uint32_t> experts = output.distinct_experts();
+    if (experts.empty()) return;
+    const double sum = std::accumulate(experts.begin(), experts.end(), 0.0);
+    result_.distinct_experts[output.width()] = sum / static_cast<double>(experts.size());
   }
 
   /// The median time of a decoded token, in milliseconds.
@@ -169,6 +182,21 @@ std::vector<uint32_t> standard_widths() {
   std::iota(widths.begin(), widths.end(), 1u);
   widths.insert(widths.end(), {20, 24, 28, 32, 40, 48, 64, 96, 128});
   return widths;
+}
+
+std::map<uint32_t, double> steps_of(const BenchResult& result) {
+  std::map<uint32_t, double> steps;
+  for (auto wider = result.best_pass_ms.begin(); wider != result.best_pass_ms.end(); ++wider) {
+    if (wider == result.best_pass_ms.begin()) continue;
+    const auto narrower = std::prev(wider);
+    double explained = static_cast<double>(wider->first) / narrower->first;
+    const auto more = result.distinct_experts.find(wider->first), fewer = result.distinct_experts.find(narrower->first);
+    if (more != result.distinct_experts.end() && fewer != result.distinct_experts.end()) {
+      explained = std::max(explained, more->second / fewer->second);
+    }
+    steps[wider->first] = wider->second / narrower->second / explained - 1;
+  }
+  return steps;
 }
 
 double median(std::vector<double> values) {

@@ -23,12 +23,14 @@ struct NamedModel {
   uint32_t key_heads = 0, value_heads = 0, shared_ffn = 0;
 };
 
-// From the published configurations; those that are called "tiny" are none of them: for tests of what takes a shape.
+// From the published configurations; those that are called "tiny" or "small" are none of them: for tests of what takes
+// a shape, and to measure what experts cost on a slow device.
 constexpr NamedModel kModels[] = {
     {"tiny", "qwen3", 2, 256, 4, 2, 64, 512, 1024, true},
     {"tiny-moe", "qwen3moe", 2, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256},
     {"tiny-hybrid", "qwen35", 4, 256, 4, 2, 64, 512, 1024, true, 0, 0, 0, 2, 4},
     {"tiny-hybrid-moe", "qwen35moe", 4, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256, 2, 4, 256},
+    {"small-moe", "qwen3moe", 6, 1024, 16, 4, 64, 2048, 4096, true, 16, 2, 1024},
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
     {"llama-2-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, false},

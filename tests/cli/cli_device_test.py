@@ -210,6 +210,25 @@ class OnDevice(unittest.TestCase):
             self.assertLessEqual(bench["best_pass_ms"][width], median)
             self.assertAlmostEqual(bench["share_of_plain_fma"][width], bench["share_of_fma_peak"][width] * peak)
 
+        self.assertNotIn("distinct_experts", bench)
+
+    def test_bench_of_experts(self):
+        model = os.path.join(GOLDEN, "tiny-qwen3-moe")
+        options = ("bench", "--model", model, "--context", "512", "--widths", "1,2,16", "--repeats", "1",
+                   "--decode-tokens", "4", "--prefill-tokens", "40", "--at", "60")
+        bench = json.loads(self.succeed(*options, "--json").stdout)
+        with open(os.path.join(model, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        experts = bench["distinct_experts"]
+        self.assertEqual(experts["1"], config["num_experts_per_tok"])
+        self.assertGreater(experts["16"], experts["1"])
+        self.assertLessEqual(experts["16"], config["num_experts"])
+        best = bench["best_pass_ms"]
+        self.assertAlmostEqual(bench["steps"]["2"],
+                               best["2"] / best["1"] / max(2, experts["2"] / experts["1"]) - 1)
+        self.assertEqual(list(bench["steps"]), ["2", "16"])
+        self.assertRegex(self.succeed(*options).stdout, r"width  experts  ms/expert     step\n    1 .* -\n")
+
 
 if __name__ == "__main__":
     unittest.main()
