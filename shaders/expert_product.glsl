@@ -16,6 +16,10 @@ layout(constant_id = 2) const uint SLICES = 4;  // slices worked on at once
 layout(constant_id = 3) const uint GROUPED = 0;  // 1: tiles are those that expert_groups.comp made; 0: pair by pair, N = 1
 layout(local_size_x_id = 1, local_size_y_id = 2) in;
 
+#if TEXEL
+#include "handed.glsl"
+#endif
+
 layout(set = 0, binding = 2) readonly buffer In { vec4 in_quads[]; };            // activations [rows, cols]
 layout(set = 0, binding = 3) readonly buffer InSquares { float in_squares[]; };  // [rows, square_blocks]
 layout(set = 0, binding = 4) readonly buffer Chosen { uint chosen[]; };          // [pairs]
@@ -104,6 +108,21 @@ void stage(uint first) {
   }
 }
 
+#if TEXEL
+void hold_block(uint from) {
+  [[unroll]] for (uint h = 0u; h < HELD; ++h) {
+    uint q = h * SUBGROUP + gl_SubgroupInvocationID % SUBGROUP;
+    [[unroll]] for (uint c = 0u; c < N; ++c) held[h * N + c] = staged[from + c * SLICE_QUADS + q];
+  }
+}
+vec4 staged_quad(uint from, uint q, uint c) {
+  return vec4(handed(q, c, 0u), handed(q, c, 1u), handed(q, c, 2u), handed(q, c, 3u));
+}
+#else
+void hold_block(uint from) {}
+vec4 staged_quad(uint from, uint q, uint c) { return staged[from + c * SLICE_QUADS + q]; }
+#endif
+
 // sums = own slice of those from column `first` on, for the row whose blocks begin there.
 void sum_slice(uvec2 begin, uint first) {
   float part[N];
@@ -115,9 +134,10 @@ void sum_slice(uvec2 begin, uint first) {
     float w[32];
     decode_block(raw, column / 32u, w);
     raw = fetch_block(begin, min(column / 32u + 1u, last));
+    hold_block(from);
     [[unroll]] for (uint q = 0u; q < 8u; ++q) {
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        vec4 x = staged[from + c * SLICE_QUADS + q];
+        vec4 x = staged_quad(from, q, c);
         [[unroll]] for (uint i = 0u; i < 4u; ++i) part[c] = fma(w[4u * q + i], x[i], part[c]);
       }
     }

@@ -1,10 +1,7 @@
 // One block of 32 columns where the invocations of a subgroup share its activations: each fetches one quad of every
-// column, and a shuffle by a constant hands them round. That is what llvmpipe does best (a fetch costs it some 70
-// instructions for 8 invocations whatever they fetch, a shuffle one or two). Included by linear_core.glsl.
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+// column and hands it round. Included by linear_core.glsl.
+#include "handed.glsl"
 
-layout(constant_id = 5) const uint SUBGROUP = 8;  // invocations that share: 4 or 8, at most a subgroup
 layout(set = 0, binding = 2) uniform usamplerBuffer activations;
 
 struct Activations {
@@ -35,14 +32,6 @@ float decode_scaled(uvec4 unit, const uint p, const uint i) {
 #endif
 }
 #endif
-
-const uint HELD = 8u / SUBGROUP;
-vec4 held[HELD * N];  // quad h * SUBGROUP + own index of each column
-
-float handed(uint q, uint c, uint i) {
-  if (HELD == 1u) return subgroupShuffle(held[c][i], q);
-  return q < SUBGROUP ? subgroupShuffle(held[c][i], q) : subgroupShuffle(held[(HELD - 1u) * N + c][i], q - SUBGROUP);
-}
 
 void begin_block(Activations from, uint k_end) {
 #if HAS_MINIMUM

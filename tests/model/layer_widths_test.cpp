@@ -108,10 +108,12 @@ TEST(LayerWidths, RefusesWhatLayersCannotDifferIn) {
   refused("'llama.attention.head_count_kv' is 2 in layer 0 and 1 in layer 1", "attention.head_count_kv", {2, 1});
   refused("head count is 0", "attention.head_count", {0, 0});
   refused("feed-forward size in layer 1 is 0", "feed_forward_length", {96, 0});
-  expect_error("'llama.feed_forward_length' has 3 elements; 2 are expected, one a layer",
-               [] { config_of(with_array("llama", "feed_forward_length", {96, 96, 96}, 2)); });
-  expect_error("'blk.1.ffn_gate' has the shape [96, 64]; [64, 64] is expected",
-               [] { config_of(with_array("llama", "feed_forward_length", {96, 64}, 2)); });
+  expect_error("'llama.feed_forward_length' has 3 elements; 2 are expected, one a layer", [] {
+    config_of(with_array("llama", "feed_forward_length", {96, 96, 96}, 2));
+  });
+  expect_error("'blk.1.ffn_gate' has the shape [96, 64]; [64, 64] is expected", [] {
+    config_of(with_array("llama", "feed_forward_length", {96, 64}, 2));
+  });
   GgufBuilder negative = RandomModel{}.builder();
   negative.without("llama.feed_forward_length").numbers<int32_t>("llama.feed_forward_length", {96, -1});
   expect_error("Element 1 of the metadata 'llama.feed_forward_length' is -1", [&] { config_of(negative); });

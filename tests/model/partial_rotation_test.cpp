@@ -49,7 +49,8 @@ GgufBuilder turned_whole(const std::string& architecture) {
   GgufBuilder b = model_of(architecture).builder();
   for (GgufBuilder::Tensor& tensor : b.tensors) {
     if (architecture == "llama") continue;  // whose pairs are neighbours
-    const bool turns = tensor.name.find("attn_q") != std::string::npos || tensor.name.find("attn_k") != std::string::npos;
+    const bool turns =
+        tensor.name.find("attn_q") != std::string::npos || tensor.name.find("attn_k") != std::string::npos;
     if (!turns) continue;
     tensor.data = with_pairs_apart(tensor.data, tensor.dimensions.size() == 2 ? tensor.dimensions[0] : 1);
   }
