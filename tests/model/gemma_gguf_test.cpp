@@ -7,13 +7,11 @@
 #include <iterator>
 
 #include "engine/format/dequantize.h"
-#include "engine/model/model.h"
+#include "engine/format/model_file.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/gguf_builder.h"
-#include "tests/model/all_logits.h"
-#include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
-#include "tests/model/same_bits.h"
+#include "tests/model/same_model.h"
 
 namespace canopy::test {
 namespace {
@@ -79,17 +77,7 @@ TEST_P(GemmaGguf, IsTheModelOfTheFolder) {
   const ModelFile file = ModelFile::open(other.write("model.gguf", gemma_as_gguf(original)));
   EXPECT_EQ(file.config().windows, original.config().windows);
   EXPECT_EQ(file.config().turns_locally, original.config().turns_locally);
-  ModelOptions options;
-  options.cache_type = cache_under_test();
-  options.context = 64;
-  const auto golden = golden_json(std::string(GetParam()) + ".golden.json");
-  const auto ids = golden.at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
-  RowBatch text;
-  for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
-  const auto of_folder = Model::load(device_under_test(), original, options);
-  const FullPass expected = run_for_all_logits(*of_folder, text);
-  const auto of_gguf = Model::load(device_under_test(), file, options);
-  EXPECT_TRUE(same_bits(run_for_all_logits(*of_gguf, text).logits, expected.logits));
+  expect_same_model(file, original, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Norms, GemmaGguf, ::testing::Values("tiny-gemma2", "tiny-gemma3"),

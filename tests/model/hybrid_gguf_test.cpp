@@ -6,27 +6,19 @@
 #include "engine/model/model.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
-#include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
 #include "tests/model/hybrid_gguf.h"
 #include "tests/model/random_model.h"
+#include "tests/model/same_model.h"
 
 namespace canopy::test {
 namespace {
 
 void expect_golden_logits(const std::string& checkpoint, const ModelFile& file) {
-  ModelOptions options;
-  options.cache_type = cache_under_test();
-  options.context = 64;
-  const auto model = Model::load(device_under_test(), file, options);
   const GoldenTensors tensors(checkpoint + ".golden.safetensors");
-  const auto ids =
-      golden_json(checkpoint + ".golden.json").at("sequences").at(0).at("ids").get<std::vector<uint32_t>>();
-  RowBatch text;
-  for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
   constexpr double allowed = 5e-4, allowed_of_halves = 0.4;  // as in architecture_golden_test.cpp
-  EXPECT_LE(max_difference(run_for_all_logits(*model, text).logits, tensors["seq0.logits"]),
+  EXPECT_LE(max_difference(logits_of(file, golden_text(checkpoint)), tensors["seq0.logits"]),
             tolerance(allowed, allowed_of_halves));
 }
 

@@ -7,8 +7,11 @@
 #include <string>
 
 #include "app/base/figures.h"
+#include "engine/trace/trace_writer.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
+#include "tests/base/temp_folder.h"
+#include "tests/trace/trace_builder.h"
 
 namespace canopy::test {
 namespace {
@@ -20,8 +23,8 @@ constexpr const char* kDemo = CANOPY_SOURCE_DIR "/assets/demos/prose.canopytrace
 /// The window with a recorded reply and its table of rounds in front.
 class TableUi {
  public:
-  explicit TableUi(float width = 1600, float height = 1000) : ui({}, width, height) {
-    ui.app().run(OpenModel{kDemo});
+  explicit TableUi(float width = 1600, float height = 1000, const std::string& trace = kDemo) : ui({}, width, height) {
+    ui.app().run(OpenModel{trace});
     ui.app().run(ShellCommand(ShowPanel{"Round table", true}));
   }
   void show(ImGuiTestContext* ctx, size_t round) {
@@ -87,6 +90,46 @@ TEST(RoundTable, NarrowAndLargeItLeavesColumnsOutRatherThanCutThem) {
       }
     }));
   }
+}
+
+/// A recording of three rounds of a model with experts, of which the passes went through 6.5, 7.5 and 8.5.
+std::string recorded_mixture(const TempFolder& folder) {
+  const std::string file = (folder.path() / "mixture.canopytrace").string();
+  TraceBuilder builder;
+  TraceWriter trace(file, builder.header(), builder.pieces());
+  trace.begin(builder.begin(DecodeMode::tree));
+  trace.prefilled(builder.prefill());
+  for (int i = 0; i < 3; ++i) {
+    RoundRecord round = builder.tree(9);
+    round.distinct_experts = 6.5f + static_cast<float>(i);
+    trace.append(round);
+  }
+  trace.end(builder.end());
+  trace.finish();
+  return file;
+}
+
+TEST(RoundTable, ShowsTheExpertsOfMixtures) {
+  const TempFolder folder;
+  TableUi table(1600, 1000, recorded_mixture(folder));
+  EXPECT_TRUE(table.ui.run([&](ImGuiTestContext* ctx) {
+    table.show(ctx, 1);
+    const DrawnTexts drawn;
+    ctx->Yield();
+    for (const char* text : {"experts", "6.5", "7.5", "8.5"}) IM_CHECK(drawn.has(text));
+    IM_CHECK_EQ(drawn.overlapping().size(), 0u);
+  }));
+}
+
+TEST(RoundTable, OfOtherModelsThereIsNoColumnOfExperts) {
+  TableUi table;
+  EXPECT_TRUE(table.ui.run([&](ImGuiTestContext* ctx) {
+    table.show(ctx, 1);
+    const DrawnTexts drawn;
+    ctx->Yield();
+    IM_CHECK(drawn.has("accepted"));
+    IM_CHECK(!drawn.has("experts"));
+  }));
 }
 
 TEST(RoundTable, WithoutRoundsItSaysSo) {
