@@ -156,10 +156,12 @@ class Bench {
                     *std::ranges::max_element(plain_peaks_)};
     const ModelLimits& limits = model_.limits();
     const double cached = static_cast<double>(model_.memory().cache) / limits.slots() * settings_.context;
-    const double bytes = static_cast<double>(model_.pass_bytes()) + cached;
     for (const auto& [width, ms] : result_.pass_ms) {
       const double fma_ms = model_.pass_flops(width, width, settings_.context + 1) / (result_.peak.fma_gflop_s * 1e6);
-      const double read_ms = bytes / (result_.peak.read_gb_s * 1e6);
+      const auto experts = result_.distinct_experts.find(width);
+      const double weights = experts == result_.distinct_experts.end() ? static_cast<double>(model_.pass_bytes())
+                                                                       : model_.pass_bytes(experts->second);
+      const double read_ms = (weights + cached) / (result_.peak.read_gb_s * 1e6);
       result_.share_of_plain_fma[width] =
           result_.share_of_fma_peak[width] * result_.peak.fma_gflop_s / result_.peak.plain_fma_gflop_s;
       result_.share_of_roofline[width] = std::max(fma_ms, read_ms) / ms;

@@ -67,6 +67,7 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       quantized_(plan.quantized),
       weight_elements_(plan.weights.weight_elements),
       pass_bytes_(plan.weights.pass_bytes),
+      expert_bytes_(plan.weights.expert_bytes),
       layers_(layer_specs(config_)),
       pages_(limits_.pages()),
       states_(limits_.states) {

@@ -71,8 +71,13 @@ class Model {
 
   /// Weight elements one row is multiplied with; two operations each.
   uint64_t weight_elements() const { return weight_elements_; }
-  /// Bytes of weights one pass reads, at any width.
+  /// Bytes of weights one pass reads, at any width; of experts those that one row goes through.
   uint64_t pass_bytes() const { return pass_bytes_; }
+  /// The same of a pass whose rows go through so many different experts, on average over the layers that have any.
+  double pass_bytes(double distinct_experts) const {
+    return static_cast<double>(pass_bytes_) +
+           (distinct_experts - config_.experts_used) * static_cast<double>(expert_bytes_);
+  }
   /// Operations of a pass: two per weight element and row (the head's only for head_rows rows), and attention's
   /// 4 * Q * positions * layers per row, every row seeing `positions` keys.
   double pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const;
@@ -142,6 +147,7 @@ class Model {
   QuantizeOnLoad quantized_ = QuantizeOnLoad::none;
   uint64_t weight_elements_ = 0;
   uint64_t pass_bytes_ = 0;
+  uint64_t expert_bytes_ = 0;
   std::vector<LayerSpec> layers_;  // what each computes
   Weights weights_;
   std::unique_ptr<KvCache> cache_;

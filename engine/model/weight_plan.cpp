@@ -74,7 +74,9 @@ class Planner {
     if (layer.router.empty()) return layer;
     const uint32_t all = config_.experts, idle = all - config_.experts_used;
     for (const MatrixPlan* experts : {&layer.gate_up, &layer.ffn_down}) {
-      idle_bytes_ += device_.weight_bytes(experts->device_parts(), experts->layout) / all * idle;
+      const uint64_t bytes = device_.weight_bytes(experts->device_parts(), experts->layout) / all;
+      idle_bytes_ += bytes * idle;
+      plan_.expert_bytes += bytes;
       for (const TensorView* part : experts->parts) idle_elements_ += part->elements() / all * idle;
     }
     return layer;

@@ -86,8 +86,9 @@ struct WeightPlan {
   std::vector<MatrixPlan> output;  // [V, H]; empty where the head is tied to the embedding
   uint64_t file_bytes = 0;         // of the matrices
   uint64_t device_bytes = 0;       // matrices, routers and norms
-  uint64_t pass_bytes = 0;  // of the matrices a pass of one row reads: not an embedding beside an untied head, and of
-                            // experts those that a row uses
+  uint64_t pass_bytes = 0;    // of the matrices a pass of one row reads: not an embedding beside an untied head, and of
+                              // experts those that a row uses
+  uint64_t expert_bytes = 0;  // of one expert of every layer that has any
   uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding,
                                  // and of experts those that it uses
   QuantizedTensors quantized;

@@ -191,6 +191,11 @@ TEST(ModelFormats, APassCountsTheExpertsThatItsRowsGoThrough) {
   }
   EXPECT_EQ(distinct_experts(*model, {7, 20, 33, 46, 59, 72}), of_six) << "what a pass leaves is gone";
   EXPECT_EQ(distinct_experts(*model, {7}), of_one);
+  EXPECT_EQ(model->pass_bytes(random.experts_used), static_cast<double>(model->pass_bytes()));
+  const double one_expert =
+      2.0 * 3 * random.hidden * random.expert_ffn * sizeof(float);  // gate, up, down of two layers
+  EXPECT_GE(model->pass_bytes(random.experts_used + 1.0) - static_cast<double>(model->pass_bytes()), one_expert);
+  EXPECT_LE(model->pass_bytes(random.experts), static_cast<double>(model->memory().weights));
   const auto dense =
       Model::load(device_under_test(), ModelFile::open(folder.write("d.gguf", RandomModel{}.build())), options);
   EXPECT_TRUE(distinct_experts(*dense, {7}).empty());
