@@ -115,26 +115,45 @@ std::optional<bool> read_is_causal(const DrafterFields& fields) {
   return fields.holding("is_causal").boolean_or("is_causal", false);
 }
 
+/// By layer: whether 'layer_types' calls it sliding; none where there is no such list.
+std::vector<bool> read_sliding_layers(const JsonFields& top, uint32_t layers) {
+  std::vector<bool> result(std::min<uint32_t>(layers, 1024));  // validated later
+  if (!top.has("layer_types")) return result;
+  const json& types = top.list("layer_types");
+  if (types.size() != layers) {
+    throw bad_input("The field 'layer_types' of config.json has " + std::to_string(types.size()) + " elements; " +
+                    std::to_string(layers) + " are expected, one a layer.");
+  }
+  for (size_t i = 0; i < types.size() && i < result.size(); ++i) {
+    const std::string type = types[i].is_string() ? types[i].get<std::string>() : types[i].dump().substr(0, 64);
+    result[i] = type == "sliding_attention";
+    if (result[i] || type == "full_attention") continue;
+    throw bad_input("Element " + std::to_string(i) + " of the field 'layer_types' of config.json is '" +
+                    printable(type) + "'; full_attention and sliding_attention are supported.");
+  }
+  return result;
+}
+
+uint32_t read_window(const DrafterFields& fields) {
+  const char* const field = fields.has("swa_window_size") ? "swa_window_size" : "sliding_window";
+  const JsonFields& place = std::string_view(field) == "sliding_window" ? fields.top() : fields.holding(field);
+  const uint32_t window = place.u32(field);
+  if (window == 0) {
+    throw bad_input("The field '" + std::string(field) + "' of " + place.what() + " is 0; at least 1 is expected.");
+  }
+  return window;
+}
+
+/// With 'use_swa', as NVIDIA's tools export drafters, all layers have the window; those that are not called sliding see
+/// the block in both directions all the same.
 std::vector<DrafterAttention> read_attention(const DrafterFields& fields, uint32_t layers) {
-  std::vector<DrafterAttention> result(std::min<uint32_t>(layers, 1024));  // validated later
-  const JsonFields& top = fields.top();
-  if (top.has("layer_types")) {
-    const json& types = top.list("layer_types");
-    if (types.size() != layers) {
-      throw bad_input("The field 'layer_types' of config.json has " + std::to_string(types.size()) + " elements; " +
-                      std::to_string(layers) + " are expected, one a layer.");
-    }
-    for (size_t i = 0; i < types.size() && i < result.size(); ++i) {
-      const std::string type = types[i].is_string() ? types[i].get<std::string>() : types[i].dump().substr(0, 64);
-      if (type == "full_attention") continue;
-      if (type != "sliding_attention") {
-        throw bad_input("Element " + std::to_string(i) + " of the field 'layer_types' of config.json is '" +
-                        printable(type) + "'; full_attention and sliding_attention are supported.");
-      }
-      const uint32_t window = top.u32("sliding_window");
-      if (window == 0) throw bad_input("The field 'sliding_window' of config.json is 0; at least 1 is expected.");
-      result[i] = drafter_attention(window);
-    }
+  const std::vector<bool> sliding = read_sliding_layers(fields.top(), layers);
+  const bool all = fields.holding("use_swa").boolean_or("use_swa", false);
+  std::vector<DrafterAttention> result(sliding.size());
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!sliding[i] && !all) continue;
+    result[i] = drafter_attention(read_window(fields));
+    result[i].causal = sliding[i];
   }
   if (const auto causal = read_is_causal(fields)) {
     for (DrafterAttention& layer : result) layer.causal = *causal;

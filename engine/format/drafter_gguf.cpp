@@ -187,7 +187,14 @@ void add_attention(const DrafterConfig& config, GgufWriter& writer) {
     writer.u32("dflash.attention.sliding_window", window);
     writer.booleans("dflash.attention.sliding_window_pattern", sliding);
   }
-  if (!usual) writer.boolean("dflash.attention.causal", config.attention.front().causal);
+  if (usual) return;
+  const bool causal = config.attention.front().causal;
+  if (std::ranges::any_of(config.attention, [&](const DrafterAttention& layer) { return layer.causal != causal; })) {
+    throw bad_input(
+        "GGUF says for all layers of a drafter at once whether they see the block in both directions; these "
+        "differ.");
+  }
+  writer.boolean("dflash.attention.causal", causal);
 }
 
 void add_config(const DrafterConfig& config, GgufWriter& writer) {
@@ -195,7 +202,12 @@ void add_config(const DrafterConfig& config, GgufWriter& writer) {
   writer.u32("dflash.block_count", transformer.layers);
   writer.u32("dflash.context_length", transformer.max_context);
   writer.u32("dflash.embedding_length", transformer.hidden);
-  writer.u32("dflash.feed_forward_length", transformer.ffn);
+  if (transformer.layer_ffn.empty()) {
+    writer.u32("dflash.feed_forward_length", transformer.ffn);
+  } else {
+    writer.i32s("dflash.feed_forward_length",
+                std::vector<int32_t>(transformer.layer_ffn.begin(), transformer.layer_ffn.end()));
+  }
   writer.u32("dflash.attention.head_count", transformer.heads);
   writer.u32("dflash.attention.head_count_kv", transformer.kv_heads);
   writer.u32("dflash.attention.key_length", transformer.head_dim);

@@ -143,6 +143,18 @@ TEST(DrafterFile, IsCausalOverridesWhatTheKindOfLayerMeans) {
             (Layers{{16, true}, {0, false}}));
 }
 
+TEST(DrafterFile, AWindowInAllLayersLeavesThoseThatAreNotCalledSlidingInBothDirections) {
+  using Layers = std::vector<DrafterAttention>;
+  const std::string swa = R"(,"use_swa":true,"swa_window_size":16)";
+  EXPECT_EQ(config_of_folder(tiny_drafter_config("", swa)).attention, (Layers{{16, false}, {16, false}}));
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(R"(,"sliding_window":8)", R"(,"use_swa":true)")).attention,
+            (Layers{{8, false}, {8, false}}));
+  const std::string types = R"(,"layer_types":["full_attention","sliding_attention"],"sliding_window":8)";
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types, swa)).attention, (Layers{{16, false}, {16, true}}));
+  EXPECT_EQ(config_of_folder(tiny_drafter_config(types, R"(,"use_swa":false)")).attention,
+            (Layers{{0, false}, {8, true}}));
+}
+
 TEST(DrafterFile, TheForksFlagOfCausalAttentionMeansNothingWhereItIsFalse) {
   GgufBuilder b = tiny_fork_drafter();
   b.value<uint32_t>("dflash-draft.attention.sliding_window", 16);

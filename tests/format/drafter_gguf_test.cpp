@@ -38,6 +38,7 @@ void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
   EXPECT_EQ(a.transformer.kv_heads, b.transformer.kv_heads);
   EXPECT_EQ(a.transformer.head_dim, b.transformer.head_dim);
   EXPECT_EQ(a.transformer.ffn, b.transformer.ffn);
+  EXPECT_EQ(a.transformer.layer_ffn, b.transformer.layer_ffn);
   EXPECT_EQ(a.transformer.max_context, b.transformer.max_context);
   EXPECT_EQ(a.transformer.rms_eps, b.transformer.rms_eps);
   EXPECT_EQ(a.transformer.rope_theta, b.transformer.rope_theta);
@@ -163,6 +164,29 @@ TEST(DrafterGguf, StoresTheScalingOfLlama3AsFactors) {
   const std::vector<double> got = rope_frequencies(copy.config().transformer);
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]);
+}
+
+TEST(DrafterGguf, KeepsWidthsOfLayers) {
+  const TempFolder folder;
+  test::GgufBuilder b = test::tiny_drafter_gguf();
+  b.without("dflash.feed_forward_length").numbers<uint32_t>("dflash.feed_forward_length", {16, 32});
+  for (test::GgufBuilder::Tensor& tensor : b.tensors) {
+    if (!tensor.name.starts_with("blk.1.ffn_") || tensor.dimensions.size() != 2) continue;
+    tensor.dimensions[tensor.name.find("down") == std::string::npos ? 1 : 0] = 32;
+    tensor.data += tensor.data;
+  }
+  const DrafterFile original = DrafterFile::open(folder.write("in.gguf", b.build()));
+  EXPECT_EQ(original.config().transformer.layer_ffn, (std::vector<uint32_t>{16, 32}));
+  expect_same_config(reread(folder, original, {.type = TensorType::bf16}).config(), original.config());
+}
+
+TEST(DrafterGguf, RefusesLayersOfWhichOneWindowIsCausal) {
+  const TempFolder folder;
+  folder.write("config.json", test::tiny_drafter_config(R"(,"layer_types":["full_attention","sliding_attention"])",
+                                                        R"(,"use_swa":true,"swa_window_size":16)"));
+  folder.write("model.safetensors", test::tiny_drafter_safetensors().build());
+  test::expect_error("GGUF says for all layers of a drafter at once whether they see the block in both directions",
+                     [&] { reread(folder, DrafterFile::open(folder.path()), {}); });
 }
 
 TEST(DrafterGguf, KeepsYarn) {
