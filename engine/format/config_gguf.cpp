@@ -256,7 +256,7 @@ void read_experts(const GgufFile& file, const Keys& keys, bool is_hybrid, ModelC
   config.experts_used = keys.u32("expert_used_count");
   config.expert_ffn = keys.u32("expert_feed_forward_length");
   config.shares_among_chosen = file.boolean_if(keys.full("expert_weights_norm")).value_or(true);
-  config.has_experts.assign(std::min(config.layers, 1u << 16), true);  // validate_config bounds the layers
+  config.has_experts.assign(config.layers, true);
   const auto refuse_other = [&](const char* key, auto value, auto allowed) {
     if (value == allowed) return;
     throw bad_input("The metadata '" + keys.full(key) + "' is " + std::to_string(value) + "; only " +
@@ -284,6 +284,7 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
   const Keys keys(file, prefix);
   config.name = printable(file.text_if("general.name").value_or(""));
   config.layers = keys.u32("block_count");
+  check_layer_count(config.layers);
   config.hidden = keys.u32("embedding_length");
   const std::string feed_forward = keys.full("feed_forward_length");
   if (!has_experts || file.find(feed_forward) != nullptr) read_feed_forward(file, feed_forward, config);

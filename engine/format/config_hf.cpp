@@ -209,7 +209,7 @@ void read_experts(const JsonFields& fields, bool is_hybrid, ModelConfig& config)
   config.expert_ffn = fields.u32("moe_intermediate_size");
   config.shares_among_chosen = fields.boolean_or("norm_topk_prob", is_hybrid);
   if (is_hybrid) config.shared_ffn = fields.u32("shared_expert_intermediate_size");
-  config.has_experts = read_layers_with_experts(fields, std::min(config.layers, 1u << 16));
+  config.has_experts = read_layers_with_experts(fields, config.layers);
   if (config.ffn == 0 && config.layers_with_experts() == config.layers) config.ffn = config.expert_ffn;  // of no layer
 }
 
@@ -277,6 +277,7 @@ std::string template_of(const json& value) {
 void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part, bool has_experts) {
   refuse_unsupported(fields, config.has_output_bias);
   config.layers = fields.u32("num_hidden_layers");
+  with_context("config.json", [&] { check_layer_count(config.layers); });
   config.hidden = fields.u32("hidden_size");
   config.heads = fields.u32("num_attention_heads");
   config.kv_heads = fields.u32_or("num_key_value_heads", config.heads);

@@ -163,8 +163,8 @@ std::vector<DrafterAttention> read_attention(const DrafterKeys& keys, const Dial
     throw bad_input("The metadata '" + pattern_key + "' has " + std::to_string(sliding.size()) + " elements; " +
                     std::to_string(layers) + " are expected, one a layer.");
   }
-  std::vector<DrafterAttention> result(std::min<uint32_t>(layers, 1024));  // validated later
-  for (size_t i = 0; i < sliding.size() && i < result.size(); ++i) {
+  std::vector<DrafterAttention> result(layers);
+  for (size_t i = 0; i < sliding.size(); ++i) {
     if (sliding[i] && window == 0) {
       throw bad_input("Layer " + std::to_string(i) + " of the drafter is sliding by '" + pattern_key + "', but '" +
                       keys.key("attention.sliding_window") + "' is missing or 0.");

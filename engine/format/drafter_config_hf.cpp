@@ -117,14 +117,14 @@ std::optional<bool> read_is_causal(const DrafterFields& fields) {
 
 /// By layer: whether 'layer_types' calls it sliding; none where there is no such list.
 std::vector<bool> read_sliding_layers(const JsonFields& top, uint32_t layers) {
-  std::vector<bool> result(std::min<uint32_t>(layers, 1024));  // validated later
+  std::vector<bool> result(layers);
   if (!top.has("layer_types")) return result;
   const json& types = top.list("layer_types");
   if (types.size() != layers) {
     throw bad_input("The field 'layer_types' of config.json has " + std::to_string(types.size()) + " elements; " +
                     std::to_string(layers) + " are expected, one a layer.");
   }
-  for (size_t i = 0; i < types.size() && i < result.size(); ++i) {
+  for (size_t i = 0; i < types.size(); ++i) {
     const std::string type = types[i].is_string() ? types[i].get<std::string>() : types[i].dump().substr(0, 64);
     result[i] = type == "sliding_attention";
     if (result[i] || type == "full_attention") continue;

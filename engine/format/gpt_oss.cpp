@@ -254,7 +254,7 @@ void read_hf_gpt_oss(const JsonFields& fields, ModelConfig& config) {
   config.experts = fields.u32(fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
   config.experts_used = fields.u32("num_experts_per_tok");
   config.expert_ffn = config.ffn;
-  config.has_experts.assign(std::min(config.layers, 1u << 16), true);  // validate_config bounds the layers
+  config.has_experts.assign(config.layers, true);
   config.has_qkv_bias = config.has_output_bias = fields.boolean_or("attention_bias", true);
   config.swiglu_limit = static_cast<float>(fields.number_or("swiglu_limit", kUsualLimit));
 }

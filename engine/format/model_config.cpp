@@ -251,8 +251,12 @@ void check_gemma(const ModelConfig& config) {
 
 }  // namespace
 
+void check_layer_count(uint32_t layers) {
+  check_count("layer count", layers, max_layers);
+}
+
 void validate_transformer(const ModelConfig& config) {
-  check_count("layer count", config.layers, max_layers);
+  check_layer_count(config.layers);
   check_count("hidden size", config.hidden, max_hidden);
   check_count("head count", config.heads, max_heads);
   check_count("key/value head count", config.kv_heads, max_heads);

@@ -142,6 +142,9 @@ std::vector<double> local_rope_frequencies(const ModelConfig& config);
 /// What YaRN multiplies queries and keys by where a file says nothing else.
 double yarn_magnitude(double factor);
 
+/// Throws an Error for a layer count that no model has: before anything is made for each layer.
+void check_layer_count(uint32_t layers);
+
 /// validate_config() without the vocabulary: for a model that borrows another's.
 void validate_transformer(const ModelConfig& config);
 

@@ -123,6 +123,7 @@ TEST(HybridConfig, RefusesWhatDoesNotFit) {
   refused("'layer_types' of config.json has 1 entries; the model has 8", "layer_types", {"full_attention"});
   refused("holds \"sliding_attention\"; linear_attention and", "layer_types", {"sliding_attention"});
   refused("'full_attention_interval' of config.json is 0", "full_attention_interval", 0);
+  refused("layer count is 4294967295", "num_hidden_layers", UINT32_MAX);
   refused("has recurrent layers only", "full_attention_interval", 9);
   refused("number of recurrent value heads 5 is no multiple", "linear_num_value_heads", 5);
   refused("number of recurrent key heads is 0", "linear_num_key_heads", 0);

@@ -329,6 +329,11 @@ const ModelCase model_cases[] = {
     {"LayersMissing", "The metadata 'llama.block_count' is missing.", [](auto& b) { b.without("llama.block_count"); }},
     {"LayersZero", "layer count is 0", with_key<uint32_t>("llama.block_count", 0)},
     {"LayersMany", "layer count is 513", with_key<uint32_t>("llama.block_count", 513)},
+    {"LayersAbsurd", "layer count is 4294967295; 1 to 512",
+     [](auto& b) {
+       b.template value<uint32_t>("llama.attention.sliding_window", 8);
+       b.without("llama.block_count").template value<uint32_t>("llama.block_count", UINT32_MAX);
+     }},
     {"LayersNegative", "'llama.block_count' is -1; a whole number", with_key<int32_t>("llama.block_count", -1)},
     {"LayersMore", "The tensor 'blk.1.attn_norm' is missing; its shape should be [8].",
      with_key<uint32_t>("llama.block_count", 2)},
