@@ -20,9 +20,21 @@ layout(push_constant) uniform Push {
 };
 
 shared uint counts[MAX_EXPERTS];
-shared uint places[MAX_EXPERTS];       // of the expert's next pair in `order`
-shared uint first_tiles[MAX_EXPERTS];
-shared uint tile_count;
+shared uint places[MAX_EXPERTS];  // of the expert's next pair in `order`
+shared uvec2 sums[LANES];         // pairs and tiles of the lane's experts and those of the lanes before it
+
+uint tiles_of(uint count) { return (count + tile_pairs - 1u) / tile_pairs; }
+
+// sums = those of all lanes up to this one, each of which has put its own there.
+void add_lanes_before(uint lane) {
+  for (uint step = 1u; step < LANES; step *= 2u) {
+    barrier();
+    uvec2 before = lane >= step ? sums[lane - step] : uvec2(0u);
+    barrier();
+    sums[lane] += before;
+  }
+  barrier();
+}
 
 void main() {
   uint lane = gl_LocalInvocationIndex;
@@ -30,23 +42,21 @@ void main() {
   barrier();
   for (uint i = lane; i < pairs; i += LANES) atomicAdd(counts[chosen[i]], 1u);
   barrier();
-  if (lane == 0u) {
-    uint place = 0u, tile = 0u;
-    for (uint e = 0u; e < experts; ++e) {
-      places[e] = place;
-      first_tiles[e] = tile;
-      place += counts[e];
-      tile += (counts[e] + tile_pairs - 1u) / tile_pairs;
+  // Each lane has some experts next to each other.
+  uint each = (experts + LANES - 1u) / LANES, begin = min(lane * each, experts), end = min(begin + each, experts);
+  uvec2 own = uvec2(0u);
+  for (uint e = begin; e < end; ++e) own += uvec2(counts[e], tiles_of(counts[e]));
+  sums[lane] = own;
+  add_lanes_before(lane);
+  uvec2 next = sums[lane] - own;
+  for (uint e = begin; e < end; ++e) {
+    places[e] = next.x;
+    for (uint first = 0u; first < counts[e]; first += tile_pairs, ++next.y) {
+      tiles[next.y] = uvec4(e, next.x + first, min(tile_pairs, counts[e] - first), 0u);
     }
-    tile_count = tile;
+    next.x += counts[e];
   }
-  barrier();
-  for (uint e = lane; e < experts; e += LANES) {
-    for (uint first = 0u, tile = first_tiles[e]; first < counts[e]; first += tile_pairs, ++tile) {
-      tiles[tile] = uvec4(e, places[e] + first, min(tile_pairs, counts[e] - first), 0u);
-    }
-  }
-  for (uint tile = tile_count + lane; tile < most_tiles; tile += LANES) tiles[tile] = uvec4(0u);
+  for (uint tile = sums[LANES - 1u].y + lane; tile < most_tiles; tile += LANES) tiles[tile] = uvec4(0u);
   barrier();
   for (uint i = lane; i < pairs; i += LANES) order[atomicAdd(places[chosen[i]], 1u)] = i;
 }

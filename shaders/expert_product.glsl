@@ -1,44 +1,22 @@
-// Products of rows with the experts that they have chosen: what expert_swiglu.comp and expert_products.comp share. A pair
-// is a row of the pass and one of its experts. A workgroup computes a tile of up to N pairs of one expert and 64 of that
-// expert's rows, by multiply-adds on every family of devices: at the widths of decoding each pair reads its expert's
-// weights once and computes little with them.
+// Products of pairs of a row and one of its experts by multiply-adds: what expert_swiglu.comp and expert_products.comp
+// share on devices without matrix cores. A workgroup computes a tile of up to N pairs and 64 of their expert's rows.
 //
 // A sum is made of slices of 256 columns, each summed from zero in order, which are added in order. So it depends on the
 // weight's columns alone, never on N, SLICES or on which pairs share a tile.
 
-#include "weights.glsl"
-#include "block.glsl"
-#include "activations.glsl"
-
 layout(constant_id = 0) const uint N = 1;       // pairs of a tile
 layout(constant_id = 1) const uint LANES = 64;  // rows of a tile
 layout(constant_id = 2) const uint SLICES = 4;  // slices worked on at once
-layout(constant_id = 3) const uint GROUPED = 0;  // 1: tiles are those that expert_groups.comp made; 0: pair by pair, N = 1
 layout(local_size_x_id = 1, local_size_y_id = 2) in;
 
 #if TEXEL
 #include "handed.glsl"
 #endif
 
-layout(set = 0, binding = 2) readonly buffer In { vec4 in_quads[]; };            // activations [rows, cols]
-layout(set = 0, binding = 3) readonly buffer InSquares { float in_squares[]; };  // [rows, square_blocks]
-layout(set = 0, binding = 4) readonly buffer Chosen { uint chosen[]; };          // [pairs]
-layout(set = 0, binding = 5) readonly buffer Tiles { uvec4 tiles[]; };  // expert, first, count; as expert_groups.comp
-layout(set = 0, binding = 6) readonly buffer Order { uint order[]; };   // pairs, those of an expert together
-layout(set = 0, binding = 8) readonly buffer Bias { float bias[]; };    // of the weight's rows, where has_bias
-
-layout(push_constant) uniform Push {
-  uint shard_rows;     // of this shard of the weight
-  uint shard_first;    // its first row in the whole weight
-  uint cols;
-  uint expert_rows;    // of the weight, of each expert
-  uint row_pairs;      // pairs that read the same row of activations
-  uint in_tile;        // of the activations
-  uint square_blocks;  // of a row of them
-  float norm_eps;      // 0: no norm
-  uint has_bias;
-  OWN_PUSH             // what the op defines before it includes this file
-};
+const uint TILE_COLUMNS = N;
+const uint TILE_ROWS = LANES;
+#define GROUPED_ID 3
+#include "expert_pairs.glsl"
 
 const uint SLICE = 256u;
 const uint SLICE_QUADS = SLICE / 4u;
@@ -48,28 +26,7 @@ const uint FACTOR_LANES = 32u;
 shared vec4 staged[SLICES * N * SLICE_QUADS];  // activations [SLICES, N, SLICE_QUADS]
 shared float sums[SLICES * N * LANES];         // of slices [SLICES, N, LANES]; at the end of the tile [N, LANES]
 shared float factors[N];                       // of the norm
-shared uint pairs[N];                          // those beyond `pair_count` are the last
-
 float total[N];
-
-// The tile's pairs; false where this workgroup has none.
-bool find_pairs(out uint expert, out uint pair_count) {
-  uint first = gl_WorkGroupID.x;
-  expert = 0u;
-  pair_count = 1u;
-  if (GROUPED != 0u) {
-    uvec4 tile = tiles[gl_WorkGroupID.x];
-    expert = tile.x;
-    first = tile.y;
-    pair_count = tile.z;
-    if (pair_count == 0u) return false;
-    if (gl_LocalInvocationIndex < N) pairs[gl_LocalInvocationIndex] = order[first + min(gl_LocalInvocationIndex, pair_count - 1u)];
-  } else {
-    expert = chosen[first];
-    if (gl_LocalInvocationIndex == 0u) pairs[0] = first;
-  }
-  return true;
-}
 
 // factors[c] = 1 / sqrt(mean of squares + eps), or 1 without a norm: block b goes to lane b mod 32, lanes are added in
 // order.
@@ -77,7 +34,7 @@ void load_factors() {
   for (uint i = gl_LocalInvocationIndex; i < N * FACTOR_LANES; i += INVOCATIONS) {
     precise float sum = 0.0;
     if (norm_eps > 0.0) {
-      uint row = pairs[i / FACTOR_LANES] / row_pairs;
+      uint row = pair(i / FACTOR_LANES) / row_pairs;
       for (uint b = i % FACTOR_LANES; b < square_blocks; b += FACTOR_LANES) sum = sum + in_squares[row * square_blocks + b];
     }
     staged[i / 4u][i % 4u] = sum;
@@ -101,7 +58,7 @@ void stage(uint first) {
     uint c = i / SLICE_QUADS % N, k = first + i / (N * SLICE_QUADS) * SLICE + 4u * (i % SLICE_QUADS);
     precise vec4 x = vec4(0.0);
     if (k < cols) {
-      uvec2 place = activation_column(pairs[c] / row_pairs, in_tile, cols);
+      uvec2 place = activation_column(pair(c) / row_pairs, in_tile, cols);
       x = in_quads[activation_element(place, k) / 4u] * factors[c];
     }
     [[unroll]] for (uint e = 0u; e < 4u; ++e) staged[i][e] = k + e < cols ? x[e] : 0.0;
@@ -150,8 +107,8 @@ void sum_slice(uvec2 begin, uint first) {
 }
 
 // Leaves the products of the tile's pairs with rows first_row ... of the expert in `sums`.
-void multiply_tile(uint weight_row) {
-  uvec2 begin = blocks_begin(weight_row, cols);
+void multiply_tile(uint row) {
+  uvec2 begin = blocks_begin(row, cols);
   barrier();
   load_factors();
   [[unroll]] for (uint c = 0u; c < N; ++c) total[c] = 0.0;
@@ -177,29 +134,14 @@ void multiply_tile(uint weight_row) {
   barrier();
 }
 
-// An element of `sums`, that of row r of the tile, with the row's bias.
-float with_bias(uint i, uint r, uint weight_row) {
-  precise float sum = sums[i];
-  if (has_bias != 0u) sum = sum + bias[weight_row + r];
-  return sum;
-}
-
-// The op's: writes what it makes of `sums` for rows first_row ... of the expert, those for which exists() holds.
-void finish_tile(uint pair_count, uint first_row, uint weight_row);
-
-// Whether row r of the tile is one of the expert's and in this shard; `weight_row` is that of row 0 in the whole weight.
-bool exists(uint r, uint first_row, uint weight_row) {
-  return first_row + r < expert_rows && weight_row + r - shard_first < shard_rows;
-}
+float tile_sum(uint c, uint r) { return sums[c * LANES + r]; }
 
 void main() {
   uint expert, pair_count;
   if (!find_pairs(expert, pair_count)) return;
   uint first_row = gl_WorkGroupID.y * LANES;
   uint weight_row = expert * expert_rows + first_row;
-  if (weight_row + LANES <= shard_first || weight_row >= shard_first + shard_rows) return;
-  // Rows that are not here are computed as the shard's first, and not stored.
-  uint own = weight_row + gl_LocalInvocationID.x - shard_first;
-  multiply_tile(own < shard_rows ? own : 0u);
+  if (!in_shard(weight_row)) return;
+  multiply_tile(shard_row(gl_LocalInvocationID.x, weight_row));
   finish_tile(pair_count, first_row, weight_row);
 }

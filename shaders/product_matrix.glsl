@@ -25,7 +25,11 @@ layout(local_size_x_id = 1) in;
 const uint TILE_ROWS = SUBGROUPS * ROW_TILES * TM;
 const uint COLUMN_TILES = TILE_COLUMNS / TN;
 
+#ifdef EXPERTS
+#include "expert_tile.glsl"
+#else
 #include "product_tile.glsl"
+#endif
 #include "halves.glsl"
 
 // Shared memory in units of eight halves; a unit more than STEP has to a row, so that rows begin in different banks.
@@ -65,15 +69,13 @@ uint asked_units;               // of columns of the tile that somebody asked fo
 // The first of the blocks that the subgroup stages together, of those numbered i; one past the last where there is none.
 uint first_block(uint i) { return min(gl_SubgroupID * SUBGROUP + i * INVOCATIONS, BLOCKS); }
 
-// Rows beyond the weight's bands are computed as the last one, and not stored.
 void find_begins(uint first_column, uint first_row) {
-  uint last = (rows + BAND - 1u) / BAND * BAND - 1u;
   [[unroll]] for (uint i = 0u; i < OWN_BLOCKS; ++i) {
-    begins[i] = blocks_begin(min(first_row + first_block(i) % TILE_ROWS + gl_SubgroupInvocationID, last), cols);
+    begins[i] = blocks_begin(weight_row(first_row, first_block(i) % TILE_ROWS + gl_SubgroupInvocationID), cols);
   }
-  asked_units = min(TILE_COLUMNS, width - first_column) * (STEP / 8u);
+  asked_units = asked_columns(first_column) * (STEP / 8u);
   [[unroll]] for (uint i = 0u; i < OWN_UNITS; ++i) {
-    columns_begin[i] = (first_column + (gl_LocalInvocationIndex + i * INVOCATIONS) / (STEP / 8u)) * in_stride;
+    columns_begin[i] = input_of(first_column, (gl_LocalInvocationIndex + i * INVOCATIONS) / (STEP / 8u));
   }
 }
 
@@ -155,6 +157,7 @@ void store_sums(uint first_column, uint first_row, uint row) {
     }
   }
   barrier();
+#ifndef EXPERTS  // whose columns are one chunk
   if (!shares_sums()) return;
   for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS / 4u * TILE_COLUMNS; i += INVOCATIONS) {
     uint c = i / (TILE_ROWS / 4u), r = 4u * (i % (TILE_ROWS / 4u));
@@ -162,6 +165,7 @@ void store_sums(uint first_column, uint first_row, uint row) {
       partials[partial_index(gl_WorkGroupID.z, first_column + c, row_offset + first_row + r)] = pooled_quad(i);
     }
   }
+#endif
 }
 
 // sums += the step at column k, whose weights are in `slot`. What comes next is loaded in any case: a branch there would
@@ -178,6 +182,7 @@ void multiply_step(uint k, uint end, uint row, const uint slot) {
 void main() {
   uint first_column = gl_WorkGroupID.x * TILE_COLUMNS, first_row = gl_WorkGroupID.y * TILE_ROWS;
   uint row = gl_SubgroupID * ROW_TILES * TM;  // of the tile: the subgroup's first
+  if (!find_tile(first_column, first_row)) return;
   uint begin = gl_WorkGroupID.z * chunk_columns;
   uint end = min(begin + chunk_columns, cols);
   find_begins(first_column, first_row);

@@ -1,52 +1,24 @@
 // What the families of products share behind their TILE_ROWS, TILE_COLUMNS and INVOCATIONS (product.glsl).
 
-// The family's shared memory as floats: TILE_COLUMNS * TILE_ROWS at least. It holds the lanes of load_factors(), then
-// what the family puts there, and then, where the chunk's sums are not shared, the sum of element (c, r) at
-// c * TILE_ROWS + r.
-float pooled(uint i);
-void put_pooled(uint i, float value);
-vec4 pooled_quad(uint i);  // 4 i ... 4 i + 3
+// Columns nobody asked for are computed as the last one, and not stored.
+bool has_column(uint first_column, uint c) { return first_column + c < width; }
+uint input_row(uint first_column, uint c) { return min(first_column + c, width - 1u); }
+uint asked_columns(uint first_column) { return min(TILE_COLUMNS, width - first_column); }
+#include "tile_factors.glsl"
 
-const uint FACTOR_LANES = 32u;       // at most TILE_ROWS
-// Of the norm, by column. All of shared memory is in units of 16 bytes, so that what follows is aligned to them.
-shared vec4 factors[(TILE_COLUMNS + 3u) / 4u];
 #if FINISHES_TILES
 shared uvec4 is_last;
 #endif
 
-// factors[c] = 1 / sqrt(mean of squares + eps), or 1 without a norm. The order of the sum is that of its blocks: block b
-// goes to lane b mod 32, and lanes are added in order.
-void load_factors(uint first_column) {
-  for (uint i = gl_LocalInvocationIndex; i < TILE_COLUMNS * FACTOR_LANES; i += INVOCATIONS) {
-    uint column = first_column + i / FACTOR_LANES;
-    precise float sum = 0.0;
-    if (norm_eps > 0.0 && column < width) {
-      for (uint b = i % FACTOR_LANES; b < square_blocks; b += FACTOR_LANES) {
-        sum = sum + in_squares[column * square_blocks + b];
-      }
-    }
-    put_pooled(i, sum);
-  }
-  barrier();
-  for (uint c = gl_LocalInvocationIndex; c < TILE_COLUMNS; c += INVOCATIONS) {
-    precise float sum = 0.0;
-    for (uint l = 0u; l < FACTOR_LANES; ++l) sum = sum + pooled(c * FACTOR_LANES + l);
-    precise float mean = sum / float(cols);
-    precise float shifted = mean + norm_eps;
-    factors[c / 4u][c % 4u] = norm_eps > 0.0 ? inversesqrt(shifted) : 1.0;
-  }
-  barrier();
-}
+// Where the elements of column c of the tile begin, in quads. Rows of activations are padded to whole units of 64
+// elements with zeros.
+uint input_of(uint first_column, uint c) { return input_row(first_column, c) * in_stride; }
 
-// Where the elements of column c of the tile begin, in quads. Columns nobody asked for are computed as the last one, and
-// not stored. Rows of activations are padded to whole units of 64 elements with zeros.
-uint input_of(uint first_column, uint c) { return min(first_column + c, width - 1u) * in_stride; }
+// Row r of the tile, as the weight's blocks have it: rows beyond its bands are computed as the last one, and not stored.
+uint weight_row(uint first_row, uint r) { return min(first_row + r, (rows + BAND - 1u) / BAND * BAND - 1u); }
 
-// Elements of column c of the tile, times the norm's factor.
-vec4 normed(vec4 x, uint c) {
-  precise vec4 y = x * factors[c / 4u][c % 4u];
-  return y;
-}
+// Whether this workgroup has a tile.
+bool find_tile(uint first_column, uint first_row) { return true; }
 
 uint chunks() { return gl_NumWorkGroups.z; }
 

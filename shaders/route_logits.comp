@@ -2,7 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
-// logits[w, e] = scale(w) * sum over k of router[e, k] * in[w, k], plus bias[e] where there is one; scale is the norm's. Grid: (experts / EXPERTS, width).
+// logits[w, e] = scale(w) * sum over k of router[e, k] * in[w, k], plus bias[e] where there is one; scale is the norm's.
+// Grid: (experts / EXPERTS, width).
 //
 // A lane has every LANES-th four columns, in order; lanes are added in a tree, so the order follows from the number of
 // columns alone.
@@ -10,6 +11,8 @@
 
 const uint LANES = 64u;
 const uint EXPERTS = 4u;  // of a workgroup
+// Steps whose loads are under way together: a router is a megabyte, which few workgroups have to bring.
+const uint AHEAD = QUADS == 1 ? 4u : 1u;
 layout(local_size_x = 64) in;
 
 layout(set = 0, binding = 0) readonly buffer In { vec4 in_quads[]; };            // activations [width, cols]
@@ -74,12 +77,21 @@ void main() {
   uint w = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * EXPERTS;
   uvec2 place = activation_column(w, tile, cols);
   vec4 sum = vec4(0.0);
-  for (uint k = 4u * lane; k < cols; k += 4u * LANES) {
-    vec4 x = in_quads[activation_element(place, k) / 4u];
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) x[i] = k + i < cols ? x[i] : 0.0;
-    [[unroll]] for (uint e = 0u; e < EXPERTS; ++e) {
-      vec4 r = router_quad(min(first + e, experts - 1u), k);
-      [[unroll]] for (uint i = 0u; i < 4u; ++i) sum[e] = fma(r[i], x[i], sum[e]);
+  const uint step = 4u * LANES;
+  for (uint begin = 4u * lane; begin < cols; begin += step * AHEAD) {
+    vec4 x[AHEAD], r[AHEAD][EXPERTS];
+    [[unroll]] for (uint s = 0u; s < AHEAD; ++s) {
+      uint k = min(begin + s * step, (cols - 1u) & ~3u);
+      x[s] = in_quads[activation_element(place, k) / 4u];
+      [[unroll]] for (uint e = 0u; e < EXPERTS; ++e) r[s][e] = router_quad(min(first + e, experts - 1u), k);
+    }
+    [[unroll]] for (uint s = 0u; s < AHEAD; ++s) {
+      uint k = begin + s * step;
+      if (k >= cols) break;
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) x[s][i] = k + i < cols ? x[s][i] : 0.0;
+      [[unroll]] for (uint e = 0u; e < EXPERTS; ++e) {
+        [[unroll]] for (uint i = 0u; i < 4u; ++i) sum[e] = fma(r[s][e][i], x[s][i], sum[e]);
+      }
     }
   }
   sum = sum_of_lanes(sum);

@@ -30,8 +30,12 @@ struct ExpertCounts {
 
   /// How many different ones `width` rows go through on average if each chooses evenly: all (1 - (1 - used / all)^W).
   double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
+  /// How many experts' weights `width` such rows would read again, if each read its own.
+  double read_again(uint32_t width) const { return static_cast<double>(width) * used - touched(width); }
   bool operator==(const ExpertCounts&) const = default;
 };
+/// Experts whose weights rows would read again from which on it is worth a step to group the rows by their experts.
+inline constexpr double kEnoughReadAgain = 4;
 /// Throws bad_input, with the op's name in front, for counts out of their bounds.
 void check_experts(const ExpertCounts& experts, const char* op);
 /// "8 of 128 experts", "8 of 256 experts and a shared one"

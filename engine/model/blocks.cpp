@@ -219,6 +219,8 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                    .rows = counts ? model.parts.rows.get() : nullptr,
                    .touched = counts ? b.touched_experts.get() : nullptr,
                    .layer = expert_layer(model.layers, layer)});
+  // Before `normed` is written anew, and not between the two ops that share the groups of rows with the same expert.
+  if (shared) record_shared_expert(record, model, pass, layer);
   record(ExpertSwigluArgs{.width = pass.width,
                           .experts = experts,
                           .weight = weights.gate_up.get(),
@@ -228,7 +230,6 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                           .out = b.expert_gated.get(),
                           .bias = weights.gate_up_bias.get(),
                           .limit = config.swiglu_limit});
-  if (shared) record_shared_expert(record, model, pass, layer);  // before `normed` is written anew
   record(ExpertAddArgs{.width = pass.width,
                        .experts = experts,
                        .weight = weights.ffn_down.get(),

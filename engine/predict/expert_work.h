@@ -8,9 +8,22 @@
 
 namespace canopy::predict {
 
-/// Of today's Vulkan kernels whatever the family: multiply-adds (shaders/expert_product.glsl).
-Work work_of_route(const RouteArgs& args);
-Work work_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width);
+/// What makes the logits of a router.
+struct RouteKernel {
+  double experts = 4, invocations = 64;  // of a workgroup
+  double columns_in_flight = 4 * 256;    // of each of its experts, that it has asked for at a time
+  double steps = 2;                      // logits, choice
+};
+/// shaders/route_logits.comp, unless said otherwise.
+Work work_of_route(const RouteArgs& args, const RouteKernel& kernel = {});
+/// Of the Vulkan kernels, on matrix cores where the rules' products are, else by multiply-adds.
+Work work_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, const KernelRules& rules,
+                     const DeviceProfile& device);
+
+/// Where rows with the same expert are grouped, a step before the first of the two ops that go by it.
+inline double steps_of_groups(const ExpertCounts& experts, uint32_t width) {
+  return experts.read_again(width) >= kEnoughReadAgain ? 1 : 0;
+}
 
 /// Bytes that a pass moves beside the weights.
 inline double bytes_beside(const OpPrice& price, const Weight& weight, const ExpertCounts& experts, uint32_t width) {

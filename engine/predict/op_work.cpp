@@ -163,12 +163,14 @@ Work work_of_args(const RouteArgs& args, const KernelRules&, const DeviceProfile
   return work_of_route(args);
 }
 
-Work work_of_args(const ExpertSwigluArgs& args, const KernelRules&, const DeviceProfile&) {
-  return work_of_experts(*args.weight, args.experts, args.width);
+Work work_of_args(const ExpertSwigluArgs& args, const KernelRules& rules, const DeviceProfile& device) {
+  Work work = work_of_experts(*args.weight, args.experts, args.width, rules, device);
+  work.steps += steps_of_groups(args.experts, args.width);
+  return work;
 }
 
-Work work_of_args(const ExpertAddArgs& args, const KernelRules&, const DeviceProfile&) {
-  Work work = work_of_experts(*args.weight, args.experts, args.width);
+Work work_of_args(const ExpertAddArgs& args, const KernelRules& rules, const DeviceProfile& device) {
+  Work work = work_of_experts(*args.weight, args.experts, args.width, rules, device);
   work.cache_bytes += bytes_beside(args.price(), *args.weight, args.experts, args.width);
   work.steps += 1;  // the rows' sums
   return work;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/compute/product_split.h"
-#include "engine/vulkan/product_config.h"
 
 namespace canopy::predict {
 namespace {
@@ -98,6 +97,11 @@ std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const Kern
     if (rules.columns_in_flight > 0) cut.columns_in_flight = cut.step = rules.columns_in_flight;
   }
   return cuts;
+}
+
+ProductCut cut_of_experts(uint32_t rows, uint32_t cols, WeightType type, const vk::PairTiles& tiles,
+                          const DeviceProfile& device) {
+  return cut_of(vk::expert_matrix(rows, cols, tiles, kMatrix, false, limits_of(device)), is_dense(type));
 }
 
 }  // namespace canopy::predict

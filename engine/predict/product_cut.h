@@ -7,6 +7,7 @@
 #include "engine/compute/types.h"
 #include "engine/predict/device_profile.h"
 #include "engine/predict/kernel_rules.h"
+#include "engine/vulkan/expert_tiles.h"
 
 namespace canopy::predict {
 
@@ -24,5 +25,9 @@ struct ProductCut {
 /// measurement. Rules that are set (not 0) come before what is in them.
 std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const KernelRules& rules,
                                 const DeviceProfile& device);
+
+/// The cut of a product with experts [rows, cols] on matrix cores, whose columns are pairs with the same expert.
+ProductCut cut_of_experts(uint32_t rows, uint32_t cols, WeightType type, const vk::PairTiles& tiles,
+                          const DeviceProfile& device);
 
 }  // namespace canopy::predict

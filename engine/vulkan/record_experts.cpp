@@ -1,25 +1,41 @@
-// Mixtures of experts: shaders/route_*.comp, expert_*.comp. Products with experts are multiply-adds in all families;
-// those of the family that reads texels differ only in how weights are fetched.
+// Mixtures of experts: shaders/route_*.comp, expert_*.comp. Where products are computed on matrix cores, so are those
+// with experts; else by multiply-adds.
 
 #include <algorithm>
 #include <bit>
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/vulkan/expert_tiles.h"
 #include "engine/vulkan/recorder.h"
 
 namespace canopy::vk {
 
+/// What the two products with experts have in common, and the op's own part of the push constants.
+struct ExpertProduct {
+  const char* shader;
+  const canopy::Weight& weight;
+  ExpertCounts experts;
+  const VulkanActivations& in;
+  uint32_t in_rows;    // rows of activations
+  uint32_t row_pairs;  // pairs that read the same one
+  float norm_eps;
+  Binding chosen;
+  Binding out;
+  const canopy::Buffer* bias;  // of the weight's rows, or null
+  std::span<const std::byte> own_push;
+};
+
 namespace {
 
-constexpr uint32_t kExpertLanes = 64;   // rows of an expert that a workgroup has
 constexpr uint32_t kRouterExperts = 4;  // of a workgroup of route_logits.comp
-constexpr uint32_t kExpertSlice = 256;  // columns: SLICE of shaders/expert_product.glsl
+constexpr uint32_t kExpertLanes = 64;   // shaders/expert_product.glsl: rows of an expert that a workgroup has
+constexpr uint32_t kExpertSlice = 256;  // columns: SLICE there
 constexpr uint32_t kMostSlices = 4;
-// Rows of a pass from which on pairs are grouped by their expert: with fewer, hardly two rows have the same.
-constexpr uint32_t kGroupedWidth = 8;
+// Of a weight's matrices on matrix cores: the constant that says whether pairs are grouped.
+constexpr uint32_t kGroupedId = 9;
 
-// EXPERT_PUSH of shaders/expert_product.glsl.
+// EXPERT_PUSH of shaders/expert_pairs.glsl.
 struct ExpertPush {
   uint32_t shard_rows, shard_first, cols, expert_rows, row_pairs, in_tile, square_blocks;
   float norm_eps;
@@ -30,30 +46,38 @@ uint32_t groups_of(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
 }
 
-/// Pairs of a row and one of its experts, and how a product's workgroups take them: up to `columns` of one expert.
-struct PairTiles {
-  ExpertCounts experts;
-  uint32_t width = 0;
-  uint32_t columns = 1;
-
-  uint32_t pairs() const { return width * experts.used; }
-  bool grouped() const { return columns > 1; }
-  /// Tiles that there are room for: at most so many experts have a last one that is not full.
-  uint32_t most() const { return grouped() ? std::min(pairs(), experts.all) + pairs() / columns : pairs(); }
-  uint64_t tile_bytes() const { return (uint64_t{most()} * 16 + 255) / 256 * 256; }
-};
-
-PairTiles pair_tiles(const ExpertCounts& experts, uint32_t width, bool software) {
-  PairTiles tiles{experts, width};
-  if (width < kGroupedWidth) return tiles;
-  tiles.columns = !software && tiles.pairs() >= 8 * experts.all ? 8 : 4;
-  return tiles;
+uint64_t tile_bytes(const PairTiles& tiles) {
+  return (uint64_t{tiles.most()} * 16 + 255) / 256 * 256;
 }
 
-KernelOptions product_options(const PairTiles& tiles, uint32_t cols, bool software) {
+/// A product's kernel: its shader's suffix and constants, and the tiles that its workgroups have.
+struct ExpertKernel {
+  PairTiles tiles;
+  uint32_t rows = kExpertLanes;  // of a tile
+  const char* suffix = "";
+  KernelOptions options;
+};
+
+ExpertKernel kernel_of_multiply_adds(const PairTiles& tiles, uint32_t cols, bool software) {
   const uint32_t useful = std::bit_floor(groups_of(cols, kExpertSlice));
   const uint32_t most = software ? 1 : std::max(1u, kMostSlices * 2 / std::max(2u, tiles.columns));
-  return {{{0, tiles.columns}, {1, kExpertLanes}, {2, std::min(useful, most)}, {3, tiles.grouped() ? 1u : 0u}}, 0};
+  const KernelOptions options{
+      {{0, tiles.columns}, {1, kExpertLanes}, {2, std::min(useful, most)}, {3, tiles.grouped ? 1u : 0u}}, 0};
+  return {tiles, kExpertLanes, "", options};
+}
+
+/// A narrow pass's products are those of tiles with one pair: the same sums.
+ExpertKernel kernel_on_matrix_cores(PairTiles tiles, uint32_t rows, uint32_t cols, const DeviceState& state) {
+  MatrixConfig config = expert_matrix(rows, cols, tiles, *state.matrix, state.software, state.context->limits());
+  if (state.forced_matrix && !state.forced_matrix->integers()) {
+    config = *state.forced_matrix;
+    config.shape = *state.matrix;
+  }
+  if (tiles.grouped) tiles.columns = config.columns;
+  const ProductVariant variant = config.variant();
+  KernelOptions options = variant.options;
+  options.spec.push_back({kGroupedId, tiles.grouped ? 1u : 0u});
+  return {tiles, variant.rows, "_matrix", options};
 }
 
 void check_shapes(const ExpertCounts& experts, const canopy::Weight& weight, const canopy::Activations& in,
@@ -69,70 +93,68 @@ void check_shapes(const ExpertCounts& experts, const canopy::Weight& weight, con
   }
 }
 
-/// What the two products with experts have in common.
-struct ExpertProduct {
-  const char* shader;
-  const canopy::Weight& weight;
-  const VulkanActivations& in;
-  uint32_t in_rows;    // rows of activations
-  uint32_t row_pairs;  // pairs that read the same one
-  float norm_eps;
-  Binding chosen;
-  Binding out;
-  const canopy::Buffer* bias;  // of the weight's rows, or null
-};
-
 Binding bias_of(const canopy::Buffer* bias, uint64_t rows, const Buffer& none) {
   return bias != nullptr ? words(*bias, rows, "The bias of experts") : Binding(none);
 }
 
-/// Groups the pairs by expert, where tiles have several. Gives the bindings of tiles and order.
-std::vector<Binding> record_groups(DeviceState& state, CommandList& list, const PairTiles& tiles, const Binding& chosen,
-                                   const Buffer& room) {
-  const Binding tile_list(room, 0, uint64_t{tiles.most()} * 16);
-  const Binding order(room, tiles.tile_bytes(), uint64_t{tiles.pairs()} * 4);
+void record_groups(DeviceState& state, CommandList& list, const PairTiles& tiles, const Binding& chosen,
+                   const Binding& tile_list, const Binding& order) {
   struct Push {
     uint32_t pairs, experts, tile_pairs, most_tiles;
   };
   list.bind(state.context->kernel("expert_groups"), {chosen, tile_list, order},
-            Push{tiles.pairs(), tiles.experts.all, tiles.columns, tiles.most()});
+            bytes_of(Push{tiles.pairs(), tiles.experts.all, tiles.columns, tiles.most()}));
   list.dispatch(1);
   list.barrier();
-  return {tile_list, order};
 }
 
-template <class MakePush>
-void record_product_of(DeviceState& state, CommandList& list, const PairTiles& tiles, const Buffer* room,
-                       const ExpertProduct& product, const MakePush& push) {
+}  // namespace
+
+void VulkanRecorder::record_expert_product(const ExpertProduct& product, uint32_t width) {
   const VulkanWeight& weight = weight_of(product.weight);
-  const uint32_t cols = weight.cols(), rows = weight.rows() / tiles.experts.all;
-  std::vector<Binding> grouping = {Binding(state.dummy), Binding(state.dummy)};
-  if (tiles.grouped()) grouping = record_groups(state, list, tiles, product.chosen, *room);
-  const Kernel& kernel = state.context->kernel(weight_shader(product.shader, weight.type(), state.texel_fetch),
-                                               product_options(tiles, cols, state.software));
+  const uint32_t cols = weight.cols(), rows = weight.rows() / product.experts.all;
+  const bool software = state_.software;
+  const ExpertKernel kernel =
+      on_matrix_cores(state_.family)
+          ? kernel_on_matrix_cores(matrix_pair_tiles(product.experts, width, software), rows, cols, state_)
+          : kernel_of_multiply_adds(pair_tiles(product.experts, width, software), cols, software);
+  const PairTiles& tiles = kernel.tiles;
+  CommandList& list = this->list(2.0 * rows * cols * tiles.pairs());
+  Binding tile_list(state_.dummy), order(state_.dummy);
+  if (tiles.grouped) {
+    const Buffer& room = scratch(tile_bytes(tiles) + uint64_t{tiles.pairs()} * 4, "groups of experts");
+    const GroupedPairs grouped{product.chosen.buffer, product.chosen.offset, &room,
+                               tiles.pairs(),         product.experts.all,   tiles.columns};
+    tile_list = Binding(room, 0, uint64_t{tiles.most()} * 16);
+    order = Binding(room, tile_bytes(tiles), uint64_t{tiles.pairs()} * 4);
+    if (grouped_ != grouped) record_groups(state_, list, tiles, product.chosen, tile_list, order);
+    grouped_ = grouped;
+  }
+  const Kernel& compiled = state_.context->kernel(
+      weight_shader(product.shader, weight.type(), state_.texel_fetch) + kernel.suffix, kernel.options);
   const Binding squares = words(product.in.squares, uint64_t{product.in_rows} * product.in.square_blocks,
                                 "The sums of squares of a product with experts");
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;
-    bind_weight(bindings, shard, state);
-    bindings.insert(bindings.end(), {product.in.values, squares, product.chosen, grouping[0], grouping[1], product.out,
-                                     bias_of(product.bias, weight.rows(), state.dummy)});
+    bind_weight(bindings, shard, state_);
+    bindings.insert(bindings.end(), {product.in.values, squares, product.chosen, tile_list, order, product.out,
+                                     bias_of(product.bias, weight.rows(), state_.dummy)});
     const ExpertPush common{shard.layout.rows,
                             shard.layout.first_row,
                             cols,
                             rows,
                             product.row_pairs,
-                            state.layout(product.in_rows, cols).tile,
+                            state_.layout(product.in_rows, cols).tile,
                             product.in.square_blocks,
                             product.norm_eps,
                             product.bias != nullptr ? 1u : 0u};
-    list.bind(kernel, bindings, bytes_of(push(common)));
-    list.dispatch(tiles.most(), groups_of(rows, kExpertLanes));
+    std::vector<std::byte> push(bytes_of(common).begin(), bytes_of(common).end());
+    push.insert(push.end(), product.own_push.begin(), product.own_push.end());
+    list.bind(compiled, bindings, push);
+    list.dispatch(tiles.most(), groups_of(rows, kernel.rows));
   }
   list.barrier();
 }
-
-}  // namespace
 
 template <>
 void VulkanRecorder::record_op(const RouteArgs& args) {
@@ -201,27 +223,22 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
   if (args.expert_rows() % 2 != 0) {
     throw bad_input("expert_swiglu needs paired experts; each has " + std::to_string(args.expert_rows()) + " rows.");
   }
-  const PairTiles tiles = pair_tiles(args.experts, args.width, state_.software);
-  const Buffer* room =
-      tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
-  struct Push {
-    ExpertPush product;
+  const struct {
     uint32_t out_tile;
     float limit;
-  };
-  const ExpertProduct product{.shader = "expert_swiglu",
-                              .weight = *args.weight,
-                              .in = activations_of(*args.in),
-                              .in_rows = args.width,
-                              .row_pairs = args.experts.used,
-                              .norm_eps = args.norm_eps,
-                              .chosen = words(*args.chosen, pairs, "The chosen experts of expert_swiglu"),
-                              .out = out.values,
-                              .bias = args.bias};
-  record_product_of(state_, list(static_cast<double>(args.price().flops)), tiles, room, product,
-                    [&](const ExpertPush& common) {
-                      return Push{common, state_.layout(pairs, out.cols()).tile, args.limit};
-                    });
+  } own{state_.layout(pairs, out.cols()).tile, args.limit};
+  record_expert_product({.shader = "expert_swiglu",
+                         .weight = *args.weight,
+                         .experts = args.experts,
+                         .in = activations_of(*args.in),
+                         .in_rows = args.width,
+                         .row_pairs = args.experts.used,
+                         .norm_eps = args.norm_eps,
+                         .chosen = words(*args.chosen, pairs, "The chosen experts of expert_swiglu"),
+                         .out = out.values,
+                         .bias = args.bias,
+                         .own_push = bytes_of(own)},
+                        args.width);
 }
 
 template <>
@@ -231,9 +248,6 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   const VulkanActivations& out = activations_of(*args.out);
   require_width(pairs, *args.in, "expert_add");
   require_width(args.width, out, "expert_add");
-  const PairTiles tiles = pair_tiles(args.experts, args.width, state_.software);
-  const Buffer* room =
-      tiles.grouped() ? &scratch(tiles.tile_bytes() + uint64_t{pairs} * 4, "groups of experts") : nullptr;
   const Binding products = words(*args.products, uint64_t{pairs} * rows, "The products of expert_add");
   const Binding aux = args.aux != nullptr
                           ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
@@ -243,17 +257,19 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   const Binding shared = args.experts.shared
                              ? words(*args.shared, uint64_t{args.width} * rows, "The shared expert of expert_add")
                              : Binding(state_.dummy);
-  const ExpertProduct product{.shader = "expert_products",
-                              .weight = *args.weight,
-                              .in = activations_of(*args.in),
-                              .in_rows = pairs,
-                              .row_pairs = 1,
-                              .norm_eps = 0,
-                              .chosen = words(*args.chosen, pairs, "The chosen experts of expert_add"),
-                              .out = products,
-                              .bias = args.bias};
-  CommandList& list = this->list(static_cast<double>(args.price().flops));
-  record_product_of(state_, list, tiles, room, product, [](const ExpertPush& common) { return common; });
+  record_expert_product({.shader = "expert_products",
+                         .weight = *args.weight,
+                         .experts = args.experts,
+                         .in = activations_of(*args.in),
+                         .in_rows = pairs,
+                         .row_pairs = 1,
+                         .norm_eps = 0,
+                         .chosen = words(*args.chosen, pairs, "The chosen experts of expert_add"),
+                         .out = products,
+                         .bias = args.bias,
+                         .own_push = {}},
+                        args.width);
+  CommandList& list = this->list(0);
   struct Push {
     uint32_t rows, used, shared_experts, out_tile, square_blocks, aux_stride, aux_offset;
   };

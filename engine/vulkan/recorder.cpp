@@ -123,6 +123,7 @@ void VulkanRecorder::finish_list() {
 
 void VulkanRecorder::record(const Op& op) {
   std::visit([this](const auto& args) { record_op(args); }, op);
+  if (!std::holds_alternative<ExpertSwigluArgs>(op)) grouped_.reset();
 }
 
 std::unique_ptr<VulkanCommands> VulkanRecorder::finish() {

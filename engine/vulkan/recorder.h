@@ -3,6 +3,7 @@
 // lists so that no submission comes near a watchdog.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,17 @@ class VulkanCommands : public canopy::Commands {
   std::vector<double> flops;                     // of each
   std::vector<std::shared_ptr<Buffer>> scratch;  // DeviceState::scratch, as it was then
   std::vector<Buffer> counters;                  // see VulkanRecorder::counters
+};
+
+struct ExpertProduct;
+
+/// Groups of rows with the same expert (record_experts.cpp), as an op leaves them in scratch memory.
+struct GroupedPairs {
+  const Buffer* chosen = nullptr;
+  uint64_t chosen_offset = 0;
+  const Buffer* room = nullptr;
+  uint32_t pairs = 0, experts = 0, columns = 0;
+  bool operator==(const GroupedPairs&) const = default;
 };
 
 class VulkanRecorder {
@@ -51,11 +63,15 @@ class VulkanRecorder {
   void record_separate_heads(const ProjectHeadsArgs& args);
   void record_texel_attention(const AttentionArgs& args, const VulkanKv& kv);
   void record_split_attention(const AttentionArgs& args, const VulkanKv& kv);
+  /// The products of pairs with their experts (record_experts.cpp).
+  void record_expert_product(const ExpertProduct& product, uint32_t width);
   void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
   std::unique_ptr<VulkanCommands> commands_;
   double flops_in_list_ = 0;
+  // Pairs of rows and experts that the op before this one has grouped, and where: of a buffer's chosen experts.
+  std::optional<GroupedPairs> grouped_;
 };
 
 // Shared by the files that implement the ops.

@@ -149,14 +149,30 @@ void add_attention(std::vector<GatedKernel>& kernels) {
   }
 }
 
-// As engine/vulkan/record_experts.cpp has them: pair by pair, and in tiles of four and eight pairs.
-void add_experts(std::vector<GatedKernel>& kernels) {
+// As engine/vulkan/record_experts.cpp has them: pair by pair, and in tiles of four and eight pairs; on matrix cores in
+// tiles of 16 and 32 pairs, of experts as Qwen3-30B-A3B has them.
+void add_experts(std::vector<GatedKernel>& kernels, const Context& context) {
   const auto variant = [](uint32_t columns, uint32_t slices) {
     return GatedVariant{columns, {{{0, columns}, {1, 64}, {2, slices}, {3, columns > 1 ? 1u : 0u}}, 0}, kLeastWaves};
   };
+  GatedKernel cores;
+  cores.must_fuse = false;
+  const MatrixShape* matrix = product_matrix(context.report(), context.features());
+  for (const auto& [rows, cols] : {std::pair{1536u, 2048u}, {2048u, 768u}}) {
+    for (const uint32_t columns : {16u, 32u}) {
+      if (matrix == nullptr) break;
+      const ProductShape shape{rows, cols, cols, columns};
+      KernelOptions options =
+          choose_matrix(shape, *matrix, columns, /*software=*/false, context.limits()).variant().options;
+      options.spec.push_back({9, 1});
+      cores.variants.push_back({columns, options, kLeastWaves});
+    }
+  }
   for (const std::string op : {"expert_swiglu_", "expert_products_"}) {
     for (const std::string type : weight_types) {
       kernels.push_back({op + type, {variant(1, 4), variant(4, 2), variant(8, 1)}});
+      cores.shader = op + type + "_matrix";
+      if (matrix != nullptr) kernels.push_back(cores);
     }
   }
   for (const std::string type : {"quads", "words"}) kernels.push_back({"route_logits_" + type, {{1, {}}}});
@@ -184,7 +200,7 @@ std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants
   add_products(kernels, context, all_variants);
   add_row_kernels(kernels);
   add_attention(kernels);
-  add_experts(kernels);
+  add_experts(kernels, context);
   add_sampling(kernels);
   return kernels;
 }
