@@ -117,7 +117,8 @@ class CudaDevice : public Device {
 
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     auto commands = std::make_unique<CudaCommands>();
-    CallRecorder recorder(context_, partials_, counters_, head_counters_, attention_, moves_, commands->tables);
+    CallRecorder recorder(context_, partials_, counters_, head_counters_, attention_, moves_, groups_,
+                          commands->tables);
     for (const Op& op : ops) {
       if (stop.stop_requested()) return nullptr;
       recorder.record(op);
@@ -165,7 +166,8 @@ class CudaDevice : public Device {
   DeviceInfo info_;
   WeightUpload weights_{context_};
   std::optional<FmaProbe> fma_probe_;
-  Scratch partials_{context_}, counters_{context_}, head_counters_{context_}, attention_{context_}, moves_{context_};
+  Scratch partials_{context_}, counters_{context_}, head_counters_{context_}, attention_{context_}, moves_{context_},
+      groups_{context_};
 };
 
 /// Calls that bring what a recording reads of the host's memory into the device's: of each allocation one run of units.

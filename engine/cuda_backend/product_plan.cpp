@@ -26,6 +26,11 @@ uint32_t pieces(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
 }
 
+/// Rows of a narrow product, at most.
+uint32_t few_rows(const GpuLimits& gpu) {
+  return gpu.copies_aside() && !gpu.adds_slowly() ? kFewRows : kNarrow;
+}
+
 uint32_t narrow_stage_bytes(const TileShape& shape) {
   return shape.bytes() <= kMostWholeTile ? shape.bytes() : shape.step_bytes() + shape.super_bytes();
 }
@@ -114,7 +119,7 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
   ProductPlan plan;
   plan.cut = column_cut(first, first_shape);
   const auto wide_stage = [](const TileShape& shape) { return shape.step_bytes() + shape.super_bytes(); };
-  if (width <= (gpu.copies_aside() && !gpu.adds_slowly() ? kFewRows : kNarrow)) {
+  if (width <= few_rows(gpu)) {
     plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan_narrow(plan, width, gpu);
@@ -127,10 +132,50 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
   return plan;
 }
 
+ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint32_t columns, const GpuLimits& gpu) {
+  const bool wide = columns > kNarrow;
+  const uint32_t warps = wide_warps(shape.code_bytes, columns), tile_bytes = 2 * columns * 4;
+  const uint32_t sets = wide ? expert_sums(gpu.copies_aside()) : 0;
+  const uint32_t totals = sets * warps * 2 * kTileRows * (columns + 1) * 4;
+  GpuLimits room = gpu;
+  room.shared_bytes -= std::min(gpu.shared_bytes, totals + tile_bytes);
+  ExpertPlan plan;
+  ProductPlan& product = plan.product;
+  product.cut = column_cut(expert, shape);
+  product.columns = columns;
+  if (wide) {
+    product.stage_bytes = shape.step_bytes() + shape.super_bytes();
+    plan_wide(product, warps, room);
+    product.parts = 1;
+  } else {
+    product.row_warps = narrow_row_warps(expert, shape, product.cut.chunks);
+    product.stage_bytes = narrow_stage_bytes(shape);
+    plan_narrow(product, columns, room);
+  }
+  product.row_tiles = {pieces(expert.rows, product.block_rows), 0};
+  plan.totals_at = product.shared_bytes;
+  plan.tile_at = plan.totals_at + totals;
+  plan.shared_bytes = plan.tile_at + tile_bytes;
+  return plan;
+}
+
+uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu) {
+  if (experts.read_again(width) < kEnoughReadAgain) return 1;
+  return 1.0 * width * experts.used / experts.touched(width) > few_rows(gpu) ? 16 : kNarrow;
+}
+
+uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns) {
+  return columns == 1 ? pairs : std::min(pairs, experts.all) + pairs / columns;
+}
+
 bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second) {
   const bool types = first_type == second_type ||
                      std::ranges::find(kTwoTypes, std::pair(first_type, second_type)) != std::end(kTwoTypes);
   return types && column_cut(first, tile_shape(first_type)) == column_cut(second, tile_shape(second_type));
+}
+
+std::string expert_kernel(WeightType type, uint32_t columns) {
+  return std::string("experts_") + kernel_suffix(type) + (columns > kNarrow ? "_" + std::to_string(columns) : "");
 }
 
 std::string product_kernel(WeightType first, WeightType second, uint32_t columns) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/compute/experts.h"
 #include "engine/compute/types.h"
 #include "engine/cuda_backend/kernels/params.h"
 
@@ -54,6 +55,22 @@ struct ProductPlan {
 /// `width` rows. Shapes are of their types' tiles.
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
                          const TileShape& second_shape, uint32_t width, const GpuLimits& gpu);
+
+/// Products of pairs of a row and one of its experts, of which a block computes up to `product.columns`.
+struct ExpertPlan {
+  ProductPlan product;     // pass_tiles, shared_bytes: without meaning
+  uint32_t totals_at = 0;  // as ExpertParams has them
+  uint32_t tile_at = 0;
+  uint32_t shared_bytes = 0;
+};
+/// `expert`: the weight of one. `columns`: 1, 8 or 16, where 8 and 16 are tiles of pairs with the same expert.
+ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint32_t columns, const GpuLimits& gpu);
+/// How many columns that should be in a pass of `width` rows.
+uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu);
+/// Tiles that there is room for: at most so many experts have a last one that is not full. Of one column: the pairs.
+uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns);
+/// The kernel's name.
+std::string expert_kernel(WeightType type, uint32_t columns);
 
 /// Whether a launch may take both weights: there are kernels for their types, and their columns are cut alike.
 bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second);

@@ -31,13 +31,14 @@ class Scratch {
 class CallRecorder {
  public:
   CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& head_counters, Scratch& attention,
-               Scratch& moves, std::vector<std::unique_ptr<Memory>>& tables)
+               Scratch& moves, Scratch& groups, std::vector<std::unique_ptr<Memory>>& tables)
       : context_(context),
         partials_(partials),
         counters_(counters),
         head_counters_(head_counters),
         attention_(attention),
         moves_(moves),
+        groups_memory_(groups),
         tables_(tables) {}
 
   /// Throws bad_input where the arguments do not fit each other, and for an op without kernels.
@@ -47,6 +48,16 @@ class CallRecorder {
   std::vector<const CudaBuffer*> inputs;
 
  private:
+  /// Pairs of a row and an expert, grouped by the expert.
+  struct Groups {
+    Address chosen = 0;
+    uint32_t pairs = 0, columns = 0, experts = 0;
+    Address tiles = 0, order = 0;
+    bool operator==(const Groups&) const = default;
+  };
+  /// Groups of `columns` pairs at most: those of the call before, or of a new one. None of one column.
+  Groups groups_of(Address chosen, const ExpertCounts& experts, uint32_t pairs, uint32_t columns);
+
   /// The activations as kernels take them. Throws bad_input, naming them, where they have other columns or no room for
   /// so many rows.
   static ActivationsParams rows_of(const Activations* activations, uint32_t width, uint32_t cols, const char* what);
@@ -89,7 +100,8 @@ class CallRecorder {
   GpuLimits limits() const;
 
   Context& context_;
-  Scratch &partials_, &counters_, &head_counters_, &attention_, &moves_;
+  Scratch &partials_, &counters_, &head_counters_, &attention_, &moves_, &groups_memory_;
+  Groups groups_;                                 // the last that were made of what is still chosen
   std::vector<std::unique_ptr<Memory>>& tables_;  // that a recording owns
 };
 

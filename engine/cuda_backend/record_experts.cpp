@@ -1,4 +1,4 @@
-// Mixtures of experts: kernels/route.cu, experts.cu.
+// Mixtures of experts: kernels/route.cu, kernels/experts.cu.
 
 #include <string>
 
@@ -45,6 +45,7 @@ void CallRecorder::add(const RouteArgs& args) {
     p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
     p.touched = at(args.touched, (args.layer + 1) * words * 4, "The touched experts") + args.layer * words * 4;
   }
+  groups_ = {};
   const uint32_t blocks = (router_rows + kRouteExperts - 1) / kRouteExperts;
   calls.push_back(call_of("route", p, kRouteExperts * 32, blocks, args.width, 1, kRouteShared));
 }
@@ -56,6 +57,28 @@ void CallRecorder::add(const CountExpertsArgs& args) {
   p.touched = at(args.touched, floats(args.layers, p.words), "The touched experts");
   p.counts = at(args.counts, floats(1, args.layers), "The counts of experts");
   calls.push_back(call_of("count_experts", p, 32, args.layers));
+}
+
+CallRecorder::Groups CallRecorder::groups_of(Address chosen, const ExpertCounts& experts, uint32_t pairs,
+                                             uint32_t columns) {
+  if (columns == 1) return {};
+  const uint32_t most = most_expert_tiles(experts, pairs, columns);
+  const uint64_t tile_bytes = uint64_t{most} * sizeof(ExpertTile);
+  Groups groups{chosen, pairs, columns, experts.all};
+  groups.tiles = groups_memory_.at_least(tile_bytes + floats(1, pairs), "groups of rows with the same expert");
+  groups.order = groups.tiles + tile_bytes;
+  if (groups == groups_) return groups;  // made for the op before, and not written since
+  groups_ = groups;
+  ExpertGroupsParams p;
+  p.chosen = chosen;
+  p.tiles = groups.tiles;
+  p.order = groups.order;
+  p.pairs = pairs;
+  p.experts = experts.all;
+  p.tile_pairs = columns;
+  p.most_tiles = most;
+  calls.push_back(call_of("expert_groups", p, kGroupThreads, 1, 1, 1, kGroupShared));
+  return groups;
 }
 
 void CallRecorder::product_of_experts(ProductParams product, const Weight* weight, const Activations* in,
@@ -74,21 +97,27 @@ void CallRecorder::product_of_experts(ProductParams product, const Weight* weigh
   p.product.weights[0] = all.params();
   p.product.weights[0].rows = rows;
   p.product.in = rows_of(in, in_rows, all.cols(), "The activations of a product");
-  p.product.width = 1;
   const TileShape& shape = all.tiles.shape;
-  const ProductPlan plan = plan_product(p.product.weights[0], shape, WeightParams{}, TileShape{}, 1, limits());
-  p.product.chunk_supers = plan.cut.chunk_supers;
-  p.product.segment_supers = plan.cut.segment_supers;
-  p.product.row_warps = plan.row_warps;
-  p.product.stages = plan.stages;
-  p.product.row_tiles[0] = plan.row_tiles[0];
+  const uint32_t columns = columns_of_experts(experts, pairs / experts.used, limits());
+  const ExpertPlan plan = plan_experts(p.product.weights[0], shape, columns, limits());
+  p.product.width = columns;
+  p.product.chunk_supers = plan.product.cut.chunk_supers;
+  p.product.segment_supers = plan.product.cut.segment_supers;
+  p.product.row_warps = plan.product.row_warps;
+  p.product.stages = plan.product.stages;
+  p.product.row_tiles[0] = plan.product.row_tiles[0];
+  p.tile_at = plan.tile_at;
+  p.totals_at = plan.totals_at;
   p.chosen = at(chosen, floats(1, pairs), "The chosen experts");
+  const Groups groups = groups_of(p.chosen, experts, pairs, columns);
+  p.tiles = groups.tiles;
+  p.order = groups.order;
   p.expert_bytes = uint64_t{p.product.weights[0].groups()} * p.product.weights[0].supers() * shape.bytes();
   p.row_pairs = pairs / in_rows;
   if (bias != nullptr) p.bias = at(bias, floats(1, all.rows()), "The bias of experts");
   p.limit = limit;
-  calls.push_back(call_of(std::string("experts_") + kernel_suffix(all.type()), p, plan.threads, plan.row_tiles[0],
-                          pairs, 1, plan.shared_bytes));
+  calls.push_back(call_of(expert_kernel(all.type(), columns), p, plan.product.threads, plan.product.row_tiles[0],
+                          most_expert_tiles(experts, pairs, columns), 1, plan.shared_bytes));
 }
 
 void CallRecorder::add(const ExpertSwigluArgs& args) {

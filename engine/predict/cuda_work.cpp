@@ -23,6 +23,8 @@ constexpr double kPartOfStage = 0.5, kNotAside = 0.6;
 // Instructions for each value of a row of the pass that a warp turns to halves, in narrow products.
 constexpr double kNarrowStageOps = 2.75;
 constexpr double kRowsOfTile = 16;
+constexpr double kRouteLoads =
+    3;  // of the four of a router's row that a lane asks for together; the machine code spreads them
 
 // Attention: instructions of a lane beside one of the tensor cores, for a score's exponential and its two halves, and
 // for each number of a cache with more than halves.
@@ -88,31 +90,36 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   return work;
 }
 
-/// Each pair of a row and an expert is a product of one row; what several read comes from the cache but once.
+/// Pairs of a row and an expert by themselves, or in tiles, as many as there are if each row chooses evenly. What
+/// several tiles read comes from the cache but once.
 Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32_t width, const DeviceProfile& device) {
   const cuda::GpuLimits limits = gpu_limits_of(device);
   cuda::WeightParams one = weight_params_of(weight);
   one.rows /= experts.all;
-  const cuda::ProductPlan plan = cuda::plan_product(one, tile_shape_of(weight), {}, {}, 1, limits);
-  const CudaCode code =
-      cuda_code(cuda::product_kernel(weight->type(), weight->type(), plan.columns), device.cuda_capability);
-  const double pairs = 1.0 * width * experts.used, touched = experts.touched(width);
+  const uint32_t columns = cuda::columns_of_experts(experts, width, limits);
+  const cuda::ExpertPlan plan = cuda::plan_experts(one, tile_shape_of(weight), columns, limits);
+  const bool narrow = columns <= cuda::kNarrow;
+  const CudaCode code = cuda_code(
+      cuda::product_kernel(weight->type(), weight->type(), std::max(columns, cuda::kNarrow)), device.cuda_capability);
+  const double pairs = 1.0 * width * experts.used, touched = experts.touched(width), of_expert = pairs / touched;
+  const double tiles = columns == 1 ? pairs : touched * std::ceil(of_expert / columns);
+  const double staged = narrow ? cuda::kNarrow - std::min<double>(columns, of_expert) : 0;
   const double weights = 1.0 * one.rows * one.cols, bytes = tile_bytes(weight) / experts.all;
-  const double of_weight = code.of_weight - (cuda::kNarrow - 1) * kNarrowStageOps / kRowsOfTile;
 
   Work work;
-  work.kernel = std::string("experts_") + cuda::kernel_suffix(weight->type());
+  work.kernel = cuda::expert_kernel(weight->type(), columns);
   work.registers = cuda_code(work.kernel, device.cuda_capability).registers;
   work.shared_bytes = plan.shared_bytes;
-  work.invocations = plan.threads;
-  work.workgroups = pairs * plan.row_tiles[0];
-  work.workgroups_reading_memory = touched * plan.row_tiles[0];
-  work.bytes_in_flight =
-      plan.threads / 32.0 * plan.stage_bytes * (limits.copies_aside() ? plan.stages - kPartOfStage : kNotAside);
+  work.invocations = plan.product.threads;
+  work.workgroups = tiles * plan.product.row_tiles[0];
+  work.workgroups_reading_memory = touched * plan.product.row_tiles[0];
+  const double ring = plan.product.threads / 32.0 * (narrow ? 1 : 2) * plan.product.stage_bytes;
+  work.bytes_in_flight = ring * (limits.copies_aside() ? plan.product.stages - kPartOfStage : kNotAside);
   work.memory_bytes = touched * bytes;
-  work.cache_bytes = (pairs - touched) * bytes + pairs * (plan.row_tiles[0] * one.cols + one.rows) * sizeof(float);
-  work.lane_ops = pairs * weights * of_weight;
-  work.matrix_flops = 2 * pairs * weights * cuda::kNarrow;
+  work.cache_bytes =
+      (tiles - touched) * bytes + pairs * (plan.product.row_tiles[0] * one.cols + one.rows) * sizeof(float);
+  work.lane_ops = tiles * weights * (code.of_weight - staged * kNarrowStageOps / kRowsOfTile);
+  work.matrix_flops = 2 * tiles * weights * std::max(columns, cuda::kNarrow);
   work.steps = kGraphStep;
   return work;
 }
@@ -236,7 +243,9 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
     return work;
   }
   if (const auto* experts = std::get_if<ExpertSwigluArgs>(&op)) {
-    return launch_of_experts(experts->weight, experts->experts, experts->width, device);
+    Work work = launch_of_experts(experts->weight, experts->experts, experts->width, device);
+    work.steps += kGraphStep * steps_of_groups(experts->experts, experts->width);
+    return work;
   }
   if (const auto* experts = std::get_if<ExpertAddArgs>(&op)) {
     Work work = launch_of_experts(experts->weight, experts->experts, experts->width, device);
@@ -245,9 +254,11 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
     return work;
   }
   if (const auto* route = std::get_if<RouteArgs>(&op)) {
-    Work work = work_of_route(*route);
+    Work work = work_of_route(*route, {.experts = cuda::kRouteExperts,
+                                       .invocations = 32.0 * cuda::kRouteExperts,
+                                       .columns_in_flight = 32 * 4 * kRouteLoads,
+                                       .steps = kGraphStep});
     work.kernel = RouteArgs::name;
-    work.steps = kGraphStep;
     return work;
   }
   const auto* recurrence = std::get_if<DeltaNetArgs>(&op);

@@ -52,7 +52,7 @@ class CudaCode(unittest.TestCase):
             self.assertLessEqual(kernel.registers, MOST_REGISTERS, (name, architecture))
 
     def test_products_are_computed_by_tensor_cores(self):
-        for name, architecture, kernel in self.each("product_"):
+        for name, architecture, kernel in self.each("(product|experts)_"):
             with self.subTest(kernel=name, architecture=architecture):
                 if without_code(name, architecture):
                     self.assertLess(kernel.code_bytes, 1024)
@@ -60,7 +60,7 @@ class CudaCode(unittest.TestCase):
                     self.assertGreaterEqual(kernel.tensor, 8)
 
     def test_weights_come_into_shared_memory_beside_the_work(self):
-        for name, architecture, kernel in self.each("product_"):
+        for name, architecture, kernel in self.each("(product|experts)_"):
             with self.subTest(kernel=name, architecture=architecture):
                 if architecture >= ASYNC_COPIES_FROM:
                     self.assertGreater(kernel.async_copies, 0)

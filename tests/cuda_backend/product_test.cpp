@@ -5,13 +5,12 @@
 #include "engine/cuda_backend/weight_tiles.h"
 #include "tests/compute/op_test.h"
 #include "tests/compute/rope_data.h"
+#include "tests/cuda_backend/gpu_limits.h"
 
 namespace canopy::test {
 namespace {
 
 using namespace cuda;
-
-constexpr GpuLimits kGpus[] = {{75, 64 << 10}, {80, 163 << 10}, {86, 99 << 10}, {90, 227 << 10}, {120, 99 << 10}};
 
 WeightParams shape_of(uint32_t rows, uint32_t cols) {
   return {0, rows, cols};

@@ -1,87 +1,199 @@
-// Products of rows with the experts that they have chosen. A pair is a row and one of its experts; its product is that
-// of narrow products with one row (kernels/product_narrow.h), so it does not depend on which other pairs there are.
-// Grid: blocks of an expert's rows, pairs.
+// Products of rows with the experts that they have chosen. A pair is a row and one of its experts. A block computes
+// some pairs of one expert: each by itself, or those of a tile (kernels/route.cu), whose weights are then read and
+// decoded once. Its sums are those of narrow and wide products, in the same order, so they do not depend on which other
+// pairs there are. Grid: blocks of an expert's rows, tiles.
 //
-// Which expert a pair has is written by the kernel before: unlike other products, none of the weights is asked for
+// Which expert a pair has is written by kernels before: unlike other products, none of the weights is asked for
 // earlier.
 
 #include "engine/cuda_backend/kernels/product_narrow.h"
+#include "engine/cuda_backend/kernels/product_wide.h"
 
 namespace canopy::cuda {
 namespace {
 
-/// A single row of the activations.
-struct RowOfPair {
-  uint32_t row;
-  CANOPY_DEVICE void factors(const ProductParams& p, const gpu::Shared<float>& to) const {
-    if (gpu::warp() != 0) return;
-    const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
-    if (gpu::lane() == 0) to[0] = factor;
+/// The pairs of a block: where they stand among all, and which rows of activations they have; both are in shared
+/// memory.
+struct PairTile {
+  uint32_t expert = 0, count = 0;
+  gpu::Shared<uint32_t> rows, pairs;
+
+  /// None where `count` is 0.
+  CANOPY_DEVICE explicit PairTile(const ExpertParams& p)
+      : rows(p.tile_at, p.product.width), pairs(p.tile_at + p.product.width * 4, p.product.width) {
+    uint32_t first = gpu::block_y();
+    if (p.tiles == 0) {
+      expert = Span<const uint32_t>{p.chosen}[first];
+      count = 1;
+    } else {
+      const ExpertTile tile = Span<const ExpertTile>{p.tiles}[first];
+      expert = tile.expert;
+      count = tile.count;
+      first = tile.first;
+    }
+    if (gpu::thread() < count) {
+      const uint32_t pair = p.tiles == 0 ? first : Span<const uint32_t>{p.order}[first + gpu::thread()];
+      pairs[gpu::thread()] = pair;
+      rows[gpu::thread()] = pair / p.row_pairs;
+    }
+    gpu::sync();
   }
-  CANOPY_DEVICE uint32_t first() const { return row; }
+
+  /// The row of activations of a column of the tile.
+  CANOPY_DEVICE uint32_t row(uint32_t n) const { return rows[n]; }
+  /// Behind its end that of the last.
+  CANOPY_DEVICE uint32_t row(const ProductParams&, uint32_t n) const { return rows[n < count ? n : count - 1]; }
+  CANOPY_DEVICE void factors(const ProductParams& p, const gpu::Shared<float>& to) const {
+    for (uint32_t n = gpu::warp(); n < p.width; n += gpu::threads() / 32) {
+      const float factor = p.norm_eps > 0 ? norm_factor(p.in, row(p, n), p.norm_eps) : 1.0f;
+      if (gpu::lane() == 0) to[n] = factor;
+    }
+  }
 };
 
-/// The sums of a block's rows in shared memory, those of its chunks of columns behind each other.
-struct ChunkSums {
-  uint32_t rows, first, end, chunks;  // first: of the block's rows in the expert, which has `end`
+/// The sums of a block's rows and pairs in shared memory, those of its chunks of columns behind each other.
+struct PairSums {
+  const ExpertParams& p;
+  PairTile tile;
+  uint32_t rows, first, end;  // first: of the block's rows in the expert, which has `end`
+  uint32_t chunks, stride;
   gpu::Shared<float> sums;
 
-  CANOPY_DEVICE explicit ChunkSums(const ProductParams& p)
-      : rows(p.row_warps * kTileRows),
+  CANOPY_DEVICE PairSums(const ExpertParams& params, const PairTile& pairs, uint32_t block_rows, uint32_t at,
+                         uint32_t chunk_count, uint32_t row_stride)
+      : p(params),
+        tile(pairs),
+        rows(block_rows),
         first(gpu::block_x() * rows),
-        end(p.weights[0].rows),
-        chunks(gpu::threads() / 32 / p.row_warps),
-        sums(NarrowRoom::kHead, chunks * rows) {}
-  CANOPY_DEVICE float whole(uint32_t r) const {
-    float sum = sums[r];
-    for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[c * rows + r];
-    return sum;
+        end(p.product.weights[0].rows),
+        chunks(chunk_count),
+        stride(row_stride),
+        sums(at, chunks * rows * stride) {}
+
+  CANOPY_DEVICE float whole(uint32_t r, uint32_t n) const {
+    float sum = sums[r * stride + n];
+    for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[(c * rows + r) * stride + n];
+    return p.bias != 0 ? sum + Span<const float>{p.bias}[uint64_t{tile.expert} * end + first + r] : sum;
   }
 };
 
-/// The first chunk's sums take in the biases of their rows.
-CANOPY_CALLED void add_bias(const ExpertParams& p, uint32_t expert) {
-  const ChunkSums all(p.product);
-  for (uint32_t r = gpu::thread(); r < all.rows && all.first + r < all.end; r += gpu::threads()) {
-    all.sums[r] = all.sums[r] + Span<const float>{p.bias}[uint64_t{expert} * all.end + all.first + r];
-  }
-  gpu::sync();
-}
-
-/// Gates and what they gate within limits. What is no number stays so.
-CANOPY_CALLED void finish_clamped(const ExpertParams& p, uint32_t pair) {
-  const ChunkSums all(p.product);
-  const Span<float> out{p.product.out_activations.values};
-  for (uint32_t f = gpu::thread(); f < all.rows / 2 && all.first + 2 * f < all.end; f += gpu::threads()) {
-    float gate = all.whole(2 * f), up = all.whole(2 * f + 1);
-    gate = gate > p.limit ? p.limit : gate;
-    up = up > p.limit ? p.limit : up < -p.limit ? -p.limit : up;
-    out[uint64_t{pair} * p.product.out_activations.stride + all.first / 2 + f] =
-        (up + 1.0f) * (gate / (1.0f + expf(-kGateSlope * gate)));
+CANOPY_DEVICE void store_pairs(const PairSums& sums) {
+  const Span<float> out{sums.p.product.out};
+  for (uint32_t i = gpu::thread(); i < sums.rows * sums.tile.count; i += gpu::threads()) {
+    const uint32_t n = i / sums.rows, r = i % sums.rows;
+    if (sums.first + r >= sums.end) continue;
+    out[uint64_t{sums.tile.pairs[n]} * sums.p.product.out_stride + sums.first + r] = sums.whole(r, n);
   }
 }
 
-template <class F>
-CANOPY_DEVICE void expert_product(const ExpertParams& p) {
-  gpu::wait_for_earlier();
-  const uint32_t pair = gpu::block_y();
-  const uint32_t expert = Span<const uint32_t>{p.chosen}[pair];
+/// Even rows are gates, odd ones what they gate; within limits where there are any. What is no number stays so.
+CANOPY_DEVICE float gated(float gate, float up, float limit) {
+  if (!(limit > 0)) return gate / (1.0f + expf(-gate)) * up;
+  gate = gate > limit ? limit : gate;
+  up = up > limit ? limit : up < -limit ? -limit : up;
+  return (up + 1.0f) * (gate / (1.0f + expf(-kGateSlope * gate)));
+}
+
+CANOPY_DEVICE void gate_pairs(const PairSums& sums) {
+  const ActivationsParams& to = sums.p.product.out_activations;
+  const Span<float> out{to.values};
+  const uint32_t halves = sums.rows / 2;
+  for (uint32_t i = gpu::thread(); i < halves * sums.tile.count; i += gpu::threads()) {
+    const uint32_t n = i / halves, f = i % halves;
+    if (sums.first + 2 * f >= sums.end) continue;
+    out[uint64_t{sums.tile.pairs[n]} * to.stride + sums.first / 2 + f] =
+        gated(sums.whole(2 * f, n), sums.whole(2 * f + 1, n), sums.p.limit);
+  }
+}
+
+/// `sums` by value: an object that a called function refers to lies in local memory.
+CANOPY_CALLED void finish_pairs(PairSums sums) {
+  if (sums.p.product.kind == ProductKind::swiglu) {
+    gate_pairs(sums);
+  } else {
+    store_pairs(sums);
+  }
+}
+
+/// The first expert's weight, moved to another's.
+CANOPY_DEVICE WeightParams weight_of(const ExpertParams& p, uint32_t expert) {
   WeightParams weight = p.product.weights[0];
   weight.tiles += uint64_t{expert} * p.expert_bytes;
-  narrow_product<F>(p.product, weight, gpu::block_x(), RowOfPair{pair / p.row_pairs});
-  if (p.bias != 0) add_bias(p, expert);
-  if (p.limit > 0) {
-    finish_clamped(p, pair);
-  } else {
-    finish_narrow(p.product, pair);
+  return weight;
+}
+
+/// Up to eight pairs: warps have their own rows of the weight and chunks of its columns.
+template <class F>
+CANOPY_DEVICE void narrow_pairs(const ExpertParams& p) {
+  gpu::wait_for_earlier();
+  const PairTile tile(p);
+  if (tile.count == 0) return;
+  const WeightParams weight = weight_of(p, tile.expert);
+  narrow_product<F>(p.product, weight, gpu::block_x(), tile);
+  const uint32_t row_warps = p.product.row_warps, chunks = gpu::threads() / 32 / row_warps;
+  finish_pairs({p, tile, row_warps * kTileRows, NarrowRoom::kHead, chunks, p.product.width | 1u});
+}
+
+/// Up to 16 pairs: a block has all columns of its rows, as there are other blocks enough.
+template <class F>
+struct WidePairs : WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile> {
+  using Product = WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile>;
+  static constexpr uint32_t kStride = Product::kColumns + 1;
+
+  /// Leaves the whole sums in shared memory from byte `at` on. Every lane meets its own sums there alone. Where copies
+  /// take registers, there are too few for a chunk's sums, which then lie behind the whole ones.
+  CANOPY_DEVICE void sum_all(uint32_t at) {
+    constexpr uint32_t behind = Product::kRows * kStride;
+    const gpu::Shared<float> totals(at, behind * expert_sums(gpu::kCopiesAside));
+    float own[Product::kSums];
+    const auto of_chunk = [&](uint32_t i) -> float& {
+      if constexpr (gpu::kCopiesAside) return own[i];
+      return totals[behind + Product::place(i, kStride)];
+    };
+    const WeightParams& weight = this->weight;
+    this->begin(gpu::block_x(), {0, weight.steps()});
+    uint32_t step = 0, stage_number = 0;
+    for (uint32_t chunk = 0; step < weight.steps(); ++chunk) {
+      const ChunkSteps range = chunk_steps(this->p, weight, chunk);
+      CANOPY_UNROLL
+      for (uint32_t i = 0; i < Product::kSums; ++i) of_chunk(i) = 0;
+      for (uint32_t segment = 0; segment < 2; ++segment) {
+        const uint32_t end = segment == 0 ? range.middle : range.end;
+        CANOPY_UNROLL
+        for (uint32_t i = 0; i < Product::kSums; ++i) this->sum(i) = 0;
+        for (; step < end; ++step) this->add_step(step, stage_number);
+        CANOPY_UNROLL
+        for (uint32_t i = 0; i < Product::kSums; ++i) of_chunk(i) = of_chunk(i) + this->sum(i);
+      }
+      CANOPY_UNROLL
+      for (uint32_t i = 0; i < Product::kSums; ++i) {
+        float& total = totals[Product::place(i, kStride)];
+        total = chunk == 0 ? of_chunk(i) : total + of_chunk(i);
+      }
+    }
+    gpu::sync();
   }
+};
+
+template <class F>
+CANOPY_DEVICE void wide_pairs(const ExpertParams& p) {
+  gpu::wait_for_earlier();
+  const PairTile tile(p);
+  if (tile.count == 0) return;
+  const WeightParams weight = weight_of(p, tile.expert);
+  WidePairs<F> product{{p.product, weight, tile}};
+  product.sum_all(p.totals_at);
+  finish_pairs({p, tile, WidePairs<F>::Product::kRows, p.totals_at, 1, WidePairs<F>::kStride});
 }
 
 }  // namespace
 
-#define CANOPY_EXPERTS(NAME, F)                                   \
-  CANOPY_STREAMING_KERNEL(experts_##NAME, ExpertParams, 256, 2) { \
-    expert_product<F>(p);                                         \
+#define CANOPY_EXPERTS(NAME, F)                                        \
+  CANOPY_STREAMING_KERNEL(experts_##NAME, ExpertParams, 256, 2) {      \
+    narrow_pairs<F>(p);                                                \
+  }                                                                    \
+  CANOPY_STREAMING_KERNEL(experts_##NAME##_16, ExpertParams, 128, 4) { \
+    wide_pairs<F>(p);                                                  \
   }
 
 CANOPY_WEIGHT_FORMATS(CANOPY_EXPERTS)

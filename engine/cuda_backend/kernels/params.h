@@ -171,6 +171,7 @@ inline constexpr uint32_t kMostExperts = 1024, kMostUsedExperts = 64;
 /// What a clamped gate is multiplied by in its sigmoid.
 inline constexpr float kGateSlope = 1.702f;
 /// Experts whose logits a block makes, one in each warp; shared memory of that kernel: a flag, keys, logits, sums.
+inline constexpr uint32_t kRouteAhead = 4;  // loads of four columns that a lane asks for together
 inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts + kMostUsedExperts) * 4 + 256 * 4;
 
 /// The experts that rows choose (kernels/route.cu).
@@ -197,14 +198,41 @@ struct CountExpertsParams {
   uint32_t words = 0;    // at most 32
 };
 
+/// Pairs of a row and one of its experts that a block computes together: those of `expert`, `count` of them, from
+/// `first` on in the order of the pairs.
+struct ExpertTile {
+  uint32_t expert, first, count, unused;
+};
+inline constexpr uint32_t kGroupThreads = 256;
+/// Shared memory of the kernel that groups them: pairs of each expert, where the next one goes, sums of warps.
+inline constexpr uint32_t kGroupShared = kMostExperts * 8 + kGroupThreads / 32 * 8;
+
+/// Pairs grouped by their experts (kernels/route.cu). One block.
+struct ExpertGroupsParams {
+  uint64_t chosen = 0;  // uint32 [pairs]
+  uint64_t tiles = 0;   // ExpertTile [most_tiles], those that there are not with a count of 0
+  uint64_t order = 0;   // uint32 [pairs]: those of an expert together
+  uint32_t pairs = 0, experts = 0;
+  uint32_t tile_pairs = 0, most_tiles = 0;
+};
+
+/// Sets of sums of a wide tile of pairs in shared memory.
+CANOPY_SHARED constexpr uint32_t expert_sums(bool copies_aside) {
+  return copies_aside ? 1 : 2;
+}
+
 /// Products of pairs of a row and one of its experts (kernels/experts.cu).
 struct ExpertParams {
-  ProductParams product;      // of one pair; its weight is the first expert
+  ProductParams product;      // of a tile of `width` pairs at most; its weight is the first expert
   uint64_t chosen = 0;        // uint32 [pairs]
+  uint64_t tiles = 0;         // ExpertTile [blocks]; 0: each pair is a tile
+  uint64_t order = 0;         // uint32 [pairs], where tiles
   uint64_t expert_bytes = 0;  // from one expert's tiles to the next's
   uint32_t row_pairs = 0;     // pairs that read the same row of activations
   uint64_t bias = 0;          // of the rows of all experts, or 0
   float limit = 0;            // of the gates of a swiglu; 0: none
+  // Bytes of shared memory before a tile's rows and pairs, uint32 [2, width], and before a wide tile's whole sums.
+  uint32_t tile_at = 0, totals_at = 0;
 };
 
 /// What rows make of the products of their experts.

@@ -26,13 +26,14 @@ struct NarrowRoom {
 template <class F>
 constexpr uint32_t kNarrowSteps = F::kBytes <= kMostWholeTile ? 2 : 1;
 
-/// The rows that a product is of: all of the pass, from its first on.
+/// The rows of activations that a product is of: all of the pass.
 struct PassRows {
-  static constexpr uint32_t kFirst = 0;
+  uint32_t count;  // at most p.width
+
+  CANOPY_DEVICE static uint32_t row(uint32_t n) { return n; }
   CANOPY_DEVICE static void factors(const ProductParams& p, const gpu::Shared<float>& to) {
-    make_factors(p, kFirst, p.width, to);
+    make_factors(p, 0, p.width, to);
   }
-  CANOPY_DEVICE static uint32_t first() { return kFirst; }
 };
 
 /// The sums of one chunk of one warp's rows.
@@ -56,15 +57,14 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   gpu::let_next_start();
   gpu::wait_for_earlier();
   const gpu::Shared<float> factors(0, kNarrow);
-  uint64_t from = p.in.values + uint64_t{rows.first()} * p.in.stride * 4;  // of the step to load
-  from += (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;
+  uint64_t from = p.in.values + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;  // of the step to load
   gpu::keep(from);
   Quad next[kNarrow];
   const auto load = [&](uint32_t step) {
     CANOPY_UNROLL
     for (uint32_t n = 0; n < kNarrow; ++n) {
-      if (n >= p.width || step >= range.end) break;
-      next[n] = *gpu::element<const Quad>(from + uint64_t{n} * p.in.stride * 4, 0);
+      if (n >= rows.count || step >= range.end) break;
+      next[n] = *gpu::element<const Quad>(from + uint64_t{rows.row(n)} * p.in.stride * 4, 0);
     }
     from += kStep * 4;
   };
@@ -72,8 +72,8 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   rows.factors(p, factors);
   gpu::sync();
   Staged<32, kNarrowRow> staged(room.staged);
-  // Lanes of rows that the pass does not have take its last: what comes of it is nobody's.
-  staged.from += (gpu::lane() / 4 < p.width ? gpu::lane() / 4 : p.width - 1) * kNarrowRow;
+  // Lanes of rows that there are not take the last: what comes of it is nobody's.
+  staged.from += (gpu::lane() / 4 < rows.count ? gpu::lane() / 4 : rows.count - 1) * kNarrowRow;
   gpu::keep(staged.from);
   gpu::keep(staged.to);
   uint32_t stage = 0, first = range.begin;
@@ -91,7 +91,7 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
         if (first + i >= end) break;
         CANOPY_UNROLL
         for (uint32_t n = 0; n < kNarrow; ++n) {
-          if (n >= p.width) break;
+          if (n >= rows.count) break;
           staged.store(n, next[n], factors[n]);
         }
         load(first + i + 1);
@@ -116,8 +116,8 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   }
 }
 
-/// The chunks' sums are in shared memory; `first` is the row of the results that the first column's go to.
-CANOPY_CALLED void finish_narrow(const ProductParams& p, uint32_t first) {
+/// The chunks' sums are in shared memory.
+CANOPY_CALLED void finish_narrow(const ProductParams& p) {
   const RowTile place(p, gpu::block_x());
   const uint32_t rows = p.row_warps * kTileRows, chunks = gpu::threads() / 32 / p.row_warps, stride = p.width | 1u;
   const gpu::Shared<float> sums(NarrowRoom::kHead, chunks * rows * stride);
@@ -129,8 +129,7 @@ CANOPY_CALLED void finish_narrow(const ProductParams& p, uint32_t first) {
   }
   gpu::sync();
   const gpu::Shared<uint32_t> done(32, 2);
-  const TileSums tile{sums,  stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out,
-                      first, p.width};
+  const TileSums tile{sums, stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out, 0, p.width};
   finish_tile(p, tile, 0, done, NarrowRoom::kHead + chunks * rows * stride * 4);
 }
 
@@ -157,11 +156,11 @@ template <class F, class SECOND>
 CANOPY_DEVICE void narrow_products(const ProductParams& p) {
   const RowTile place(p, gpu::block_x());
   if (std::is_same_v<F, SECOND> || place.weight == 0) {
-    narrow_product<F>(p, p.weights[place.weight], place.tile, PassRows());
+    narrow_product<F>(p, p.weights[place.weight], place.tile, PassRows{p.width});
   } else {
-    narrow_product<SECOND>(p, p.weights[1], place.tile, PassRows());
+    narrow_product<SECOND>(p, p.weights[1], place.tile, PassRows{p.width});
   }
-  finish_narrow(p, PassRows::kFirst);
+  finish_narrow(p);
 }
 
 }  // namespace canopy::cuda

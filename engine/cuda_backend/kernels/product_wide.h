@@ -15,7 +15,20 @@ namespace canopy::cuda {
 // take the place of all but the first.
 constexpr uint32_t kWideFlags = 256, kWideTiles = 384;
 
-template <class F, uint32_t TILES, uint32_t WARPS>
+/// The rows of activations that a block's columns are: of the pass, those of a tile; behind its end its last one.
+template <uint32_t COLUMNS>
+struct PassTile {
+  uint32_t first = gpu::block_x() * COLUMNS;
+
+  CANOPY_DEVICE uint32_t row(const ProductParams& p, uint32_t n) const {
+    return first + n < p.width ? first + n : p.width - 1;
+  }
+  CANOPY_DEVICE void factors(const ProductParams& p, const gpu::Shared<float>& to) const {
+    make_factors(p, first, COLUMNS, to);
+  }
+};
+
+template <class F, uint32_t TILES, uint32_t WARPS, class Columns = PassTile<TILES * 8>>
 struct WideProduct {
   static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
   static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
@@ -32,7 +45,7 @@ struct WideProduct {
 
   const ProductParams& p;
   const WeightParams& weight;
-  uint32_t first = gpu::block_x() * kColumns;  // row of the pass
+  Columns columns = {};
   gpu::Shared<float> factors{0, kColumns};
   static constexpr uint32_t kSums = 2 * TILES * 4;  // of a lane
   float sums[2][TILES][4] = {};
@@ -78,8 +91,7 @@ struct WideProduct {
   CANOPY_DEVICE void load(Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
-      const uint32_t row = first + (batch * kBatch + i) * WARPS + gpu::warp();
-      quads[i] = load_quad(p.in, row < p.width ? row : p.width - 1, step);
+      quads[i] = load_quad(p.in, columns.row(p, (batch * kBatch + i) * WARPS + gpu::warp()), step);
     }
   }
   CANOPY_DEVICE void stage(const Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
@@ -119,10 +131,9 @@ struct WideProduct {
     }
   }
 
-  /// The sums of this block's part of the columns.
-  CANOPY_DEVICE void sum_part(uint32_t row_tile) {
+  /// Asks for the first weights, and has the first step's rows ready.
+  CANOPY_DEVICE void begin(uint32_t row_tile, const Steps& range) {
     find_tiles(weight, row_tile);
-    const Steps range = steps();
     steps_end()[0] = range.end;  // all threads write the same
     for (uint32_t i = 0; i < p.stages; ++i) {
       if (range.begin + i < range.end) copy(range.begin + i, i);
@@ -130,7 +141,7 @@ struct WideProduct {
     }
     gpu::let_next_start();
     gpu::wait_for_earlier();
-    make_factors(p, first, kColumns, factors);
+    columns.factors(p, factors);
     gpu::sync();
     CANOPY_UNROLL
     for (uint32_t batch = 0; batch < kBatches && range.begin < range.end; ++batch) {
@@ -138,18 +149,33 @@ struct WideProduct {
       load(quads, batch, range.begin);
       stage(quads, batch, range.begin);
     }
+  }
+
+  /// Adds what a step brings, and asks for the weights of a later one.
+  CANOPY_DEVICE void add_step(uint32_t step, uint32_t& stage_number) {
+    wait_for_stage(p.stages);
+    gpu::sync();  // this step's rows are there, the other buffer is free
+    multiply_step(step, stage_number, step + 1 < steps_end()[0]);
+    gpu::sync_warp();
+    if (step + p.stages < steps_end()[0]) copy(step + p.stages, stage_number);
+    gpu::end_copy_group();
+    stage_number = stage_number + 1 == p.stages ? 0 : stage_number + 1;
+  }
+
+  /// The sums of this block's part of the columns.
+  CANOPY_DEVICE void sum_part(uint32_t row_tile) {
+    const Steps range = steps();
+    begin(row_tile, range);
     uint32_t stage_number = 0;
-    for (uint32_t step = range.begin; step < steps_end()[0]; ++step) {
-      wait_for_stage(p.stages);
-      gpu::sync();  // this step's rows are there, the other buffer is free
-      multiply_step(step, stage_number, step + 1 < steps_end()[0]);
-      gpu::sync_warp();
-      if (step + p.stages < steps_end()[0]) copy(step + p.stages, stage_number);
-      gpu::end_copy_group();
-      stage_number = stage_number + 1 == p.stages ? 0 : stage_number + 1;
-    }
+    for (uint32_t step = range.begin; step < steps_end()[0]; ++step) add_step(step, stage_number);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kSums; ++i) sum(i) = 0.0f + sum(i);  // as narrow products begin a chunk
+  }
+
+  /// Where sum i of this lane is among those of a block, whose rows have `stride` of them.
+  CANOPY_DEVICE static uint32_t place(uint32_t i, uint32_t stride) {
+    const uint32_t m = i / (TILES * 4), n = i / 4 % TILES * 8 + gpu::lane() % 4 * 2 + i % 2;
+    return ((gpu::warp() * 2 + m) * kTileRows + gpu::lane() / 4 + i % 4 / 2 * 8) * stride + n;
   }
 
   /// Leaves them in shared memory, where finish_wide() takes them.
@@ -158,9 +184,7 @@ struct WideProduct {
     const gpu::Shared<float> shared(kHead, kRows * (kColumns + 1));
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kSums; ++i) {
-      const uint32_t m = i / (TILES * 4), n = i / 4 % TILES * 8 + gpu::lane() % 4 * 2 + i % 2;
-      const uint32_t row = (gpu::warp() * 2 + m) * kTileRows + gpu::lane() / 4 + i % 4 / 2 * 8;
-      shared[row * (kColumns + 1) + n] = sum(i);
+      shared[place(i, kColumns + 1)] = sum(i);
     }
     gpu::sync();
   }
