@@ -55,10 +55,10 @@ Work work_of_multiply_adds(const Weight& weight, const vk::PairTiles& tiles) {
 }
 
 /// A tile's matrices have all their columns, whatever pairs are there.
-Work work_on_matrix_cores(const Weight& weight, const vk::PairTiles& tiles, const DeviceProfile& device) {
-  const TiledExperts all(weight, tiles);
+Work work_on_matrix_cores(const Weight& weight, const ExpertCut& of) {
+  const TiledExperts all(weight, of.tiles);
+  const ProductCut& cut = of.cut;
   const KernelRules rules = rules_of(Kernels::matrix);
-  const ProductCut cut = cut_of_experts(static_cast<uint32_t>(all.rows), weight.cols(), weight.type(), tiles, device);
   Work work = all.work(cut.rows);
   work.invocations = cut.invocations;
   work.shared_bytes = cut.shared_bytes;
@@ -90,8 +90,8 @@ Work work_of_route(const RouteArgs& args, const RouteKernel& kernel) {
 
 Work work_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, const KernelRules& rules,
                      const DeviceProfile& device) {
-  if (rules.matrix_cores) return work_on_matrix_cores(weight, vk::matrix_pair_tiles(experts, width, false), device);
-  return work_of_multiply_adds(weight, vk::pair_tiles(experts, width, false));
+  const ExpertCut cut = cut_of_experts(weight, experts, width, rules.matrix_cores, device);
+  return rules.matrix_cores ? work_on_matrix_cores(weight, cut) : work_of_multiply_adds(weight, cut.tiles);
 }
 
 }  // namespace canopy::predict

@@ -99,9 +99,12 @@ std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const Kern
   return cuts;
 }
 
-ProductCut cut_of_experts(uint32_t rows, uint32_t cols, WeightType type, const vk::PairTiles& tiles,
-                          const DeviceProfile& device) {
-  return cut_of(vk::expert_matrix(rows, cols, tiles, kMatrix, false, limits_of(device)), is_dense(type));
+ExpertCut cut_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, bool matrix_cores,
+                         const DeviceProfile& device) {
+  const vk::ExpertShape shape{experts, weight.rows() / experts.all,       weight.cols(),
+                              width,   matrix_cores ? &kMatrix : nullptr, false};
+  const vk::ExpertVariant variant = vk::choose_experts_by_rule(shape, limits_of(device));
+  return {variant.tiles, variant.matrix ? cut_of(*variant.matrix, is_dense(weight.type())) : ProductCut{}};
 }
 
 }  // namespace canopy::predict

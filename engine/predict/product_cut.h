@@ -26,8 +26,12 @@ struct ProductCut {
 std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const KernelRules& rules,
                                 const DeviceProfile& device);
 
-/// The cut of a product with experts [rows, cols] on matrix cores, whose columns are pairs with the same expert.
-ProductCut cut_of_experts(uint32_t rows, uint32_t cols, WeightType type, const vk::PairTiles& tiles,
-                          const DeviceProfile& device);
+/// Of a product with experts: its pairs, and on matrix cores its workgroups, whose columns are pairs.
+struct ExpertCut {
+  vk::PairTiles tiles;
+  ProductCut cut;
+};
+ExpertCut cut_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, bool matrix_cores,
+                         const DeviceProfile& device);
 
 }  // namespace canopy::predict

@@ -10,6 +10,7 @@
 #include "engine/vulkan/buffer_arena.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_objects.h"
+#include "engine/vulkan/expert_tiles.h"
 #include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
 #include "engine/vulkan/product_tuner.h"
@@ -38,6 +39,7 @@ struct DeviceState {
   // What the recorder takes for every product while a candidate is being timed.
   std::optional<ProductVariant> timed_product;
   std::optional<LinearConfig> timed_linear;
+  std::optional<ExpertVariant> timed_experts;
   std::unique_ptr<ProductTuner> tuner;  // null where kernels follow from rules alone
   std::unique_ptr<BufferArena> arena;   // of the weights that are expected
   std::unique_ptr<UploadRing> ring;     // for weights, while they are loaded

@@ -1,9 +1,12 @@
 #pragma once
-// How the products of a mixture's experts are cut into tiles: rules alone, which change no bit of a result. What predicts
-// times goes by them, too.
+// How the products of a mixture's experts are cut into tiles. None of it changes a bit of a result. What predicts times
+// goes by the rules here, too.
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/compute/experts.h"
 #include "engine/vulkan/product_config.h"
@@ -23,12 +26,33 @@ struct PairTiles {
   uint32_t most() const { return grouped ? std::min(pairs(), experts.all) + pairs() / columns : pairs(); }
 };
 
-/// By multiply-adds, whose tiles have a few pairs. `software`: on the processor.
-PairTiles pair_tiles(const ExpertCounts& experts, uint32_t width, bool software);
-/// On matrix cores, whose tiles have 16 pairs or 32, or one of them.
-PairTiles matrix_pair_tiles(const ExpertCounts& experts, uint32_t width, bool software);
-/// The kernel of such tiles for experts [rows, cols], which are one chunk.
-MatrixConfig expert_matrix(uint32_t rows, uint32_t cols, const PairTiles& tiles, const MatrixShape& matrix,
-                           bool software, const DeviceLimits& limits);
+/// What a product with experts is computed by: by multiply-adds, whose tiles have a few pairs, or on matrix cores,
+/// whose tiles have 16 pairs or 32, or one of them.
+struct ExpertVariant {
+  PairTiles tiles;
+  std::optional<MatrixConfig> matrix;  // nothing: multiply-adds
+
+  /// "16 pairs, 4 subgroups, ...", "1 pair"
+  std::string text() const;
+  std::vector<uint32_t> numbers() const;
+};
+
+/// What variants are chosen for.
+struct ExpertShape {
+  ExpertCounts experts;
+  uint32_t rows = 0;  // of an expert's weight
+  uint32_t cols = 0;
+  uint32_t width = 0;                   // rows of the pass
+  const MatrixShape* matrix = nullptr;  // null: multiply-adds
+  bool software = false;                // on the processor
+};
+
+/// The variant without a measurement.
+ExpertVariant choose_experts_by_rule(const ExpertShape& shape, const DeviceLimits& limits);
+/// With tiles that are given, or were made for another op.
+ExpertVariant experts_in_tiles(const ExpertShape& shape, uint32_t columns, bool grouped, const DeviceLimits& limits);
+/// The variants among which timing chooses: the one by rule first, then the other way to take pairs, and on matrix
+/// cores other kernels for the tiles by rule.
+std::vector<ExpertVariant> expert_candidates(const ExpertShape& shape, const DeviceLimits& limits);
 
 }  // namespace canopy::vk

@@ -10,11 +10,7 @@ namespace canopy::vk {
 
 namespace {
 
-constexpr uint64_t kSmallWeight = 128 * 1024;  // elements: below, compiling candidates costs more than they gain
-
-bool is_small(const VulkanWeight& weight) {
-  return uint64_t{weight.rows()} * weight.cols() < kSmallWeight;
-}
+constexpr uint64_t kSmallWeight = 128 * 1024;  // elements
 
 template <class Config>
 std::vector<ProductVariant> variants_of(const std::vector<Config>& configs) {
@@ -71,6 +67,10 @@ LinearConfig timed_linear(DeviceState& state, const VariantKey& key, const Vulka
 }
 
 }  // namespace
+
+bool is_small(const VulkanWeight& weight) {
+  return uint64_t{weight.rows()} * weight.cols() < kSmallWeight;
+}
 
 ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeight& weight, uint32_t width) {
   if (state.timed_product) return *state.timed_product;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kWarmUpSeconds = 0.03;  // clocks of a GPU that has waited for its compiler rise again
 constexpr double kMostFlops = 4e10;      // of one run: wide products wait for arithmetic, not for memory
-constexpr uint32_t kMostCopies = 64;
+constexpr uint32_t kMostRuns = 64;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -89,12 +90,33 @@ std::vector<float> arbitrary_values(uint64_t count) {
   return values;
 }
 
+// Different experts for each row, any of which is as likely as the others. Rows of a tree are alike, so that grouping
+// them saves a little more than is measured here.
+std::vector<uint32_t> arbitrary_experts(const VariantKey& key, uint32_t seed) {
+  std::vector<uint32_t> order(key.experts), chosen;
+  std::iota(order.begin(), order.end(), 0);
+  uint32_t state = seed;
+  for (uint32_t w = 0; w < key.width; ++w) {
+    for (uint32_t i = 0; i < key.used; ++i) {
+      state = state * 1664525u + 1013904223u;
+      std::swap(order[i], order[i + (state >> 8) % (key.experts - i)]);
+    }
+    chosen.insert(chosen.end(), order.begin(), order.begin() + key.used);
+  }
+  return chosen;
+}
+
 // What a product is computed with while it is timed, beside its weight.
 class Operands {
  public:
-  Operands(Device& device, const VariantKey& key) : device_(device), key_(key) {
+  /// choices: how many different ones of experts there are, where products are with experts.
+  Operands(Device& device, const VariantKey& key, uint32_t choices) : device_(device), key_(key) {
     in_ = device.allocate_activations(key.width, key.cols, "tuning input");
     device.write_activations(*in_, key.width, arbitrary_values(uint64_t{key.width} * key.cols));
+    if (key.op == ProductOp::experts) {
+      make_choices(choices);
+      return;
+    }
     if (key.op != ProductOp::swiglu) out_ = device.allocate(uint64_t{key.width} * key.rows * 4, "tuning output");
     if (key.op == ProductOp::linear) return;
     const uint32_t cols = key.op == ProductOp::add ? key.rows : key.rows / 2;
@@ -104,9 +126,13 @@ class Operands {
     device.write(*norm_, 0, as_bytes_of(arbitrary_values(key.rows)));
   }
 
-  Op op_on(const canopy::Weight& weight) const {
+  /// run: of those that are timed together.
+  Op op_on(const canopy::Weight& weight, size_t run) const {
     constexpr float eps = 1e-5f;
     switch (key_.op) {
+      case ProductOp::experts:
+        return ExpertSwigluArgs{key_.width, {key_.experts, key_.used},           &weight,           in_.get(),
+                                eps,        chosen_[run % chosen_.size()].get(), activations_.get()};
       case ProductOp::linear: return LinearArgs{key_.width, &weight, in_.get(), eps, out_.get(), key_.rows, 0};
       case ProductOp::add: {
         LinearAddArgs args{key_.width, &weight, in_.get(), out_.get(), {norm_.get()}, activations_.get()};
@@ -125,16 +151,27 @@ class Operands {
 
   std::vector<float> results() const {
     if (key_.op == ProductOp::swiglu) return device_.read_activations(*activations_, key_.width);
+    if (key_.op == ProductOp::experts) return device_.read_activations(*activations_, key_.width * key_.used);
     std::vector<float> values(uint64_t{key_.width} * key_.rows);
     device_.read(*out_, 0, std::as_writable_bytes(std::span(values)));
     return values;
   }
 
  private:
+  void make_choices(uint32_t count) {
+    activations_ = device_.allocate_activations(key_.width * key_.used, key_.rows / 2, "tuning output");
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::vector<uint32_t> experts = arbitrary_experts(key_, i + 1);
+      chosen_.push_back(device_.allocate(experts.size() * 4, "tuning experts"));
+      device_.write(*chosen_.back(), 0, as_bytes_of(experts));
+    }
+  }
+
   Device& device_;
   VariantKey key_;
   std::unique_ptr<Activations> in_, activations_;
   std::unique_ptr<canopy::Buffer> out_, norm_;
+  std::vector<std::unique_ptr<canopy::Buffer>> chosen_;
 };
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -144,7 +181,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 struct TimedProduct {
   const VariantKey& key;
   const VulkanWeight& weight;
-  uint32_t copies;  // of the weight, itself included
+  // Products that are timed together: on as many copies of the weight, itself included, or with as many choices of
+  // experts.
+  uint32_t runs;
   std::span<const VariantCandidate> candidates;
 };
 
@@ -159,9 +198,13 @@ class ProductTimer : public VariantTimer {
         force_(force),
         stop_(stop),
         budget_s_(budget_s),
-        operands_(device, product.key),
+        operands_(device, product.key, product.runs),
         commands_(product.candidates.size()) {
-    copies_ = copies_of(state, product.weight, product.copies - 1);
+    if (key_.op == ProductOp::experts) {
+      weights_.assign(product.runs, &product.weight);
+      return;
+    }
+    copies_ = copies_of(state, product.weight, product.runs - 1);
     weights_.push_back(&product.weight);
     for (const auto& copy : copies_) weights_.push_back(copy.get());
   }
@@ -203,7 +246,7 @@ class ProductTimer : public VariantTimer {
   void record(size_t variant) {
     force_(variant);
     VulkanRecorder recorder(state_);
-    for (const VulkanWeight* weight : weights_) recorder.record(operands_.op_on(*weight));
+    for (size_t run = 0; run < weights_.size(); ++run) recorder.record(operands_.op_on(*weights_[run], run));
     commands_[variant] = recorder.finish();
     force_(std::nullopt);
   }
@@ -230,7 +273,7 @@ class ProductTimer : public VariantTimer {
   const Clock::time_point start_ = Clock::now();
   Operands operands_;
   std::vector<std::unique_ptr<VulkanWeight>> copies_;
-  std::vector<const VulkanWeight*> weights_;
+  std::vector<const VulkanWeight*> weights_;               // of each run
   std::vector<std::unique_ptr<VulkanCommands>> commands_;  // of each candidate
   std::vector<float> expected_;
   bool warm_ = false;
@@ -284,7 +327,7 @@ size_t ProductTuner::choose(const VariantKey& key, const VulkanWeight& weight,
 size_t ProductTuner::measure(const VariantKey& key, const VulkanWeight& weight,
                              std::span<const VariantCandidate> candidates, const Force& force) {
   try {
-    const TimedProduct product{key, weight, copies_for(weight, key.width), candidates};
+    const TimedProduct product{key, weight, runs_for(key, weight), candidates};
     ProductTimer timer(device_, state_, product, force, stop_, seconds_left_);
     const VariantChoice choice = choose_variant(timer, candidates.size());
     if (!choice.problem.empty()) give_up(choice.problem);
@@ -304,13 +347,19 @@ size_t ProductTuner::measure(const VariantKey& key, const VulkanWeight& weight,
   }
 }
 
-uint32_t ProductTuner::copies_for(const VulkanWeight& weight, uint32_t width) const {
-  const uint64_t bytes = device_bytes(weight);
-  const double flops = 2.0 * weight.rows() * weight.cols() * width;
+uint32_t ProductTuner::runs_for(const VariantKey& key, const VulkanWeight& weight) const {
+  double share = 1, rows = key.width;  // of the weight that a run reads, and rows of the pass for each of its own
+  if (key.op == ProductOp::experts) {
+    share = ExpertCounts{key.experts, key.used}.touched(key.width) / key.experts;
+    rows *= static_cast<double>(key.used) / key.experts;
+  }
+  const auto bytes = std::max<uint64_t>(1, static_cast<uint64_t>(share * static_cast<double>(device_bytes(weight))));
+  const double flops = 2.0 * weight.rows() * weight.cols() * rows;
   const uint64_t wanted = (cold_bytes_ + bytes - 1) / bytes;
-  const uint64_t room = state_.context->memory_info().available() / 2 / bytes;
+  const uint64_t room =
+      key.op == ProductOp::experts ? kMostRuns : state_.context->memory_info().available() / 2 / bytes;
   const auto affordable = static_cast<uint64_t>(kMostFlops / flops);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min({wanted, room, affordable}), 1, kMostCopies));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min({wanted, room, affordable}), 1, kMostRuns));
 }
 
 // "...; add Q4_K 4096x12288 x16 (16 columns, 8 subgroups, ...)": what is measured on the device is measured of that

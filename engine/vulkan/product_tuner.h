@@ -1,6 +1,7 @@
 #pragma once
 // Chooses the variant of a matrix product by timing the candidates on the device, once per shape of weight and bucket
-// of widths: by the device's clock, on weights that no cache holds, as a pass finds them.
+// of widths: by the device's clock, on weights that no cache holds, as a pass finds them. Of a mixture's experts, by
+// choices of experts that differ from run to run.
 
 #include <cstdint>
 #include <filesystem>
@@ -61,7 +62,7 @@ class ProductTuner {
  private:
   size_t measure(const VariantKey& key, const VulkanWeight& weight, std::span<const VariantCandidate> candidates,
                  const Force& force);
-  uint32_t copies_for(const VulkanWeight& weight, uint32_t width) const;
+  uint32_t runs_for(const VariantKey& key, const VulkanWeight& weight) const;
   void describe_choice(const VariantKey& key, const VariantCandidate& chosen);
   void give_up(const std::string& why);
 

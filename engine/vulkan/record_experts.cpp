@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/vulkan/expert_tiles.h"
+#include "engine/vulkan/expert_choice.h"
 #include "engine/vulkan/recorder.h"
 
 namespace canopy::vk {
@@ -15,7 +15,6 @@ namespace canopy::vk {
 struct ExpertProduct {
   const char* shader;
   const canopy::Weight& weight;
-  ExpertCounts experts;
   const VulkanActivations& in;
   uint32_t in_rows;    // rows of activations
   uint32_t row_pairs;  // pairs that read the same one
@@ -50,34 +49,25 @@ uint64_t tile_bytes(const PairTiles& tiles) {
   return (uint64_t{tiles.most()} * 16 + 255) / 256 * 256;
 }
 
-/// A product's kernel: its shader's suffix and constants, and the tiles that its workgroups have.
+/// A variant as it is dispatched: its shader's suffix and constants.
 struct ExpertKernel {
-  PairTiles tiles;
   uint32_t rows = kExpertLanes;  // of a tile
   const char* suffix = "";
   KernelOptions options;
 };
 
-ExpertKernel kernel_of_multiply_adds(const PairTiles& tiles, uint32_t cols, bool software) {
-  const uint32_t useful = std::bit_floor(groups_of(cols, kExpertSlice));
-  const uint32_t most = software ? 1 : std::max(1u, kMostSlices * 2 / std::max(2u, tiles.columns));
-  const KernelOptions options{
-      {{0, tiles.columns}, {1, kExpertLanes}, {2, std::min(useful, most)}, {3, tiles.grouped ? 1u : 0u}}, 0};
-  return {tiles, kExpertLanes, "", options};
-}
-
-/// A narrow pass's products are those of tiles with one pair: the same sums.
-ExpertKernel kernel_on_matrix_cores(PairTiles tiles, uint32_t rows, uint32_t cols, const DeviceState& state) {
-  MatrixConfig config = expert_matrix(rows, cols, tiles, *state.matrix, state.software, state.context->limits());
-  if (state.forced_matrix && !state.forced_matrix->integers()) {
-    config = *state.forced_matrix;
-    config.shape = *state.matrix;
+/// Of matrix cores, a pair by itself is a tile with one column: the same sums.
+ExpertKernel kernel_of(const ExpertVariant& variant, uint32_t cols, bool software) {
+  const uint32_t grouped = variant.tiles.grouped ? 1 : 0, columns = variant.tiles.columns;
+  if (variant.matrix) {
+    const ProductVariant product = variant.matrix->variant();
+    KernelOptions options = product.options;
+    options.spec.push_back({kGroupedId, grouped});
+    return {product.rows, "_matrix", options};
   }
-  if (tiles.grouped) tiles.columns = config.columns;
-  const ProductVariant variant = config.variant();
-  KernelOptions options = variant.options;
-  options.spec.push_back({kGroupedId, tiles.grouped ? 1u : 0u});
-  return {tiles, variant.rows, "_matrix", options};
+  const uint32_t useful = std::bit_floor(groups_of(cols, kExpertSlice));
+  const uint32_t most = software ? 1 : std::max(1u, kMostSlices * 2 / std::max(2u, columns));
+  return {kExpertLanes, "", {{{0, columns}, {1, kExpertLanes}, {2, std::min(useful, most)}, {3, grouped}}, 0}};
 }
 
 void check_shapes(const ExpertCounts& experts, const canopy::Weight& weight, const canopy::Activations& in,
@@ -110,26 +100,23 @@ void record_groups(DeviceState& state, CommandList& list, const PairTiles& tiles
 
 }  // namespace
 
-void VulkanRecorder::record_expert_product(const ExpertProduct& product, uint32_t width) {
+void VulkanRecorder::record_expert_product(const ExpertProduct& product, const ExpertVariant& variant) {
   const VulkanWeight& weight = weight_of(product.weight);
-  const uint32_t cols = weight.cols(), rows = weight.rows() / product.experts.all;
-  const bool software = state_.software;
-  const ExpertKernel kernel =
-      on_matrix_cores(state_.family)
-          ? kernel_on_matrix_cores(matrix_pair_tiles(product.experts, width, software), rows, cols, state_)
-          : kernel_of_multiply_adds(pair_tiles(product.experts, width, software), cols, software);
-  const PairTiles& tiles = kernel.tiles;
+  const uint32_t cols = weight.cols(), rows = weight.rows() / variant.tiles.experts.all;
+  const PairTiles& tiles = variant.tiles;
+  const ExpertKernel kernel = kernel_of(variant, cols, state_.software);
   CommandList& list = this->list(2.0 * rows * cols * tiles.pairs());
   Binding tile_list(state_.dummy), order(state_.dummy);
+  GroupedPairs grouped{product.chosen.buffer, product.chosen.offset, nullptr,
+                       tiles.experts,         tiles.width,           tiles.columns};
   if (tiles.grouped) {
     const Buffer& room = scratch(tile_bytes(tiles) + uint64_t{tiles.pairs()} * 4, "groups of experts");
-    const GroupedPairs grouped{product.chosen.buffer, product.chosen.offset, &room,
-                               tiles.pairs(),         product.experts.all,   tiles.columns};
+    grouped.room = &room;
     tile_list = Binding(room, 0, uint64_t{tiles.most()} * 16);
     order = Binding(room, tile_bytes(tiles), uint64_t{tiles.pairs()} * 4);
     if (grouped_ != grouped) record_groups(state_, list, tiles, product.chosen, tile_list, order);
-    grouped_ = grouped;
   }
+  grouped_ = grouped;
   const Kernel& compiled = state_.context->kernel(
       weight_shader(product.shader, weight.type(), state_.texel_fetch) + kernel.suffix, kernel.options);
   const Binding squares = words(product.in.squares, uint64_t{product.in_rows} * product.in.square_blocks,
@@ -229,7 +216,6 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
   } own{state_.layout(pairs, out.cols()).tile, args.limit};
   record_expert_product({.shader = "expert_swiglu",
                          .weight = *args.weight,
-                         .experts = args.experts,
                          .in = activations_of(*args.in),
                          .in_rows = args.width,
                          .row_pairs = args.experts.used,
@@ -238,7 +224,7 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
                          .out = out.values,
                          .bias = args.bias,
                          .own_push = bytes_of(own)},
-                        args.width);
+                        choose_experts(state_, weight_of(*args.weight), args.experts, args.width));
 }
 
 template <>
@@ -257,18 +243,22 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   const Binding shared = args.experts.shared
                              ? words(*args.shared, uint64_t{args.width} * rows, "The shared expert of expert_add")
                              : Binding(state_.dummy);
+  const Binding chosen = words(*args.chosen, pairs, "The chosen experts of expert_add");
+  // As the first of a layer's two products has taken the pairs.
+  const bool follows = grouped_ && grouped_->is_of(chosen, args.experts, args.width);
+  const ExpertVariant variant = experts_like(state_, weight_of(*args.weight), args.experts, args.width,
+                                             follows ? std::optional(grouped_->columns) : std::nullopt);
   record_expert_product({.shader = "expert_products",
                          .weight = *args.weight,
-                         .experts = args.experts,
                          .in = activations_of(*args.in),
                          .in_rows = pairs,
                          .row_pairs = 1,
                          .norm_eps = 0,
-                         .chosen = words(*args.chosen, pairs, "The chosen experts of expert_add"),
+                         .chosen = chosen,
                          .out = products,
                          .bias = args.bias,
                          .own_push = {}},
-                        args.width);
+                        variant);
   CommandList& list = this->list(0);
   struct Push {
     uint32_t rows, used, shared_experts, out_tile, square_blocks, aux_stride, aux_offset;

@@ -10,7 +10,7 @@ namespace canopy::vk {
 namespace {
 
 // As in shaders/sample.glsl.
-constexpr uint32_t kBlock = 1024;
+constexpr uint32_t kLogitsOfBlock = 1024;
 constexpr uint32_t kStateWords = 49 * 64;
 constexpr uint32_t kListTokens = 4096;
 constexpr uint32_t kMostVocab = 1u << 20;  // so that sums of weights do not overflow
@@ -54,7 +54,7 @@ void validate(const SampleArgs& args) {
 template <>
 void VulkanRecorder::record_op(const SampleArgs& args) {
   validate(args);
-  const uint32_t blocks = (args.vocab + kBlock - 1) / kBlock;
+  const uint32_t blocks = (args.vocab + kLogitsOfBlock - 1) / kLogitsOfBlock;
   const SampleScratch layout(args, blocks);
   const Buffer& memory = scratch(layout.bytes, "sample scratch");
   const uint64_t pairs = uint64_t{args.width} * blocks * 2;

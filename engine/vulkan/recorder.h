@@ -23,13 +23,19 @@ class VulkanCommands : public canopy::Commands {
 
 struct ExpertProduct;
 
-/// Groups of rows with the same expert (record_experts.cpp), as an op leaves them in scratch memory.
+/// How an op has taken the pairs of rows and their experts (record_experts.cpp), and where it leaves them in groups.
 struct GroupedPairs {
   const Buffer* chosen = nullptr;
   uint64_t chosen_offset = 0;
-  const Buffer* room = nullptr;
-  uint32_t pairs = 0, experts = 0, columns = 0;
+  const Buffer* room = nullptr;  // scratch memory; null where each pair is by itself
+  ExpertCounts experts;
+  uint32_t width = 0;
+  uint32_t columns = 0;  // of a tile
   bool operator==(const GroupedPairs&) const = default;
+
+  bool is_of(const Binding& choice, const ExpertCounts& counts, uint32_t rows) const {
+    return chosen == choice.buffer && chosen_offset == choice.offset && experts == counts && width == rows;
+  }
 };
 
 class VulkanRecorder {
@@ -64,14 +70,13 @@ class VulkanRecorder {
   void record_texel_attention(const AttentionArgs& args, const VulkanKv& kv);
   void record_split_attention(const AttentionArgs& args, const VulkanKv& kv);
   /// The products of pairs with their experts (record_experts.cpp).
-  void record_expert_product(const ExpertProduct& product, uint32_t width);
+  void record_expert_product(const ExpertProduct& product, const ExpertVariant& variant);
   void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
   std::unique_ptr<VulkanCommands> commands_;
   double flops_in_list_ = 0;
-  // Pairs of rows and experts that the op before this one has grouped, and where: of a buffer's chosen experts.
-  std::optional<GroupedPairs> grouped_;
+  std::optional<GroupedPairs> grouped_;  // by the op before this one
 };
 
 // Shared by the files that implement the ops.

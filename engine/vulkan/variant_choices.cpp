@@ -24,7 +24,9 @@ constexpr uintmax_t kMostChoicesBytes = 4 << 20;
 constexpr size_t kMostNumbers = 16;
 
 json entry_of(const VariantKey& key, const VariantNumbers& numbers) {
-  return {to_string(key.family), to_string(key.op), to_string(key.type), key.rows, key.cols, key.width, numbers};
+  json entry = {to_string(key.family), to_string(key.op), to_string(key.type), key.rows, key.cols, key.width, numbers};
+  if (key.op == ProductOp::experts) entry.insert(entry.end(), {key.experts, key.used});
+  return entry;
 }
 
 uint32_t number_of(const json& value) {
@@ -50,16 +52,20 @@ WeightType type_named(const json& value) {
 }
 
 std::pair<VariantKey, VariantNumbers> choice_of(const json& entry) {
-  if (!entry.is_array() || entry.size() != 7 || !entry[6].is_array() || entry[6].size() > kMostNumbers) {
+  const bool of_experts = entry.is_array() && entry.size() == 9;
+  if (!entry.is_array() || (entry.size() != 7 && !of_experts) || !entry[6].is_array() ||
+      entry[6].size() > kMostNumbers) {
     throw bad_input("it has an entry of another form");
   }
   VariantKey key;
   key.family = named(entry[0], {KernelFamily::texel, KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8});
-  key.op = named(entry[1], {ProductOp::linear, ProductOp::add, ProductOp::swiglu});
+  key.op = of_experts ? named(entry[1], {ProductOp::experts})
+                      : named(entry[1], {ProductOp::linear, ProductOp::add, ProductOp::swiglu});
   key.type = type_named(entry[2]);
   key.rows = number_of(entry[3]);
   key.cols = number_of(entry[4]);
   key.width = number_of(entry[5]);
+  if (of_experts) key.experts = number_of(entry[7]), key.used = number_of(entry[8]);
   VariantNumbers numbers;
   for (const json& number : entry[6]) numbers.push_back(number_of(number));
   return {key, numbers};
@@ -86,12 +92,15 @@ const char* to_string(ProductOp op) {
     case ProductOp::linear: return "linear";
     case ProductOp::add: return "add";
     case ProductOp::swiglu: return "swiglu";
+    case ProductOp::experts: return "experts";
   }
   return "unknown";
 }
 
 std::string describe(const VariantKey& key) {
-  return std::string(to_string(key.op)) + " " + to_string(key.type) + " " + std::to_string(key.rows) + "x" +
+  const std::string of_all =
+      key.experts > 0 ? " " + std::to_string(key.used) + " of " + std::to_string(key.experts) : "";
+  return std::string(to_string(key.op)) + " " + to_string(key.type) + of_all + " " + std::to_string(key.rows) + "x" +
          std::to_string(key.cols) + " x" + std::to_string(key.width);
 }
 

@@ -16,7 +16,7 @@
 namespace canopy::vk {
 
 /// What a product does with its sums. Kernels of one op are chosen apart from those of another.
-enum class ProductOp { linear, add, swiglu };
+enum class ProductOp { linear, add, swiglu, experts };
 const char* to_string(ProductOp op);
 
 /// The product that a variant is chosen for.
@@ -27,10 +27,12 @@ struct VariantKey {
   uint32_t rows = 0;  // of the weight
   uint32_t cols = 0;
   uint32_t width = 0;  // rows of the pass; one for each bucket of widths
+  // Of a mixture, whose weight has `experts` times `rows`, and of which each row goes through `used`.
+  uint32_t experts = 0, used = 0;
   auto operator<=>(const VariantKey&) const = default;
 };
 
-/// "add Q4_K 4096x12288 x16"
+/// "add Q4_K 4096x12288 x16", "experts Q4_K 8 of 128 1536x2048 x16"
 std::string describe(const VariantKey& key);
 
 /// What makes a variant of its family: the numbers of FmaConfig, MatrixConfig or LinearConfig.

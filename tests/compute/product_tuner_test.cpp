@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
+#include "tests/compute/expert_data.h"
 #include "tests/compute/op_bench.h"
 #include "tests/compute/op_test.h"
 #include "tests/compute/random_data.h"
@@ -157,6 +158,68 @@ TEST_F(ProductTunerTest, TakesWhatTheFileSaysAndIgnoresADamagedOne) {
   const TunedProducts again = tuned_products(tuned(folder_.path(), 0));
   EXPECT_EQ(again.words, first.words);
   EXPECT_TRUE(messages.has("are not used: ")) << messages.all;
+}
+
+// Both products of a mixture's layer: what timing chooses for the first, the second goes by.
+TunedProducts tuned_experts(const VulkanDeviceOptions& options) {
+  const auto device = open_vulkan_device(options);
+  OpBench bench(*device);
+  Random random(7);
+  const ExpertCounts experts{6, 2};
+  const uint32_t ffn = 96, hidden = 288;  // a weight that is large enough to be timed
+  const ExpertMatrices::Weights weights = ExpertMatrices(random, kTunedType, experts, ffn, hidden).on(bench);
+  TunedProducts all;
+  for (const uint32_t width : {1u, 3u, 20u}) {
+    const Buffer* chosen = bench.buffer(random_choice(random, experts, width, false));
+    const Activations* in = bench.activations(width, hidden, random.values(uint64_t{width} * hidden));
+    Activations* gated = bench.output_activations(width * experts.used, ffn);
+    Buffer* x = bench.buffer(random.values(uint64_t{width} * hidden));
+    Activations* added = bench.output_activations(width, hidden);
+    bench.run([&](Recorder& record) {
+      record(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated});
+      record(ExpertAddArgs{.width = width,
+                           .experts = experts,
+                           .weight = weights.down,
+                           .in = gated,
+                           .chosen = chosen,
+                           .shares = bench.buffer(random.values(uint64_t{width} * experts.used)),
+                           .products = bench.output(uint64_t{width} * experts.used * hidden),
+                           .x = x,
+                           .norm = {bench.buffer(random.values(hidden))},
+                           .out = added});
+    });
+    for (const Result& result : {bench.result("gated", gated, width * experts.used, exact), bench.result("x", x, exact),
+                                 bench.result("added", added, width, exact)}) {
+      all.words.insert(all.words.end(), result.words.begin(), result.words.end());
+    }
+  }
+  all.kernels = device->info().kernels;
+  for (const auto& message : validation_messages(*device)) ADD_FAILURE() << message.id << ": " << message.text;
+  return all;
+}
+
+TEST_F(ProductTunerTest, ChoosesHowExpertsAreComputedWithoutChangingABit) {
+  const TunedProducts plain = tuned_experts(untuned());
+  EXPECT_EQ(plain.kernels.find(';'), std::string::npos) << plain.kernels;
+  TunedProducts first;
+  {
+    const LoggedMessages messages;
+    first = tuned_experts(tuned(folder_.path(), 600));
+    EXPECT_TRUE(messages.has("Timed kernels")) << messages.all;
+    EXPECT_FALSE(messages.has("warning")) << messages.all;  // a variant with other bits
+    EXPECT_FALSE(messages.has("cannot be used")) << messages.all;
+  }
+  EXPECT_EQ(first.words, plain.words);
+  // Widths that are no power of two share a choice with the next one.
+  for (const char* product : {"; experts Q8_0 2 of 6 192x288 x1 (", "; experts Q8_0 2 of 6 192x288 x4 (",
+                              "; experts Q8_0 2 of 6 192x288 x32 ("}) {
+    EXPECT_EQ(count_of(first.kernels, product), 1u) << first.kernels;
+  }
+  const LoggedMessages messages;
+  const TunedProducts second = tuned_experts(tuned(folder_.path(), 0));
+  EXPECT_EQ(second.words, plain.words);
+  EXPECT_EQ(second.kernels, first.kernels);
+  EXPECT_FALSE(messages.has("Timed")) << messages.all;
 }
 
 TEST_F(ProductTunerTest, EndsWhenAskedTo) {

@@ -85,8 +85,8 @@ struct DeepExperts {
     Random random(ffn + hidden);
     const ExpertMatrices::Weights weights = ExpertMatrices(random, type, experts, ffn, hidden).on(bench);
     const std::vector<uint32_t> choice = random_choice(random, experts, kPool, false);
-    const std::vector<float> all = random.values(size_t{kPool} * hidden), inner = random.values(size_t{kPool} * 2 * ffn),
-                             shares = random.values(size_t{kPool} * 2);
+    const std::vector<float> all = random.values(size_t{kPool} * hidden),
+                             inner = random.values(size_t{kPool} * 2 * ffn), shares = random.values(size_t{kPool} * 2);
     const auto width = static_cast<uint32_t>(which.size());
     std::vector<uint32_t> chosen;
     std::vector<float> rows, gated_rows, row_shares;
@@ -113,8 +113,9 @@ struct DeepExperts {
                       .norm = {bench.buffer(std::vector<float>(hidden, 1))},
                       .out = bench.output_activations(width, hidden)});
     });
-    return {bench.result("gated", gated, 2 * width, bench.of_products(f32_exp, type)),
-            trimmed(bench.result("products", products, bench.of_products(f32_rounding, type)), size_t{2} * width * hidden)};
+    return {
+        bench.result("gated", gated, 2 * width, bench.of_products(f32_exp, type)),
+        trimmed(bench.result("products", products, bench.of_products(f32_rounding, type)), size_t{2} * width * hidden)};
   }
 };
 

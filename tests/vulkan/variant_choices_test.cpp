@@ -17,6 +17,7 @@ namespace canopy::vk {
 namespace {
 
 const VariantKey kKey{KernelFamily::matrix, ProductOp::add, WeightType::q4_k, 4096, 12288, 16};
+const VariantKey kExpertKey{KernelFamily::fma, ProductOp::experts, WeightType::mxfp4, 5760, 2880, 8, 32, 4};
 const VariantNumbers kNumbers = {32, 16, 256, 8};
 
 // Messages while it lives.
@@ -43,6 +44,7 @@ std::filesystem::path saved_in(const test::TempFolder& folder) {
   other.family = KernelFamily::texel;
   other.op = ProductOp::linear;
   choices.set(other, {8, 8});
+  choices.set(kExpertKey, {1, 16});
   EXPECT_EQ(choices.save(), "");
   return path;
 }
@@ -54,7 +56,9 @@ TEST(VariantChoicesTest, ComeBackFromTheirFile) {
   const VariantChoices again(path, "device A");
   ASSERT_NE(again.find(kKey), nullptr);
   EXPECT_EQ(*again.find(kKey), kNumbers);
-  EXPECT_EQ(again.size(), 2u);
+  ASSERT_NE(again.find(kExpertKey), nullptr);
+  EXPECT_EQ(*again.find(kExpertKey), (VariantNumbers{1, 16}));
+  EXPECT_EQ(again.size(), 3u);
   EXPECT_TRUE(messages.all.empty());
   const std::vector<std::function<void(VariantKey&)>> changes = {
       [](VariantKey& key) { key.family = KernelFamily::fma; },
@@ -66,6 +70,11 @@ TEST(VariantChoicesTest, ComeBackFromTheirFile) {
   for (const auto& change : changes) {
     VariantKey other = kKey;
     change(other);
+    EXPECT_EQ(again.find(other), nullptr) << describe(other);
+  }
+  for (const auto& count : {&VariantKey::experts, &VariantKey::used}) {
+    VariantKey other = kExpertKey;
+    ++(other.*count);
     EXPECT_EQ(again.find(other), nullptr) << describe(other);
   }
 }
@@ -116,6 +125,8 @@ TEST(VariantChoicesTest, AreReadWithCare) {
         R"([["cores","add","Q4_K",1,2,3,[4]]])", R"([["matrix","sub","Q4_K",1,2,3,[4]]])",
         R"([["matrix","add","Q9_K",1,2,3,[4]]])", R"([["matrix","add","Q4_K",-1,2,3,[4]]])",
         R"([["matrix","add","Q4_K",1,2,3,[4.5]]])", R"([["matrix","add","Q4_K",1,2,4294967296,[4]]])",
+        R"([["matrix","add","Q4_K",1,2,3,[4],8,2]])", R"([["matrix","experts","Q4_K",1,2,3,[4]]])",
+        R"([["matrix","experts","Q4_K",1,2,3,[4],8]])", R"([["matrix","experts","Q4_K",1,2,3,[4],8,-2]])",
         R"([["matrix","add","Q4_K",1,2,3,[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]]])"}) {
     const std::string hash = damage_hash_text(list);
     std::ofstream(path) << R"({"format":"canopy-variants","version":1,"identity":"d","hash":")" << hash
