@@ -151,16 +151,20 @@ void LiveLog::keep_within_memory() {
   }
 }
 
+LiveRounds::InTrace LiveLog::restored(size_t index) const {
+  const auto after = std::upper_bound(traces_.begin(), traces_.end(), index,
+                                      [](size_t i, const Restored& each) { return i < each.first_round; });
+  const Restored& from = *(after - 1);
+  return {from.trace, from.trace->replies().at(0).first_round + index - from.first_round};
+}
+
 std::shared_ptr<const RoundRecord> LiveLog::round(size_t index) const {
   if (index >= rounds()) return nullptr;
   if (index < restored_) {
-    const auto after = std::upper_bound(traces_.begin(), traces_.end(), index,
-                                        [](size_t i, const Restored& each) { return i < each.first_round; });
-    const Restored& from = *(after - 1);
     return recent_.get(index, [&]() -> std::shared_ptr<const RoundRecord> {
+      const LiveRounds::InTrace from = restored(index);
       try {
-        const size_t first = from.trace->replies().at(0).first_round;
-        return std::make_shared<const RoundRecord>(from.trace->round(first + index - from.first_round));
+        return std::make_shared<const RoundRecord>(from.trace->round(from.round));
       } catch (const Error&) {  // the file was changed after it was opened
         return nullptr;
       }
@@ -168,6 +172,27 @@ std::shared_ptr<const RoundRecord> LiveLog::round(size_t index) const {
   }
   const size_t first_kept = rounds() - kept_.size();
   return index >= first_kept ? kept_[index - first_kept] : spill_.read(index - restored_);
+}
+
+LiveRounds LiveLog::share(size_t first, size_t count) const {
+  LiveRounds shared;
+  const size_t first_kept = rounds() - kept_.size();
+  for (size_t i = first; i < first + count; ++i) {
+    const uint32_t of = summary(i).reply;
+    if (shared.reply_.empty() || shared.reply_.back() != of) shared.replies_.push_back(replies_[of]);
+    shared.reply_.push_back(of);
+    if (i < restored_) {
+      shared.places_.emplace_back(restored(i));
+    } else if (i < first_kept) {
+      shared.places_.emplace_back(spill_.find(i - restored_));
+    } else {
+      shared.places_.emplace_back(kept_[i - first_kept]);
+    }
+  }
+  if (!texts_.empty()) shared.texts_ = texts_.back();
+  for (const Restored& each : traces_) shared.traces_.push_back(each.trace);
+  shared.origin_ = origin_;
+  return shared;
 }
 
 std::optional<trace::Piece> LiveLog::piece(uint32_t token) const {

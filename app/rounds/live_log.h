@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "app/rounds/live_rounds.h"
 #include "app/rounds/recent_rounds.h"
 #include "app/rounds/round_log.h"
 #include "app/rounds/round_spill.h"
@@ -46,6 +47,9 @@ class LiveLog final : public RoundLog {
   bool is_live() const override { return true; }
   std::string origin() const override { return origin_; }
 
+  /// `count` rounds from `first` on, which must exist, for another thread: nothing is read or copied but pointers.
+  LiveRounds share(size_t first, size_t count) const;
+
   /// Bytes that the trees in memory take.
   size_t memory_used() const { return used_; }
 
@@ -53,6 +57,7 @@ class LiveLog final : public RoundLog {
   /// The reply with this id; its first event adds it to the log. Null for a reply that was not announced with expect(),
   /// and for one after which a newer reply has begun: the rounds of each reply must stay together.
   ReplySummary* reply(uint64_t id);
+  LiveRounds::InTrace restored(size_t index) const;
   void add(std::shared_ptr<const RoundRecord> record);
   void add_abridged(const RoundRecord& record);
   void keep_within_memory();

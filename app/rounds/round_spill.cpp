@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
+#include <span>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
@@ -33,28 +33,40 @@ bool read_all(int descriptor, std::string& bytes, uint64_t offset) {
   return true;
 }
 
+std::shared_ptr<const int> shared_descriptor(int descriptor) {
+  return {new int(descriptor), [](const int* file) {
+            close(*file);
+            delete file;
+          }};
+}
+
 }  // namespace
 
-RoundSpill::RoundSpill(RoundSpill&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      failed_(other.failed_),
-      ends_(std::move(other.ends_)) {}
-
-RoundSpill::~RoundSpill() {
-  if (descriptor_ >= 0) close(descriptor_);
+std::shared_ptr<const RoundRecord> SpilledRound::read() const {
+  if (!file_) return nullptr;
+  std::string bytes(end_ - begin_, '\0');
+  if (!read_all(*file_, bytes, begin_)) return nullptr;
+  try {
+    Reader reader(std::as_bytes(std::span(bytes)));
+    return std::make_shared<const RoundRecord>(decode_round_record(reader));
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 bool RoundSpill::open() {
-  if (descriptor_ >= 0 || failed_) return !failed_;
+  if (file_ || failed_) return !failed_;
   try {
     if (folder_.empty()) folder_ = cache_dir();
     std::string name = (folder_ / "rounds-XXXXXX").string();
-    descriptor_ = mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor_ >= 0) unlink(name.c_str());
+    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+    if (descriptor >= 0) {
+      unlink(name.c_str());
+      file_ = shared_descriptor(descriptor);
+    }
   } catch (const Error&) {  // the cache folder cannot be written to
   }
-  failed_ = descriptor_ < 0;
+  failed_ = !file_;
   return !failed_;
 }
 
@@ -63,7 +75,7 @@ void RoundSpill::append(const RoundRecord& record) {
   const uint64_t offset = ends_.empty() ? 0 : ends_.back();
   bytes_.clear();
   encode(record, bytes_);
-  if (write_all(descriptor_, bytes_, offset)) {
+  if (write_all(*file_, bytes_, offset)) {
     ends_.push_back(offset + bytes_.size());
   } else {
     failed_ = true;
@@ -76,18 +88,16 @@ void RoundSpill::skip() {
 
 std::shared_ptr<const RoundRecord> RoundSpill::read(size_t index) const {
   if (index >= ends_.size()) return nullptr;
-  return recent_.get(index, [&]() -> std::shared_ptr<const RoundRecord> {
-    const uint64_t begin = index == 0 ? 0 : ends_[index - 1];
-    if (begin == ends_[index]) return nullptr;
-    std::string bytes(ends_[index] - begin, '\0');
-    if (!read_all(descriptor_, bytes, begin)) return nullptr;
-    try {
-      Reader reader(std::as_bytes(std::span(bytes)));
-      return std::make_shared<const RoundRecord>(decode_round_record(reader));
-    } catch (const Error&) {
-      return nullptr;
-    }
-  });
+  return recent_.get(index, [&] { return find(index).read(); });
+}
+
+SpilledRound RoundSpill::find(size_t index) const {
+  SpilledRound round;
+  if (index >= ends_.size()) return round;
+  round.begin_ = index == 0 ? 0 : ends_[index - 1];
+  round.end_ = ends_[index];
+  if (round.begin_ < round.end_) round.file_ = file_;
+  return round;
 }
 
 }  // namespace canopy::app

@@ -13,13 +13,24 @@
 
 namespace canopy::app {
 
+/// A round in the file. Stays readable as long as it lives, by any thread, also when the spill goes on or has ended.
+class SpilledRound {
+ public:
+  /// Null where the round cannot be read.
+  std::shared_ptr<const RoundRecord> read() const;
+
+ private:
+  friend class RoundSpill;
+  std::shared_ptr<const int> file_;  // its descriptor; null: the round was skipped or dropped
+  uint64_t begin_ = 0, end_ = 0;     // offsets
+};
+
 class RoundSpill {
  public:
   /// folder: where the file is made when the first round is stored; empty: the user's cache folder.
   explicit RoundSpill(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
-  RoundSpill(RoundSpill&& other) noexcept;
+  RoundSpill(RoundSpill&& other) noexcept = default;
   RoundSpill& operator=(RoundSpill&&) = delete;
-  ~RoundSpill();
 
   /// Stores the next round. If the disk is full or cannot be written, this round and all later ones are dropped.
   void append(const RoundRecord& record);
@@ -27,12 +38,14 @@ class RoundSpill {
   void skip();
   /// The round that was appended as number `index`, from 0; null where it was skipped or dropped, or cannot be read.
   std::shared_ptr<const RoundRecord> read(size_t index) const;
+  /// The same without reading it yet.
+  SpilledRound find(size_t index) const;
 
  private:
   bool open();
 
   std::filesystem::path folder_;
-  int descriptor_ = -1;
+  std::shared_ptr<const int> file_;  // its descriptor, closed with the last owner
   bool failed_ = false;
   std::vector<uint64_t> ends_;  // for each stored round: the offset in the file where it ends
   std::string bytes_;           // buffer, kept to be reused

@@ -16,11 +16,13 @@ namespace {
 
 constexpr PictureSize kShared = {1280, 720}, kMoving = {960, 540};
 
+using ReadRun = std::function<SharedRun(const ShareCallbacks&)>;
+
 /// A page of all rounds, or an animation of some from `round` on. The run may take a while to read, so it is asked for
 /// on the thread.
-ShareJob::Make make_run(std::function<SharedRun()> run_of_it, size_t round, ShareKind kind, ThemeKind theme) {
-  return [run_of_it = std::move(run_of_it), round, kind, theme](const ShareCallbacks& callbacks) {
-    const SharedRun run = run_of_it();
+ShareJob::Make make_run(ReadRun read, size_t round, ShareKind kind, ThemeKind theme) {
+  return [read = std::move(read), round, kind, theme](const ShareCallbacks& callbacks) {
+    const SharedRun run = read(callbacks);
     const size_t rounds = run.log->rounds();
     if (kind == ShareKind::page)
       return recording_page(run, round_range(rounds, 0, std::min(rounds, kMostPageRounds), kMostPageRounds), callbacks);
@@ -43,10 +45,12 @@ ShareJob::Make make_of(const ViewModel& view, ShareKind kind) {
     return [card, theme](const ShareCallbacks&) { return png_of_card(*card, theme, 2); };
   }
   if (!rounds.trace_path.empty())
-    return make_run([path = rounds.trace_path] { return run_of(std::make_shared<const TraceLog>(path)); }, round, kind,
-                    theme);
-  const auto copy = std::make_shared<const SharedRun>(copied_run(*rounds.live, view.messages, round));
-  return make_run([copy] { return *copy; }, round_in_copy(*rounds.live, round), kind, theme);
+    return make_run(
+        [path = rounds.trace_path](const ShareCallbacks&) { return run_of(std::make_shared<const TraceLog>(path)); },
+        round, kind, theme);
+  const auto live = std::make_shared<const LiveReply>(live_reply(*rounds.live, view.messages, round));
+  return make_run([live](const ShareCallbacks& callbacks) { return read_run(*live, callbacks); }, live->shown, kind,
+                  theme);
 }
 
 }  // namespace canopy::app

@@ -6,8 +6,9 @@
 
 namespace canopy::app {
 
-/// Copies of the rounds what the work needs, so that it may go on beside the window. Throws bad_input where the rounds
-/// cannot be had any more.
+/// Takes hold of the rounds that the work needs, so that it may go on beside the window; they are read, and whatever
+/// takes longer than a frame is done, when the work is called. Throws bad_input where the rounds cannot be had any
+/// more.
 ShareJob::Make make_of(const ViewModel& view, ShareKind kind);
 
 }  // namespace canopy::app

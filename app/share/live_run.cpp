@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,84 +10,67 @@
 namespace canopy::app {
 namespace {
 
-/// Some rounds of a log, with the texts of their tokens.
-class CopiedLog final : public RoundLog {
+/// The rounds of a reply, all of them in memory.
+class ReadLog final : public RoundLog {
  public:
-  CopiedLog(const RoundLog& log, size_t first, size_t count) : origin_(log.origin()) {
-    for (size_t i = first; i < first + count; ++i) {
-      const std::shared_ptr<const RoundRecord> record = log.round(i);
+  ReadLog(LiveRounds rounds, const ShareCallbacks& callbacks) : rounds_(std::move(rounds)) {
+    for (size_t i = 0; i < rounds_.rounds(); ++i) {
+      if (callbacks.stop.stop_requested()) throw cancelled("The export was cancelled.");
+      std::shared_ptr<const RoundRecord> record = rounds_.round(i);
       if (!record)
-        throw bad_input("The tree of round " + std::to_string(i - first + 1) +
-                        " of this reply is no longer in memory, so that no page can be made of it. Record replies to "
-                        "keep them whole.");
-      begin_reply(log, i);
-      this->count(*record);
-      for (const RoundNode& node : record->nodes) keep(log, node.node.token);
-      for (const uint32_t token : record->emitted) keep(log, token);
-      records_.push_back(record);
+        throw bad_input("The tree of round " + std::to_string(i + 1) +
+                        " of this reply is no longer in memory, so that neither a page nor an animation can be made of "
+                        "it. Record replies to keep them whole.");
+      if (i == 0 || rounds_.number_of_reply(i) != rounds_.number_of_reply(i - 1)) begin_reply(rounds_.reply_of(i));
+      count(*record);
+      records_.push_back(std::move(record));
     }
   }
 
   std::shared_ptr<const RoundRecord> round(size_t index) const override {
     return index < records_.size() ? records_[index] : nullptr;
   }
-  std::optional<trace::Piece> piece(uint32_t token) const override {
-    const auto found = pieces_.find(token);
-    if (found == pieces_.end()) return std::nullopt;
-    return trace::Piece{found->second.first, found->second.second};
-  }
+  std::optional<trace::Piece> piece(uint32_t token) const override { return rounds_.piece(token); }
   bool is_live() const override { return false; }
-  std::string origin() const override { return origin_; }
+  std::string origin() const override { return rounds_.origin(); }
 
  private:
-  void begin_reply(const RoundLog& log, size_t round) {
-    const uint32_t number = log.summary(round).reply;
-    if (!replies_.empty() && number == last_reply_) return;
-    last_reply_ = number;
-    ReplySummary reply = log.replies()[number];
+  void begin_reply(ReplySummary reply) {
     reply.first_round = records_.size();
     reply.rounds = 0;
     replies_.push_back(std::move(reply));
   }
 
-  void keep(const RoundLog& log, uint32_t token) {
-    if (pieces_.contains(token)) return;
-    if (const auto piece = log.piece(token))
-      pieces_.emplace(token, std::pair(std::string(piece->bytes), piece->control));
-  }
-
-  std::string origin_;
-  uint32_t last_reply_ = 0;
+  LiveRounds rounds_;
   std::vector<std::shared_ptr<const RoundRecord>> records_;
-  std::unordered_map<uint32_t, std::pair<std::string, bool>> pieces_;
 };
 
 }  // namespace
 
-size_t round_in_copy(const LiveLog& log, size_t round) {
-  return round - log.first_of_reply(round);
-}
-
-SharedRun copied_run(const LiveLog& log, const Conversation& chat, size_t round) {
+LiveReply live_reply(const LiveLog& log, const Conversation& chat, size_t round) {
   if (round >= log.rounds()) throw bad_input("There is no round to share yet.");
   const ReplySummary& reply = log.replies()[log.summary(round).reply];
   const uint64_t id = reply.message != 0 ? reply.message : reply.id;
   for (const Conversation::Node& node : chat.nodes()) {
     if (node.message.id != id) continue;
-    SharedReply shared;
-    shared.message = node.message;
-    const size_t first = log.first_of_reply(round);
-    shared.rounds = node.message.rounds;
-    if (shared.rounds == 0 || first + shared.rounds > log.rounds() || round >= first + shared.rounds)
+    const size_t first = log.first_of_reply(round), rounds = node.message.rounds;
+    if (rounds == 0 || first + rounds > log.rounds() || round >= first + rounds)
       throw bad_input("The rounds of this reply do not stand together in memory, so that no page can be made of them.");
-    if (node.parent < chat.nodes().size()) shared.question = chat.nodes()[node.parent].message.text;
-    SharedRun run;
-    run.header = log.header();
-    run.log = std::make_shared<const CopiedLog>(log, first, shared.rounds);
-    run.replies.push_back(std::move(shared));
-    return run;
+    LiveReply live{log.share(first, rounds), log.header(), {}, round - first};
+    if (node.parent < chat.nodes().size()) live.reply.question = chat.nodes()[node.parent].message.text;
+    live.reply.message = node.message;
+    live.reply.rounds = rounds;
+    return live;
   }
   throw bad_input("The chat that is open does not have the reply of this round.");
+}
+
+SharedRun read_run(const LiveReply& reply, const ShareCallbacks& callbacks) {
+  SharedRun run;
+  run.header = reply.header;
+  run.log = std::make_shared<const ReadLog>(reply.rounds, callbacks);
+  run.replies.push_back(reply.reply);
+  return run;
 }
 
 }  // namespace canopy::app

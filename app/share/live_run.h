@@ -1,6 +1,6 @@
 #pragma once
-// A reply of the running engine as a run to share: its rounds are copied, so that a thread may make a page of them
-// while the engine and the window go on.
+// A reply of the running engine as a run to share. Two steps: the window takes hold of it, which needs no time to speak
+// of, and a thread then reads its rounds, while the engine and the window go on.
 
 #include <cstddef>
 
@@ -10,11 +10,19 @@
 
 namespace canopy::app {
 
-/// The reply of the chat that holds this round of the log, with all of its rounds so far. Throws bad_input where the
-/// log no longer has all their trees, or the chat does not have the reply.
-SharedRun copied_run(const LiveLog& log, const Conversation& chat, size_t round);
+/// A reply that is given to a thread.
+struct LiveReply {
+  LiveRounds rounds;  // all of the reply so far
+  TraceHeader header;
+  SharedReply reply;
+  size_t shown = 0;  // the round that it was asked for by, among its rounds
+};
 
-/// Where this round of the log is in the copy.
-size_t round_in_copy(const LiveLog& log, size_t round);
+/// The reply of the chat that holds this round of the log. Throws bad_input where the chat does not have it, or its
+/// rounds do not stand together in the log.
+LiveReply live_reply(const LiveLog& log, const Conversation& chat, size_t round);
+
+/// Its rounds, read. Throws bad_input where a tree was dropped, and cancelled.
+SharedRun read_run(const LiveReply& reply, const ShareCallbacks& callbacks = {});
 
 }  // namespace canopy::app

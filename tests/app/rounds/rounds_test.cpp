@@ -145,6 +145,27 @@ TEST(LiveRounds, OldTreesMoveToAFileWithoutAName) {
   for (size_t i = 0; i < records.size(); ++i) expect_same(*log.round(i), records[i]);
 }
 
+TEST(LiveRounds, SharedWithAThreadStayAsTheyWere) {
+  const TempFolder folder;
+  TraceBuilder builder;
+  builder.begin();
+  std::vector<RoundRecord> records;
+  for (int i = 0; i < 30; ++i) records.push_back(builder.any(40));
+  auto log = std::make_unique<LiveLog>(10 * memory_of(records[0]), RoundSpill(folder.path()));
+  log->expect(request(1));
+  log->expect(request(2));
+  for (int i = 0; i < 20; ++i) log->take(round_event(i < 12 ? 1 : 2, records[i]));
+  const app::LiveRounds shared = log->share(3, 15);
+  for (int i = 20; i < 30; ++i) log->take(round_event(2, records[i]));
+  log.reset();
+  ASSERT_EQ(shared.rounds(), 15u);
+  for (size_t i = 0; i < 15; ++i) {
+    expect_same(*shared.round(i), records[3 + i]);
+    EXPECT_EQ(shared.reply_of(i).id, i < 9 ? 1u : 2u);
+  }
+  EXPECT_EQ(shared.round(15), nullptr);
+}
+
 TEST(LiveRounds, WithoutADiskOldTreesAreLetGoAndSummariesStay) {
   TraceBuilder builder;
   builder.begin();

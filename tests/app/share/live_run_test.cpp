@@ -1,16 +1,19 @@
-// A reply of the running engine as a page: copied whole, and independent of the log afterwards.
+// A reply of the running engine as a page: taken hold of by the window, read by a thread, and independent of the log.
 
 #include "app/share/live_run.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stop_token>
 
 #include "app/conversation/conversation.h"
 #include "app/share/animation.h"
 #include "app/share/recording_page.h"
 #include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
+#include "tests/trace/trace_compare.h"
 
 namespace canopy::app {
 namespace {
@@ -20,7 +23,8 @@ using test::expect_error;
 class LiveRun : public testing::Test {
  protected:
   /// A reply of so many rounds in log and chat.
-  void write(uint64_t id, size_t rounds) {
+  void write(uint64_t id, size_t rounds) { write(id, rounds, log_); }
+  void write(uint64_t id, size_t rounds, LiveLog& log) {
     Message question, reply;
     question.id = id - 1;
     question.text = "Why is question " + std::to_string(id) + "?";
@@ -28,11 +32,11 @@ class LiveRun : public testing::Test {
     reply.role = Role::assistant;
     Generate request;
     request.reply_id = id;
-    log_.expect(request, id);
+    log.expect(request, id);
     builder_.begin();
     for (size_t i = 0; i < rounds; ++i) {
       auto record = std::make_shared<RoundRecord>(builder_.tree(12));
-      log_.take(Event(RoundFinished{id, record, 0, 0, {}, false}));
+      log.take(Event(RoundFinished{id, record, 0, 0, {}, false}));
       const auto begin = static_cast<uint32_t>(reply.text.size());
       std::vector<uint32_t> ends;
       for (size_t token = 0; token < record->emitted.size(); ++token) {
@@ -54,9 +58,10 @@ class LiveRun : public testing::Test {
 TEST_F(LiveRun, HasTheReplyOfTheRoundWithItsQuestion) {
   write(11, 4);
   write(21, 6);
-  const SharedRun run = copied_run(log_, chat_, 5);
+  const LiveReply live = live_reply(log_, chat_, 5);
+  EXPECT_EQ(live.shown, 1u);
+  const SharedRun run = read_run(live);
   EXPECT_EQ(run.log->rounds(), 6u);
-  EXPECT_EQ(round_in_copy(log_, 5), 1u);
   ASSERT_EQ(run.replies.size(), 1u);
   EXPECT_EQ(run.replies[0].question, "Why is question 21?");
   EXPECT_EQ(run.log->round(1)->emitted, log_.round(5)->emitted);
@@ -68,18 +73,52 @@ TEST_F(LiveRun, HasTheReplyOfTheRoundWithItsQuestion) {
 
 TEST_F(LiveRun, StaysAsItWasWhenMoreIsWritten) {
   write(11, 3);
-  const SharedRun run = copied_run(log_, chat_, 0);
+  const SharedRun run = read_run(live_reply(log_, chat_, 0));
   const std::string before = recording_page(run, {0, 3});
   write(21, 3);
   EXPECT_EQ(run.log->rounds(), 3u);
   EXPECT_EQ(recording_page(run, {0, 3}), before);
 }
 
+/// What the window does must not grow with the reply: a tree that is gone is found by the thread.
+TEST_F(LiveRun, ReadsNothingUntilTheThreadDoes) {
+  LiveLog log(1, RoundSpill("/proc/canopy-nowhere"));  // keeps the newest tree alone
+  write(11, 4, log);
+  LiveReply live;
+  ASSERT_NO_THROW(live = live_reply(log, chat_, 3));
+  expect_error("The tree of round 1 of this reply is no longer in memory", [&] { read_run(live); });
+}
+
+TEST_F(LiveRun, IsReadWhenTheLogHasGone) {
+  const test::TempFolder folder;
+  auto log = std::make_unique<LiveLog>(1, RoundSpill(folder.path()));
+  write(11, 5, *log);
+  const auto first = log->round(0);
+  const LiveReply live = live_reply(*log, chat_, 2);
+  log.reset();
+  const SharedRun run = read_run(live);
+  ASSERT_EQ(run.log->rounds(), 5u);
+  test::expect_same(*run.log->round(0), *first);
+  EXPECT_FALSE(recording_page(run, {0, 5}).empty());
+}
+
+TEST_F(LiveRun, IsNotReadToItsEndWhenTheExportIsCancelled) {
+  write(11, 3);
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    read_run(live_reply(log_, chat_, 0), {{}, stop.get_token()});
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::cancelled);
+  }
+}
+
 TEST_F(LiveRun, RefusesWhatIsNotThere) {
-  expect_error("no round", [&] { copied_run(log_, chat_, 0); });
+  expect_error("no round", [&] { live_reply(log_, chat_, 0); });
   write(11, 3);
   const Conversation other;
-  expect_error("does not have the reply", [&] { copied_run(log_, other, 0); });
+  expect_error("does not have the reply", [&] { live_reply(log_, other, 0); });
 }
 
 }  // namespace
