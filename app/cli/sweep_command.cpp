@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -26,6 +29,7 @@
 #include "engine/comparison/sweep_journal.h"
 #include "engine/comparison/sweep_name.h"
 #include "engine/comparison/sweep_overlay.h"
+#include "engine/comparison/sweep_prompts.h"
 #include "engine/comparison/sweep_table.h"
 #include "engine/comparison/verdict.h"
 #include "engine/devices/devices.h"
@@ -37,10 +41,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a sweep that is gone on with has already.
+constexpr const char* kPlanOptions[] = {"--modes",       "--budgets", "--limit",      "--repeats", "--max-tokens",
+                                        "--temperature", "--seed",    "--order-seed", "--baseline"};
+
 struct SweepOptions {
   ModelChoice model;
   std::vector<std::string> modes = {"ar", "chain", "tree", "adaptive"};
   std::vector<int64_t> budgets = {4, 8, 16, 32, 64};
+  std::vector<WayToDecode> ways;     // of a sweep that is gone on with; empty: those of modes and budgets
   std::vector<std::string> devices;  // beside that of the model
   std::vector<std::string> servers;
   std::string server_model;
@@ -50,6 +59,7 @@ struct SweepOptions {
   SweepSettings settings;
   std::string out;
   bool resume = false;
+  std::set<std::string> given;    // options of the plan that were named
   std::vector<std::string> with;  // files of others
   std::string show;               // a file to show instead of measuring
   std::string json, csv, markdown;
@@ -76,7 +86,7 @@ std::vector<WayToDecode> ways_named(const SweepOptions& options) {
 }
 
 std::vector<ComparisonColumn> columns_of(const SweepOptions& options) {
-  const std::vector<WayToDecode> ways = ways_named(options);
+  const std::vector<WayToDecode> ways = options.ways.empty() ? ways_named(options) : options.ways;
   std::vector<ComparisonColumn> columns;
   std::vector<std::string> devices = {""};
   devices.insert(devices.end(), options.devices.begin(), options.devices.end());
@@ -99,24 +109,61 @@ uint32_t baseline_of(const SweepOptions& options, const std::vector<ComparisonCo
                    "or \"tree 16\", or \"server\".");
 }
 
-std::vector<ComparisonPrompt> prompts_of(const SweepOptions& options) {
+std::vector<MeasuredPrompt> all_prompts(const SweepOptions& options) {
   std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
   if (paths.empty()) {
     const auto shipped = find_asset("prompts");
     if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
     paths.push_back(*shipped);
   }
-  std::vector<ComparisonPrompt> prompts;
-  for (const MeasuredPrompt& prompt : limit_by_category(read_all_prompts(paths), options.limit))
-    prompts.push_back({prompt.id, prompt.category, {{"user", prompt.text}}});
-  return prompts;
+  return read_all_prompts(paths);
 }
 
-Compare command_of(const SweepOptions& options) {
+/// What --resume goes on with; nothing where there is no such file yet.
+std::optional<Sweep> earlier_sweep(const SweepOptions& options) {
+  if (!options.resume || options.out.empty()) return std::nullopt;
+  std::error_code ignored;
+  std::optional<Sweep> earlier = unfinished_sweep(options.out);
+  if (!earlier && fs::exists(options.out, ignored)) earlier = read_sweep(options.out);
+  return earlier;
+}
+
+/// Of a sweep that is gone on with, its own, whose texts lie beside it or among those that are named.
+std::vector<MeasuredPrompt> prompts_named(const SweepOptions& options, const std::optional<Sweep>& earlier) {
+  if (!earlier || options.given.contains("--limit")) return limit_by_category(all_prompts(options), options.limit);
+  try {
+    return prompts_of(*earlier, options.out, all_prompts(options));
+  } catch (const Error& e) {
+    throw bad_input(std::string(e.what()) + " Name their files with --prompts.");
+  }
+}
+
+/// Takes what was not named from the sweep that is gone on with.
+void take_plan(const Sweep& earlier, SweepOptions& options) {
+  const auto is_given = [&](const char* name) { return options.given.contains(name); };
+  const SweepSettings named = options.settings;
+  options.settings = earlier.settings;
+  if (is_given("--repeats")) options.settings.repeats = named.repeats;
+  if (is_given("--max-tokens")) options.settings.max_tokens = named.max_tokens;
+  if (is_given("--temperature")) options.settings.sampling.temperature = named.sampling.temperature;
+  if (is_given("--seed")) options.settings.sampling.seed = named.sampling.seed;
+  if (is_given("--order-seed")) options.settings.order_seed = named.order_seed;
+  const SweepContestant& baseline = earlier.contestants.at(earlier.baseline);
+  if (!is_given("--baseline"))
+    options.baseline = earlier.subjects.at(baseline.subject).is_server() ? "server" : baseline.way.name();
+  if (is_given("--modes") || is_given("--budgets")) return;
+  for (const SweepContestant& contestant : earlier.contestants)
+    if (contestant.subject == 0 && !earlier.subjects.at(0).is_server()) options.ways.push_back(contestant.way);
+}
+
+Compare command_of(SweepOptions options) {
+  const std::optional<Sweep> earlier = earlier_sweep(options);
+  if (earlier) take_plan(*earlier, options);
   Compare command;
-  command.kind = SweepKind::sweep;
+  command.kind = earlier ? earlier->kind : SweepKind::sweep;
   command.columns = columns_of(options);
-  command.prompts = prompts_of(options);
+  for (const MeasuredPrompt& prompt : prompts_named(options, earlier))
+    command.prompts.push_back({prompt.id, prompt.category, {{"user", prompt.text}}});
   command.settings = options.settings;
   command.baseline = baseline_of(options, command.columns);
   validate(command.settings.sampling);
@@ -207,7 +254,7 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   const ComparisonSubjects subjects(loaded, open, name, kFirstCalibration, command.columns, opening, sweep);
   measured.file = target_file(options, device->info().name);
   take_earlier_runs(measured.file, options.resume, sweep);
-  SweepJournal journal(measured.file, sweep);
+  SweepJournal journal(measured.file, sweep, measured_prompts(command.prompts));
   note("Measuring into " + shown(measured.file));
   std::vector<RunnerPrompt> prompts;
   for (const ComparisonPrompt& prompt : command.prompts) prompts.push_back({prompt.turns, {}});
@@ -268,8 +315,8 @@ int run_sweep(const SweepOptions& options) {
   note("The sweep is in " + shown(measured.file) + ".");
   if (measured.stopped) {
     note("Stopped after " + std::to_string(measured.sweep.runs.size()) + " of " +
-         std::to_string(measured.sweep.counts().total()) + " replies. The same command with --resume --out " +
-         shown(measured.file) + " goes on.");
+         std::to_string(measured.sweep.counts().total()) + " replies. canopy-cli sweep --resume --out " +
+         shown(measured.file) + " goes on, with the same model and drafter.");
     return kInterrupted;
   }
   return verdict_of(measured.sweep).agreement == Agreement::must_not ? 1 : 0;
@@ -340,7 +387,9 @@ void add_sweep(CLI::App& app, Action& action) {
           "The sweep's file (default: a new one in the folder of the window's sweeps). Beside it lies a journal "
           "until it is whole: nothing that was measured is lost")
       ->group(group);
-  command->add_flag("--resume", options->resume, "Go on with what the file of --out has of the same measurement")
+  command
+      ->add_flag("--resume", options->resume,
+                 "Go on with what the file of --out has, by its own ways, prompts and settings")
       ->group(group);
   CLI::Option* show = command->add_option("--show", options->show, "Show this file; nothing is measured")->group(group);
   command->add_option("--with", options->with, "Files of others to compare with, over the prompts that both have")
@@ -354,7 +403,11 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--markdown", options->markdown, "Write the summary as Markdown, - to standard output")
       ->group(group);
   show->excludes("--out")->excludes("--resume");
-  command->callback([&action, options] { action = [options] { return run_sweep(*options); }; });
+  command->callback([&action, options, command] {
+    for (const char* name : kPlanOptions)
+      if (command->count(name) > 0) options->given.insert(name);
+    action = [options] { return run_sweep(*options); };
+  });
 }
 
 }  // namespace canopy::cli

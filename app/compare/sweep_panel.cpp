@@ -264,8 +264,11 @@ void SweepPanel::draw_head(const ViewModel& view, CommandSink& sink, float width
     const std::string words = "Go on: " + grouped(plan.sweep.runs.size()) + " of " +
                               grouped(plan.sweep.counts().total()) + " replies are there";
     go.words = words.c_str();
-    go.enabled = !state.busy() && !plan.file.empty() && measuring_obstacle(view, true).empty();
+    const std::string obstacle = go_on_obstacle(plan);
+    go.enabled = !state.busy() && obstacle.empty() && measuring_obstacle(view, true).empty();
     if (button(go)) sink.post(ComparisonCommand(GoOnWithSweep{}));
+    if (go.enabled) tooltip("With this sweep's own ways, prompts and repeats, whatever is chosen for the next one");
+    words_block(obstacle, t.text2, width);
   }
 }
 

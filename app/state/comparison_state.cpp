@@ -30,6 +30,7 @@ void on_begun(ComparisonState& state, const ComparisonBegun& begun) {
   plan.changes = 1;
   plan.must_agree = begun.must_agree;
   plan.file = state.file;
+  plan.prompts = state.asked;
   if (state.kind == SweepKind::sweep) {
     state.baseline = plan.sweep.baseline;
     state.sweep = std::move(plan);
@@ -162,6 +163,7 @@ Compare compare_now(ComparisonState& state, const ComparisonRoom& room) {
     command.prompts = prompts_of(SweepSetup{}, state.bundled);
   else
     command.prompts = {{"prompt", "prompt", {{"user", setup.prompt}}}};
+  state.asked = command.prompts;
   command.settings.repeats = setup.repeats;
   command.settings.max_tokens = setup.max_tokens;
   command.first_reply_id = *room.next_id + 1;
@@ -182,27 +184,21 @@ Compare sweep_now(ComparisonState& state, const ComparisonRoom& room) {
   Compare command = plan(state, room, SweepKind::sweep);
   const SweepSetup& setup = state.sweep_setup;
   command.columns = columns_of(setup);
-  command.prompts = prompts_of(setup, state.bundled);
+  command.prompts = state.asked = prompts_of(setup, state.bundled);
   command.settings.repeats = setup.repeats;
   command.settings.max_tokens = setup.max_tokens;
   return command;
 }
 
-/// The same plan as that of the shown sweep, as far as this window can ask for it: its ways with the loaded model, and
-/// its prompts among those that come with Canopy. Nothing where it cannot.
+/// The plan of the shown sweep; nothing where the window cannot ask for it.
 std::optional<Compare> resumed(ComparisonState& state, const ComparisonRoom& room) {
-  if (!state.sweep || state.sweep->file.empty() || state.sweep->sweep.complete()) return std::nullopt;
+  if (!state.sweep || state.sweep->sweep.complete() || !go_on_obstacle(*state.sweep).empty()) return std::nullopt;
   const Sweep& sweep = state.sweep->sweep;
-  std::vector<ComparisonPrompt> prompts;
-  for (const SweepPrompt& prompt : sweep.prompts) {
-    const auto known = std::ranges::find(state.bundled, prompt.id, &ComparisonPrompt::id);
-    if (known == state.bundled.end()) return std::nullopt;
-    prompts.push_back(*known);
-  }
   Compare command = plan(state, room, SweepKind::sweep);
+  command.kind = sweep.kind;  // a comparison that is gone on with here is shown here
   for (const SweepContestant& contestant : sweep.contestants)
     command.columns.push_back({contestant.way, "", "", "", ""});
-  command.prompts = std::move(prompts);
+  command.prompts = state.asked = state.sweep->prompts;
   command.settings = sweep.settings;
   command.baseline = sweep.baseline;
   command.file = state.file = state.sweep->file;
@@ -265,6 +261,13 @@ uint32_t ComparedReply::tokens_at(double ms) const {
   for (const RaceRound& round : rounds)
     if (round.end_ms <= ms) tokens += round.emitted;
   return tokens;
+}
+
+std::string go_on_obstacle(const MeasuredPlan& plan) {
+  if (plan.file.empty()) return "It is in no file that could be gone on with.";
+  if (plan.sweep.subjects.size() > 1 || (!plan.sweep.subjects.empty() && plan.sweep.subjects[0].is_server()))
+    return "It has several models, devices or servers: canopy-cli sweep --resume can go on with it.";
+  return plan.prompts.empty() ? plan.prompts_missing : "";
 }
 
 const ComparedReply* ComparisonState::reply(uint32_t prompt, uint32_t column) const {
@@ -374,6 +377,8 @@ void end_read(ComparisonState& state, SweepFileResult result) {
   read.sweep = *result.sweep;
   read.changes = 1;
   read.file = result.request.path;
+  read.prompts = std::move(result.prompts);
+  read.prompts_missing = std::move(result.prompts_missing);
   state.baseline = read.sweep.baseline;
   state.sweep = std::move(read);
 }

@@ -79,15 +79,23 @@ struct MeasuredPlan {
   std::string file;              // that it is in; empty: in none
   std::string problem;           // why it ended early, or was not written, as a sentence
   bool cancelled = false;
+  // Of one that is not whole:
+  std::vector<ComparisonPrompt> prompts;  // with their texts; none where they are not here
+  std::string prompts_missing;            // why not, as a sentence
 };
+
+/// Why the window cannot go on with a sweep that is not whole, as a sentence; empty where it can, once the same model
+/// is loaded.
+std::string go_on_obstacle(const MeasuredPlan& plan);
 
 struct ComparisonState {
   enum class Phase { idle, waiting, running, cancelling };  // waiting: for the engine to begin
   Phase phase = Phase::idle;
   SweepKind kind = SweepKind::comparison;  // of the measurement under way
   ComparisonProgress progress;
-  std::string file;  // of it; empty: it is kept nowhere
-  std::string note;  // why the last one could not begin, as a sentence; else empty
+  std::string file;                     // of it; empty: it is kept nowhere
+  std::vector<ComparisonPrompt> asked;  // its prompts
+  std::string note;                     // why the last one could not begin, as a sentence; else empty
 
   CompareSetup compare_setup;
   SweepSetup sweep_setup;
@@ -126,7 +134,9 @@ struct SetSweepSetup {
 };
 struct StartComparison {};
 struct StartSweep {};
-struct GoOnWithSweep {};  // with the runs that the shown sweep, which is not whole, does not have
+/// Makes the runs that the shown sweep, which is not whole, does not have: by its own ways, prompts and settings,
+/// whatever is chosen for the next one.
+struct GoOnWithSweep {};
 struct StopMeasuring {};
 struct PauseMeasuring {
   bool paused = true;

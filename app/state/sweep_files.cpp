@@ -9,6 +9,7 @@
 #include "engine/comparison/prompt_file.h"
 #include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_journal.h"
+#include "engine/comparison/sweep_prompts.h"
 
 namespace canopy::app {
 namespace {
@@ -21,11 +22,25 @@ Sweep read_kept(const std::string& path) {
   return read_sweep(path);
 }
 
-std::vector<ComparisonPrompt> read_bundled(const std::string& folder) {
+std::vector<ComparisonPrompt> as_chats(const std::vector<MeasuredPrompt>& measured) {
   std::vector<ComparisonPrompt> prompts;
-  for (const MeasuredPrompt& prompt : read_all_prompts({folder}))
+  for (const MeasuredPrompt& prompt : measured)
     prompts.push_back({prompt.id, prompt.category, {{"user", prompt.text}}});
   return prompts;
+}
+
+/// What it takes to go on with a sweep.
+void find_prompts(SweepFileResult& result, const SweepPlaces& places) {
+  std::vector<MeasuredPrompt> known;
+  try {
+    if (!places.prompts.empty()) known = read_all_prompts({places.prompts});
+  } catch (const Error&) {  // said of the list; they may lie beside the sweep
+  }
+  try {
+    result.prompts = as_chats(prompts_of(*result.sweep, result.request.path, known));
+  } catch (const Error& e) {
+    result.prompts_missing = e.what();
+  }
 }
 
 }  // namespace
@@ -45,7 +60,7 @@ SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& pla
   if (!places.recorded.empty()) result.recorded = kept_sweeps(places.recorded);
   if (request.what == SweepFileRequest::What::list) {
     try {
-      if (!places.prompts.empty()) result.bundled = read_bundled(places.prompts);
+      if (!places.prompts.empty()) result.bundled = as_chats(read_all_prompts({places.prompts}));
       if (places.prompts.empty()) result.prompts_problem = "Canopy's own prompts are not beside the program.";
     } catch (const std::exception& e) {
       result.prompts_problem = e.what();
@@ -54,6 +69,8 @@ SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& pla
   }
   try {
     result.sweep = std::make_shared<const Sweep>(read_kept(request.path));
+    const bool opened = request.what == SweepFileRequest::What::open;
+    if (opened && !result.sweep->complete()) find_prompts(result, places);
   } catch (const std::exception& e) {
     result.problem = e.what();
   }

@@ -37,8 +37,10 @@ struct SweepFileResult {
   std::vector<KeptSweep> kept, recorded;  // always
   std::vector<ComparisonPrompt> bundled;  // the prompts that come with Canopy; of a list
   std::string prompts_problem;
-  std::shared_ptr<const Sweep> sweep;  // of a file
-  std::string problem;                 // why there is none
+  std::shared_ptr<const Sweep> sweep;     // of a file
+  std::string problem;                    // why there is none
+  std::vector<ComparisonPrompt> prompts;  // with their texts, of an opened sweep that is not whole
+  std::string prompts_missing;            // why they are not known
 };
 
 /// Where sweeps are kept, where prompts are; empty folders are left out.

@@ -3,27 +3,6 @@
 #include <algorithm>
 
 namespace canopy {
-namespace {
-
-bool same_settings(const SweepSettings& a, const SweepSettings& b) {
-  const SamplingSettings &x = a.sampling, &y = b.sampling;
-  return a.repeats == b.repeats && a.max_tokens == b.max_tokens && a.policy == b.policy &&
-         a.order_seed == b.order_seed && x.temperature == y.temperature && x.top_k == y.top_k && x.top_p == y.top_p &&
-         x.min_p == y.min_p && x.seed == y.seed && x.repetition_penalty == y.repetition_penalty;
-}
-
-/// Kernels that timing chose may be more after a second start, whose family must be the same; the context may be
-/// another one where memory is less.
-SweepSubject without_choices(SweepSubject subject) {
-  subject.kernels = subject.kernels.substr(0, subject.kernels.find(';'));
-  subject.context = 0;
-  subject.energy.clear();
-  subject.self_test.clear();
-  return subject;
-}
-
-}  // namespace
-
 double MeasuredRun::tokens_per_second() const {
   return tokens > 1 && decode_ms > 0 ? 1000.0 * (tokens - 1) / decode_ms : 0;
 }
@@ -58,16 +37,6 @@ bool Sweep::must_agree(uint32_t a, uint32_t b) const {
   const SweepSubject &x = subjects.at(contestants.at(a).subject), &y = subjects.at(contestants.at(b).subject);
   if (x.is_server() || y.is_server()) return a == b;
   return x.target == y.target && x.device == y.device && x.driver == y.driver;
-}
-
-bool same_plan(const Sweep& a, const Sweep& b) {
-  const auto bare = [](const Sweep& sweep) {
-    std::vector<SweepSubject> subjects;
-    std::ranges::transform(sweep.subjects, std::back_inserter(subjects), without_choices);
-    return subjects;
-  };
-  return a.kind == b.kind && bare(a) == bare(b) && a.contestants == b.contestants && a.prompts == b.prompts &&
-         a.baseline == b.baseline && same_settings(a.settings, b.settings);
 }
 
 std::optional<uint32_t> first_difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {

@@ -111,10 +111,6 @@ struct Sweep {
   bool must_agree(uint32_t a, uint32_t b) const;
 };
 
-/// Whether the measurement of one can go on with that of the other: everything but the date, the program and the runs
-/// is equal.
-bool same_plan(const Sweep& a, const Sweep& b);
-
 /// The first token at which two replies differ; nothing where they are the same. One that ends earlier differs behind
 /// its end.
 std::optional<uint32_t> first_difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b);

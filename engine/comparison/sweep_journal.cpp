@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/comparison/sweep_file.h"
+#include "engine/comparison/sweep_prompts.h"
 
 namespace canopy {
 namespace {
@@ -59,8 +60,10 @@ std::optional<Sweep> unfinished_sweep(const fs::path& file) {
   return sweep;
 }
 
-SweepJournal::SweepJournal(const fs::path& file, const Sweep& sweep) : file_(file), path_(journal_path(file)) {
+SweepJournal::SweepJournal(const fs::path& file, const Sweep& sweep, const std::vector<MeasuredPrompt>& prompts)
+    : file_(file), path_(journal_path(file)) {
   require_unused(path_);
+  if (!prompts.empty()) keep_prompts(file_, prompts);
   // What an earlier journal has of these runs is replaced in one step, so that a crash here loses none of them.
   std::string text = json_line(sweep_header(sweep));
   for (const MeasuredRun& run : sweep.runs) text += json_line(to_json(run));
@@ -96,6 +99,7 @@ void SweepJournal::finish(const Sweep& sweep) {
   write_file_atomically(file_, sweep_text(sweep));
   std::error_code ignored;
   fs::remove(path_, ignored);
+  if (sweep.complete()) fs::remove(prompts_path(file_), ignored);
 }
 
 }  // namespace canopy

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "engine/comparison/prompt_file.h"
 #include "engine/comparison/sweep.h"
 
 namespace canopy {
@@ -19,9 +21,10 @@ std::optional<Sweep> unfinished_sweep(const std::filesystem::path& file);
 
 class SweepJournal {
  public:
-  /// Begins the journal of a sweep, with the runs that it has already. Throws bad_input naming path and reason where
-  /// that is not possible, or where another program writes it.
-  SweepJournal(const std::filesystem::path& file, const Sweep& sweep);
+  /// Begins the journal of a sweep, with the runs that it has already. The texts of its prompts are kept beside it
+  /// (sweep_prompts.h); empty: they are not. Throws bad_input naming path and reason where that is not possible, or
+  /// where another program writes it.
+  SweepJournal(const std::filesystem::path& file, const Sweep& sweep, const std::vector<MeasuredPrompt>& prompts = {});
   ~SweepJournal();
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
@@ -30,7 +33,8 @@ class SweepJournal {
   /// stay.
   void add(const MeasuredRun& run);
 
-  /// Writes the sweep's file and removes the journal. Throws bad_input where it cannot be written; the journal stays.
+  /// Writes the sweep's file and removes the journal, and the prompts where the sweep is complete. Throws bad_input
+  /// where it cannot be written; the journal stays.
   void finish(const Sweep& sweep);
 
  private:

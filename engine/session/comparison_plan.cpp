@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/utc_time.h"
+#include "engine/comparison/plan_difference.h"
 #include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_journal.h"
 
@@ -51,6 +52,15 @@ SweepPrompt sweep_prompt(const ComparisonPrompt& prompt) {
   return {prompt.id, prompt.category, damage_hash_text(text)};
 }
 
+std::vector<MeasuredPrompt> measured_prompts(const std::vector<ComparisonPrompt>& prompts) {
+  std::vector<MeasuredPrompt> measured;
+  for (const ComparisonPrompt& prompt : prompts) {
+    if (prompt.turns.size() != 1) return {};
+    measured.push_back({prompt.id, prompt.category, prompt.turns[0].content});
+  }
+  return measured;
+}
+
 void take_earlier_runs(const std::string& file, bool resume, Sweep& sweep) {
   if (file.empty()) return;
   std::error_code ignored;
@@ -62,9 +72,8 @@ void take_earlier_runs(const std::string& file, bool resume, Sweep& sweep) {
     throw bad_input("There is a measurement in " + shown(file) + (earlier ? " that is not finished." : " already.") +
                     " Go on with it, or choose another file.");
   if (!earlier) return;
-  if (!same_plan(*earlier, sweep))
-    throw bad_input("The file " + shown(file) +
-                    " has another measurement: other columns, prompts, settings, models or devices.");
+  if (const std::string difference = plan_difference(*earlier, sweep); !difference.empty())
+    throw bad_input("The file " + shown(file) + " has another measurement: " + difference + ".");
   sweep.created = earlier->created;
   sweep.runs = std::move(earlier->runs);
   drop_runs_not_compared(sweep);

@@ -43,7 +43,8 @@ class EngineThread::Worker::Comparison {
                                 command_.columns, callbacks, sweep_);
     take_earlier_runs(command_.file, command_.resume, sweep_);
     publish_begin();
-    if (!command_.file.empty()) journal_ = std::make_unique<SweepJournal>(command_.file, sweep_);
+    if (!command_.file.empty())
+      journal_ = std::make_unique<SweepJournal>(command_.file, sweep_, measured_prompts(command_.prompts));
     measure(subjects.writers());
     finish();
   }

@@ -162,6 +162,44 @@ class OnDevice(Folder):
         shown = self.sweep("sweep", "--show", self.out + ".journal", "--json")
         self.assertGreaterEqual(len(json.loads(shown.stdout)["runs"]), wanted - 1)
 
+    def stop_early(self, arguments):
+        """Begins a sweep, and interrupts it after some replies."""
+        process = subprocess.Popen([CLI, *arguments], env=environment(ICD), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        while process.poll() is None:
+            if os.path.exists(self.out + ".journal") and len(self.read("sweep.json.journal").splitlines()) > 3:
+                break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=120)[1]
+        self.assertEqual(process.returncode, 130, errors)
+        return self.loaded()
+
+    def test_resume_takes_the_plan_of_the_file(self):
+        stopped = self.stop_early(self.plan("--modes", "ar,tree", "--limit", "0", "--out", self.out, "--seed", "7",
+                                            "--temperature", "0.7", repeats=12, tokens=30))
+        kept = self.out + ".prompts.jsonl"
+        self.assertEqual(sorted(json.loads(line)["prompt"] for line in self.read(kept).splitlines()),
+                         sorted(text for _, text in PROMPTS))
+        os.remove(self.prompts)
+        whole = json.loads(self.sweep(*PAIR, "--resume", "--out", self.out, "--json").stdout)
+        self.assertTrue(whole["complete"])
+        for field in ("contestants", "prompts", "settings", "baseline"):
+            self.assertEqual(whole[field], stopped[field])
+        self.assertEqual(len(whole["runs"]), 12 * 2 * 3)
+        self.assertEqual(whole["runs"][:len(stopped["runs"])], stopped["runs"])
+        self.assertFalse(os.path.exists(kept), "a file of texts stays no longer than it is needed")
+
+    def test_resume_says_what_differs_by_name(self):
+        self.stop_early(self.plan("--modes", "ar", "--out", self.out, repeats=300, tokens=40))
+        other = run(*PAIR[:3], *PAIR[5:], "--drafter", "none", "--resume", "--out", self.out, icd=ICD)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("its drafter is 'tiny-qwen3-dflash-b8', and here it would be none", other.stderr)
+        os.remove(self.out + ".prompts.jsonl")
+        lost = run(*PAIR, "--resume", "--out", self.out, icd=ICD)
+        self.assertEqual(lost.returncode, 1)
+        self.assertRegex(lost.stderr, "whose texts are not here: '.'.*--prompts")
+
     def test_a_server_is_a_column(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
         server.asked = []

@@ -11,6 +11,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_journal.h"
+#include "engine/comparison/sweep_prompts.h"
 #include "engine/comparison/sweep_summary.h"
 #include "engine/comparison/verdict.h"
 #include "engine/session/comparison_texts.h"
@@ -162,6 +163,7 @@ TEST_F(ComparisonTest, WritesItsFile) {
   const Sweep read = read_sweep(file());
   EXPECT_EQ(sweep_text(read), sweep_text(*done.sweep));
   EXPECT_FALSE(std::filesystem::exists(journal_path(file())));
+  EXPECT_FALSE(std::filesystem::exists(prompts_path(file())));
   EXPECT_NE(failure(command).detail.find("already"), std::string::npos) << "it is not written over";
 }
 
@@ -180,6 +182,8 @@ TEST_F(ComparisonTest, CancelledItKeepsWholeRunsAndGoesOnLater) {
   ASSERT_GE(stopped.sweep->runs.size(), 3u);
   EXPECT_EQ(read_sweep(file()).runs.size(), stopped.sweep->runs.size());
   EXPECT_FALSE(read_sweep(file()).complete());
+  ASSERT_EQ(prompts_of(*stopped.sweep, file(), {}).size(), command.prompts.size());
+  EXPECT_EQ(prompts_of(*stopped.sweep, file(), {})[0].text, command.prompts[0].turns[0].content);
 
   command.resume = true;
   engine_->post(command);
@@ -216,7 +220,9 @@ TEST_F(ComparisonTest, AnotherPlanDoesNotGoOn) {
   until<ComparisonFinished>();
   command.resume = true;
   command.settings.max_tokens = 21;
-  EXPECT_NE(failure(command).detail.find("another measurement"), std::string::npos);
+  const std::string refusal = failure(command).detail;
+  EXPECT_NE(refusal.find("another measurement"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("would be 21"), std::string::npos) << refusal;
 }
 
 TEST_F(ComparisonTest, AnEarlierRunThatWroteAnotherTextIsMadeAgain) {

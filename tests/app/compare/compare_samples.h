@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/base/damage_hash.h"
 #include "engine/comparison/run_order.h"
 #include "tests/app/support/scripted_engine.h"
 
@@ -74,7 +75,7 @@ class ComparingEngine {
     sweep_.baseline = asked.baseline;
     for (const ComparisonColumn& column : asked.columns) add(column);
     for (const ComparisonPrompt& prompt : asked.prompts)
-      sweep_.prompts.push_back({prompt.id, prompt.category, "00000000000000ff"});
+      sweep_.prompts.push_back({prompt.id, prompt.category, damage_hash_text(prompt.turns.back().content)});
     engine_.publish(ComparisonBegun{asked.id, std::make_shared<const Sweep>(sweep_), {}});
     tell("Warming up");
     left_ = run_order(sweep_.counts(), 1);

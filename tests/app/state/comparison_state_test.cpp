@@ -47,6 +47,13 @@ class ComparisonStates : public testing::Test {
     return compare != nullptr ? *compare : Compare{};
   }
 
+  static std::vector<MeasuredPrompt> measured(const Compare& asked) {
+    std::vector<MeasuredPrompt> prompts;
+    for (const ComparisonPrompt& prompt : asked.prompts)
+      prompts.push_back({prompt.id, prompt.category, prompt.turns[0].content});
+    return prompts;
+  }
+
   ScriptedEngine engine_;
   ComparingEngine comparing_;
   ViewModel view_;
@@ -233,7 +240,7 @@ TEST_F(ComparisonStates, GoesOnWithASweepThatWasNotFinished) {
   comparing_.begin(asked);
   comparing_.make(5);
   take();
-  { SweepJournal journal(file, comparing_.sweep()); }
+  { SweepJournal journal(file, comparing_.sweep(), measured(asked)); }
   state().phase = ComparisonState::Phase::idle;
   state().sweep.reset();
   end_read(state(), read_for({SweepFileRequest::What::open, file}, {folder.path().string(), "", ""}));
@@ -247,6 +254,68 @@ TEST_F(ComparisonStates, GoesOnWithASweepThatWasNotFinished) {
   EXPECT_EQ(again.prompts.size(), asked.prompts.size());
   EXPECT_EQ(again.columns, asked.columns);
   EXPECT_EQ(again.settings.order_seed, comparing_.sweep().settings.order_seed);
+}
+
+// One of the command line, with prompts that the window does not know and ways that it has no switch for.
+TEST_F(ComparisonStates, GoesOnByTheFilesOwnPlanWhateverIsChosen) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "gpu.json").string();
+  Compare asked = start(StartSweep{});
+  asked.columns = {{{DecodeMode::ar, 0}, "", "", "", ""}, {{DecodeMode::tree, 7}, "", "", "", ""}};
+  asked.prompts = {{"mine", "own", {{"user", "My own question?"}}}};
+  asked.settings.repeats = 9;
+  asked.settings.max_tokens = 77;
+  asked.baseline = 1;
+  comparing_.begin(asked);
+  comparing_.make(4);
+  { SweepJournal journal(file, comparing_.sweep(), measured(asked)); }
+  state().phase = ComparisonState::Phase::idle;
+  run(OpenSweep{file});
+  end_read(state(), read_for({SweepFileRequest::What::open, file}, {"", "", ""}));
+  ASSERT_TRUE(state().sweep) << state().files.problem;
+  EXPECT_EQ(go_on_obstacle(*state().sweep), "");
+  const Compare again = start(GoOnWithSweep{});
+  EXPECT_EQ(again.columns, asked.columns);
+  ASSERT_EQ(again.prompts.size(), 1u);
+  EXPECT_EQ(again.prompts[0].turns[0].content, "My own question?");
+  EXPECT_EQ(again.settings.repeats, 9u);
+  EXPECT_EQ(again.settings.max_tokens, 77u);
+  EXPECT_EQ(again.baseline, 1u);
+  EXPECT_EQ(again.file, file);
+  EXPECT_TRUE(again.resume);
+}
+
+TEST_F(ComparisonStates, GoesOnWithWhatItStoppedItself) {
+  const Compare asked = start(StartSweep{});
+  comparing_.begin(asked);
+  comparing_.make(5);
+  run(StopMeasuring{});
+  comparing_.finish(true);
+  take();
+  ASSERT_TRUE(state().sweep);
+  state().sweep->file = "/sweeps/a.json";
+  const Compare again = start(GoOnWithSweep{});
+  EXPECT_EQ(again.columns, asked.columns);
+  ASSERT_EQ(again.prompts.size(), asked.prompts.size());
+  EXPECT_EQ(again.prompts[0].turns[0].content, asked.prompts[0].turns[0].content);
+}
+
+TEST_F(ComparisonStates, SaysWhyItCannotGoOn) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "gpu.json").string();
+  comparing_.begin(start(StartSweep{}));
+  comparing_.make(5);
+  { SweepJournal journal(file, comparing_.sweep()); }
+  state().phase = ComparisonState::Phase::idle;
+  end_read(state(), read_for({SweepFileRequest::What::open, file}, {"", "", ""}));
+  ASSERT_TRUE(state().sweep) << state().files.problem;
+  EXPECT_NE(go_on_obstacle(*state().sweep).find("whose texts are not here: '81'"), std::string::npos);
+  EXPECT_TRUE(run(GoOnWithSweep{}).engine.empty());
+  MeasuredPlan of_two = *state().sweep;
+  of_two.sweep.subjects.resize(2);
+  EXPECT_NE(go_on_obstacle(of_two).find("several models"), std::string::npos);
+  of_two.file.clear();
+  EXPECT_NE(go_on_obstacle(of_two).find("in no file"), std::string::npos);
 }
 
 TEST_F(ComparisonStates, OthersSweepsAreLaidOverOnceAndRefusedByName) {
