@@ -64,6 +64,8 @@ std::string title_of(const ChartBar& bar) {
   return bar.details.empty() ? bar.label + ": " + bar.words : bar.details;
 }
 
+constexpr double kBarRow = 24, kBarsTop = 4;  // of level bars
+
 /// A round number so that four steps or fewer reach `most`.
 double step_for(double most) {
   const double raw = most / 4, power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -97,20 +99,25 @@ std::string upright_bars(const std::vector<ChartBar>& bars, const std::string& d
   return chart.finish();
 }
 
+double height_of_bars(size_t bars) {
+  return kBarsTop * 2 + kBarRow * static_cast<double>(bars);
+}
+
 std::string level_bars(const std::vector<ChartBar>& bars, const std::string& describes, double reference) {
-  constexpr double kWidth = 520, kRow = 24, kBar = 14, kTop = 4;
+  constexpr double kWidth = 520, kBar = 14;
   double label_room = 40, value_room = 40;
   for (const ChartBar& bar : bars) {
     label_room = std::max(label_room, double{text_width(Face::sans, 11, bar.label)} * 1.1 + 12);
     value_room = std::max(value_room, double{text_width(Face::sans, 11, bar.words)} * 1.1 + 12);
   }
   label_room = std::min(label_room, 260.0);
-  const double height = kTop * 2 + kRow * static_cast<double>(bars.size());
+  const double height = height_of_bars(bars.size());
   Chart chart(kWidth, height, describes);
   const double room = kWidth - label_room - value_room, most = std::max(largest(bars), reference);
   for (size_t i = 0; i < bars.size(); ++i) {
     const ChartBar& bar = bars[i];
-    const double middle = kTop + kRow * (static_cast<double>(i) + 0.5), end = label_room + room * bar.value / most;
+    const double middle = kBarsTop + kBarRow * (static_cast<double>(i) + 0.5),
+                 end = label_room + room * bar.value / most;
     chart.text(label_room - 8, middle + 4, text_within(Face::sans, 11, bar.label, static_cast<float>(label_room - 8)),
                "end", "x2");
     chart.rect(label_room, middle - kBar / 2, end - label_room, kBar, bar.colour, title_of(bar));
@@ -152,10 +159,10 @@ namespace {
 
 /// The axes of a line chart and where a value lies on them.
 struct LineAxes {
-  double width = 520, height = 210, left = 40, right = 16, top = 10, bottom = 24;
+  double width = 520, height = 0, left = 40, right = 16, top = 10, bottom = 24;
   double low = 0, high = 0, step = 1, most = 1;
 
-  LineAxes(const std::vector<ChartLine>& lines, double reference) {
+  LineAxes(const std::vector<ChartLine>& lines, double reference, double tall) : height(tall) {
     double reach = reference, names = 0;
     for (const ChartLine& line : lines) {
       names = std::max(names, double{text_width(Face::sans, 11, line.label)} * 1.1);
@@ -200,8 +207,9 @@ void draw_axes(Chart& chart, const LineAxes& axes, const std::vector<ChartLine>&
 
 }  // namespace
 
-std::string line_chart(const std::vector<ChartLine>& lines, const std::string& describes, double reference) {
-  const LineAxes axes(lines, reference);
+std::string line_chart(const std::vector<ChartLine>& lines, const std::string& describes, double reference,
+                       double height) {
+  const LineAxes axes(lines, reference, height);
   Chart chart(axes.width, axes.height, describes);
   draw_axes(chart, axes, lines, reference);
   double free_below = -1e9;

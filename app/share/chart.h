@@ -25,6 +25,10 @@ std::string level_bars(const std::vector<ChartBar>& bars, const std::string& des
 /// One bar made of parts, with a line of what they are below it.
 std::string parted_bar(const std::vector<ChartBar>& parts, const std::string& describes);
 
+inline constexpr double kLineChart = 210;  // height of one that stands by itself
+/// Height of level_bars() of so many.
+double height_of_bars(size_t bars);
+
 struct ChartPoint {
   double x = 0, y = 0, error = 0;
   std::string words;  // of x, below the axis
@@ -36,7 +40,8 @@ struct ChartLine {
 };
 
 /// Lines over x on a logarithmic axis, from 0 upward, with whiskers; the first one is drawn strongest. reference: a
-/// dotted line; 0: none.
-std::string line_chart(const std::vector<ChartLine>& lines, const std::string& describes, double reference = 0);
+/// dotted line; 0: none. height: in the units of a chart's text, of which all charts beside each other have 520 across.
+std::string line_chart(const std::vector<ChartLine>& lines, const std::string& describes, double reference = 0,
+                       double height = kLineChart);
 
 }  // namespace canopy::app

@@ -73,8 +73,9 @@ std::string subject_words(const Sweep& sweep, uint32_t index) {
   return printable(subject.device + (other_models ? ", " + subject.model : ""), kMostNameBytes);
 }
 
-/// The lines of all subjects of all files in one chart; nothing where no tree was measured in two widths.
-std::string widths_chart(std::span<const Results> all, const char* title) {
+/// The lines of all subjects of all files in one chart; nothing where no tree was measured in two widths. beside: bars
+/// of the two charts that it stands beside, each below the other; 0: it stands by itself.
+std::string widths_chart(std::span<const Results> all, const char* title, size_t beside = 0) {
   std::vector<ChartLine> lines;
   size_t longest = 0;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -91,7 +92,10 @@ std::string widths_chart(std::span<const Results> all, const char* title) {
   }
   if (longest < 2) return "";
   if (lines.size() == 1) lines.front().label.clear();
-  return "<div><h2>" + std::string(title) + "</h2>" + line_chart(lines, title, 1) +
+  constexpr double heading = 44, hint = 48;  // of the lower one, and its own
+  const double height = std::max(kLineChart, 2 * height_of_bars(beside) + heading - hint);
+  return std::string(beside > 0 ? "<div class=\"tall\">" : "<div>") + "<h2>" + title + "</h2>" +
+         line_chart(lines, title, 1, height) +
          "<p class=\"hint\">By rows of a pass, the root included. The dotted line is plain decoding on the same "
          "device. Whiskers are standard errors.</p></div>\n";
 }
@@ -169,6 +173,24 @@ std::string table_html(const TextTable& table) {
   return out + "</tbody></table></div>\n";
 }
 
+/// Where the baseline is plain decoding, its ratio and that to plain decoding are the same column twice.
+TextTable without_repetition(TextTable table) {
+  const auto plain = std::ranges::find(table.columns, "S(N)");
+  const auto ratio =
+      std::ranges::find_if(table.columns, [](const std::string& name) { return name.starts_with("x "); });
+  if (plain == table.columns.end() || ratio == table.columns.end()) return table;
+  const auto from = ratio - table.columns.begin(), kept = plain - table.columns.begin();
+  const bool repeats = std::ranges::all_of(
+      table.rows, [&](const auto& row) { return row[from] == row[kept] && row[from + 1] == row[kept + 1]; });
+  if (!repeats) return table;
+  const auto take = [from](std::vector<std::string>& cells) {
+    cells.erase(cells.begin() + from, cells.begin() + from + 2);
+  };
+  take(table.columns);
+  std::ranges::for_each(table.rows, take);
+  return table;
+}
+
 std::string fact(const char* name, const std::string& value) {
   return value.empty() ? "" : "<dt>" + html_text(name) + "</dt><dd>" + name_html(value) + "</dd>\n";
 }
@@ -218,16 +240,18 @@ std::string measured_section(std::span<const Results> all, size_t index) {
                     "</h2>\n<p class=\"verdict\">" + name_html(verdict_words(sweep)) + "</p>\n<div class=\"stats\">";
   out += bars_of(
       sweep, cells, [](const SweepCell& cell) { return cell.tokens_per_second; }, 1, "Tokens a second");
-  if (all.size() == 1) out += widths_chart(all, "Times plain decoding, S(N)");
+  const std::string energy = bars_of(
+      sweep, cells, [](const SweepCell& cell) { return cell.joules_per_token; }, 2, "Joules a token");
+  // Of three charts in two columns it takes the height of the two others.
+  if (all.size() == 1) out += widths_chart(all, "Times plain decoding, S(N)", energy.empty() ? cells.size() : 0);
   out += bars_of(
       sweep, cells,
       [](const SweepCell& cell) {
         return Spread{cell.tau, 0, 0};
       },
       2, "Tokens a pass");
-  out += bars_of(
-      sweep, cells, [](const SweepCell& cell) { return cell.joules_per_token; }, 2, "Joules a token");
-  out += "</div>\n" + table_html(summary_table(sweep, sweep.baseline));
+  out += energy;
+  out += "</div>\n" + table_html(without_repetition(summary_table(sweep, sweep.baseline)));
   for (const std::string& remark : remarks(sweep)) out += "<p class=\"hint\">" + name_html(remark) + "</p>\n";
   for (const SweepSubject& subject : sweep.subjects) out += "<dl class=\"facts\">" + machine_facts(subject) + "</dl>\n";
   return out + "<dl class=\"facts\">" + protocol_facts(sweep) + "</dl></section>\n";

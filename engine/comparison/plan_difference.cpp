@@ -25,11 +25,6 @@ std::string differing(const std::string& what, const T& earlier, const T& now) {
   return "its " + what + " is " + value_text(earlier) + ", and here it would be " + value_text(now);
 }
 
-/// Kernels that timing chose may be more after a second start; their family must be the same.
-std::string family_of(const std::string& kernels) {
-  return kernels.substr(0, kernels.find(';'));
-}
-
 /// The first of the sentences that says something.
 std::string first_said(std::initializer_list<std::string> sentences) {
   for (const std::string& sentence : sentences)
@@ -45,7 +40,7 @@ std::string subject_difference(const SweepSubject& a, const SweepSubject& b) {
                      differing("quantization", a.quantization, b.quantization),
                      differing("number of parameters", a.parameters, b.parameters),
                      differing("drafter's block", a.block, b.block), differing("type of keys and values", a.kv, b.kv),
-                     differing("family of kernels", family_of(a.kernels), family_of(b.kernels)),
+                     differing("family of kernels", kernel_family(a.kernels), kernel_family(b.kernels)),
                      differing("type of device", a.device_type, b.device_type),
                      a.is_software == b.is_software ? "" : "one of the devices is a software device",
                      a.target == b.target ? "" : "its columns share models in another way"});
@@ -53,14 +48,12 @@ std::string subject_difference(const SweepSubject& a, const SweepSubject& b) {
 
 std::string settings_difference(const SweepSettings& a, const SweepSettings& b) {
   const SamplingSettings &x = a.sampling, &y = b.sampling;
-  return first_said({differing("number of repeats", a.repeats, b.repeats),
-                     differing("longest reply", a.max_tokens, b.max_tokens),
-                     differing("policy", std::string(to_string(a.policy)), std::string(to_string(b.policy))),
-                     differing("order's seed", a.order_seed, b.order_seed),
-                     differing("temperature", x.temperature, y.temperature), differing("top k", x.top_k, y.top_k),
-                     differing("top p", x.top_p, y.top_p), differing("min p", x.min_p, y.min_p),
-                     differing("seed", x.seed, y.seed),
-                     differing("repetition penalty", x.repetition_penalty, y.repetition_penalty)});
+  return first_said(
+      {differing("number of repeats", a.repeats, b.repeats), differing("longest reply", a.max_tokens, b.max_tokens),
+       differing("policy", std::string(to_string(a.policy)), std::string(to_string(b.policy))),
+       differing("order's seed", a.order_seed, b.order_seed), differing("temperature", x.temperature, y.temperature),
+       differing("top k", x.top_k, y.top_k), differing("top p", x.top_p, y.top_p), differing("min p", x.min_p, y.min_p),
+       differing("seed", x.seed, y.seed), differing("repetition penalty", x.repetition_penalty, y.repetition_penalty)});
 }
 
 /// "ar, chain, tree 16"
@@ -88,7 +81,8 @@ std::string plan_difference(const Sweep& earlier, const Sweep& now) {
   for (size_t i = 0; i < both; ++i)
     if (std::string found = subject_difference(earlier.subjects[i], now.subjects[i]); !found.empty()) return found;
   const std::string columns = column_names(earlier), here = column_names(now);
-  if (columns != here) return "its columns are " + quoted_name(columns) + ", and here they would be " + quoted_name(here);
+  if (columns != here)
+    return "its columns are " + quoted_name(columns) + ", and here they would be " + quoted_name(here);
   if (earlier.contestants != now.contestants || earlier.subjects.size() != now.subjects.size())
     return "its columns are of other models or devices";
   if (std::string prompts = prompts_difference(earlier, now); !prompts.empty()) return prompts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace canopy {
+
 double MeasuredRun::tokens_per_second() const {
   return tokens > 1 && decode_ms > 0 ? 1000.0 * (tokens - 1) / decode_ms : 0;
 }
@@ -37,6 +38,10 @@ bool Sweep::must_agree(uint32_t a, uint32_t b) const {
   const SweepSubject &x = subjects.at(contestants.at(a).subject), &y = subjects.at(contestants.at(b).subject);
   if (x.is_server() || y.is_server()) return a == b;
   return x.target == y.target && x.device == y.device && x.driver == y.driver;
+}
+
+std::string kernel_family(const std::string& kernels) {
+  return kernels.substr(0, kernels.find(';'));
 }
 
 std::optional<uint32_t> first_difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {

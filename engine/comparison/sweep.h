@@ -111,6 +111,9 @@ struct Sweep {
   bool must_agree(uint32_t a, uint32_t b) const;
 };
 
+/// What stands in SweepSubject::kernels before the variants that timing chose, which may be more after a second start.
+std::string kernel_family(const std::string& kernels);
+
 /// The first token at which two replies differ; nothing where they are the same. One that ends earlier differs behind
 /// its end.
 std::optional<uint32_t> first_difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b);

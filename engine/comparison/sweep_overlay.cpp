@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 
 namespace canopy {
@@ -55,7 +56,9 @@ Ratio ratio_of_means(const Spread& a, const Spread& b) {
 std::string sampling_of(const Sweep& sweep) {
   const SamplingSettings& s = sweep.settings.sampling;
   if (s.temperature <= 0) return "the likeliest token";
-  return "temperature " + std::to_string(s.temperature) + ", seed " + std::to_string(s.seed);
+  std::ostringstream temperature;
+  temperature << s.temperature;
+  return "temperature " + temperature.str() + ", seed " + std::to_string(s.seed);
 }
 
 void note_differences(const Sweep& ours, const Sweep& theirs, std::vector<std::string>& notes) {
@@ -71,7 +74,10 @@ void note_differences(const Sweep& ours, const Sweep& theirs, std::vector<std::s
   note("drafters", a.drafter.empty() ? "none" : a.drafter, b.drafter.empty() ? "none" : b.drafter);
   note("types of keys and values", a.kv, b.kv);
   note("contexts", std::to_string(a.context) + " positions", std::to_string(b.context) + " positions");
-  note("kernels", a.kernels.empty() ? "not said" : a.kernels, b.kernels.empty() ? "not said" : b.kernels);
+  const std::string family_a = kernel_family(a.kernels), family_b = kernel_family(b.kernels);
+  note("kernels", family_a.empty() ? "not said" : family_a, family_b.empty() ? "not said" : family_b);
+  if (family_a == family_b && a.kernels != b.kernels)
+    notes.push_back("Of the same kernels, timing chose other variants on the two devices.");
   note("versions of Canopy", ours.version + " at " + ours.commit, theirs.version + " at " + theirs.commit);
 }
 

@@ -68,8 +68,8 @@ std::vector<MeasuredPrompt> prompts_of(const Sweep& sweep, const fs::path& file,
       found.push_back({prompt.id, prompt.category, text->second});
   }
   if (missing.empty()) return found;
-  throw bad_input("The sweep " + shown(file) + " was measured with prompts whose texts are not here: " +
-                  named(missing) + "." + problem);
+  throw bad_input("The sweep " + shown(file) +
+                  " was measured with prompts whose texts are not here: " + named(missing) + "." + problem);
 }
 
 }  // namespace canopy

@@ -34,6 +34,12 @@ std::string text_words(Agreement agreement, const Sweep& sweep, uint32_t contest
   return differs ? "another text, as it may be" : "same text";
 }
 
+/// What must be said of a ratio that may be 1.
+std::string doubt(const Ratio& ratio) {
+  if (!ratio.has_error() || ratio.differs_from_one()) return {};
+  return ", which " + std::to_string(ratio.pairs) + " repeats cannot tell from no difference";
+}
+
 }  // namespace
 
 std::string ratio_figures(const Ratio& ratio) {
@@ -68,15 +74,13 @@ Verdict verdict_of(const Sweep& sweep) {
     const SweepCell& next = *std::ranges::max_element(cells, {}, speed);
     const std::string name = sweep.name_of(next.contestant);
     verdict.sentence = base + " is the fastest here: " + name + " is " + ratio_figures(next.times_baseline) +
-                       " \u00d7 " + base + "; " + text_words(verdict.agreement, sweep, next.contestant);
+                       " \u00d7 " + base + doubt(next.times_baseline) + "; " +
+                       text_words(verdict.agreement, sweep, next.contestant);
     return verdict;
   }
-  verdict.sentence =
-      sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base + " here";
-  if (best.times_baseline.has_error() && !best.times_baseline.differs_from_one())
-    verdict.sentence +=
-        ", which " + std::to_string(best.times_baseline.pairs) + " repeats cannot tell from no difference";
-  verdict.sentence += "; " + text_words(verdict.agreement, sweep, best.contestant);
+  verdict.sentence = sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base +
+                     " here" + doubt(best.times_baseline) + "; " +
+                     text_words(verdict.agreement, sweep, best.contestant);
   return verdict;
 }
 

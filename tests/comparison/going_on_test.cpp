@@ -22,8 +22,7 @@ using test::expect_error;
 class SweepPrompts : public testing::Test {
  protected:
   SweepPrompts() {
-    for (size_t i = 0; i < sweep_.prompts.size(); ++i)
-      sweep_.prompts[i].hash = damage_hash_text(prompts_[i].text);
+    for (size_t i = 0; i < sweep_.prompts.size(); ++i) sweep_.prompts[i].hash = damage_hash_text(prompts_[i].text);
   }
 
   test::TempFolder folder_;

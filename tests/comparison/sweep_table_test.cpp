@@ -93,6 +93,20 @@ TEST(SweepOverlay, SaysWhatElseDiffers) {
   EXPECT_NE(result.notes[1].find("Q4_1 here"), std::string::npos);
 }
 
+// Which variants timing chose is a list of hundreds of words; that they are others is enough.
+TEST(SweepOverlay, SaysOfKernelsWhatAReaderCanUse) {
+  Sweep theirs = elsewhere();
+  theirs.subjects[0].kernels += "; linear Q4_1 960x576 x4 (4 rows, 8 lanes)";
+  theirs.settings.sampling.temperature = 0.7f;
+  OverlayResult result = overlay(test::measured_sweep(2), theirs);
+  ASSERT_EQ(result.notes.size(), 2u);
+  EXPECT_EQ(result.notes[0],
+            "The ways to choose tokens differ: the likeliest token here, temperature 0.7, seed 0 there.");
+  EXPECT_EQ(result.notes[1], "Of the same kernels, timing chose other variants on the two devices.");
+  theirs.subjects[0].kernels = "8 matrix; 576x576 (rows 4)";
+  EXPECT_EQ(overlay(test::measured_sweep(2), theirs).notes.at(1), "The kernels differ: 7 matrix here, 8 matrix there.");
+}
+
 TEST(SweepOverlay, WithoutCommonPromptsThereIsNothing) {
   Sweep theirs = elsewhere();
   for (SweepPrompt& prompt : theirs.prompts) prompt.hash = "x" + prompt.hash;

@@ -40,6 +40,15 @@ TEST(Verdict, DoesNotClaimWhatRepeatsCannotShow) {
       << verdict_of(sweep).sentence;
 }
 
+TEST(Verdict, DoesNotClaimThatPlainDecodingIsFasterEither) {
+  Sweep sweep = test::measured_sweep(2);
+  for (MeasuredRun& run : sweep.runs) run.decode_ms = 1000.0 + (run.key.contestant == 2 ? 10 : 0);
+  slow_down(sweep, 2, 1, 1.015);
+  const std::string sentence = verdict_of(sweep).sentence;
+  EXPECT_TRUE(sentence.starts_with("ar is the fastest here")) << sentence;
+  EXPECT_NE(sentence.find(", which 2 repeats cannot tell from no difference"), std::string::npos) << sentence;
+}
+
 TEST(Verdict, WaitsForEveryColumn) {
   Sweep sweep = test::measured_sweep(2);
   std::erase_if(sweep.runs, [](const MeasuredRun& run) { return run.key.contestant == 1; });

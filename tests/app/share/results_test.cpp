@@ -80,6 +80,31 @@ TEST(Results, HeadingsOfThePageAreWordsThatAreExplained) {
   EXPECT_NE(page.find("<dt>Times plain decoding</dt>"), std::string::npos);
 }
 
+// Compared with plain decoding, both ratios are one; compared with a chain, they are two.
+TEST(Results, ARatioStandsInItsTableOnce) {
+  Sweep sweep = test::measured_sweep();
+  const auto headings = [&] {
+    const std::vector<Results> all = {results_of(sweep)};
+    const std::string page = results_page(all);
+    return std::pair(page.find(">\u00d7 plain</th>") != std::string::npos,
+                     page.find(">\u00d7 " + sweep.name_of(sweep.baseline) + "</th>") != std::string::npos);
+  };
+  EXPECT_EQ(headings(), std::pair(true, false));
+  sweep.baseline = 1;
+  EXPECT_EQ(headings(), std::pair(true, true));
+}
+
+TEST(Results, ThreeChartsFillTheirRows) {
+  Sweep sweep = with_widths();
+  const auto is_tall = [&] {
+    const std::vector<Results> all = {results_of(sweep)};
+    return results_page(all).find("<div class=\"tall\">") != std::string::npos;
+  };
+  EXPECT_TRUE(is_tall());
+  for (MeasuredRun& run : sweep.runs) run.energy_j = 12.5;
+  EXPECT_FALSE(is_tall()) << "a fourth stands below it";
+}
+
 TEST(Results, EnergyIsDrawnWhereItWasTold) {
   Sweep sweep = test::measured_sweep();
   for (MeasuredRun& run : sweep.runs) run.energy_j = 12.5;
