@@ -15,9 +15,12 @@ constexpr uint32_t kWidestTimed = 512;  // rows of a pass: wider ones take what 
 
 ExpertShape shape_of(const DeviceState& state, const VulkanWeight& weight, const ExpertCounts& experts,
                      uint32_t width) {
-  return {experts, weight.rows() / experts.all,
-          weight.cols(), width,
-          on_matrix_cores(state.family) ? &*state.matrix : nullptr, state.software};
+  return {experts,
+          weight.rows() / experts.all,
+          weight.cols(),
+          width,
+          on_matrix_cores(state.family) ? &*state.matrix : nullptr,
+          state.software};
 }
 
 /// The variant with the kernel that a test wants.
@@ -67,8 +70,8 @@ ExpertVariant experts_like(const DeviceState& state, const VulkanWeight& weight,
                            uint32_t width, std::optional<uint32_t> columns) {
   const ExpertShape shape = shape_of(state, weight, experts, width);
   const DeviceLimits& limits = state.context->limits();
-  return forced(state, columns ? experts_in_tiles(shape, *columns, *columns > 1, limits)
-                               : choose_experts_by_rule(shape, limits));
+  return forced(
+      state, columns ? experts_in_tiles(shape, *columns, *columns > 1, limits) : choose_experts_by_rule(shape, limits));
 }
 
 }  // namespace canopy::vk

@@ -8,6 +8,7 @@
 
 #include "engine/compute/product_split.h"
 #include "engine/vulkan/attention_plan.h"
+#include "engine/vulkan/expert_tiles.h"
 #include "engine/vulkan/product_config.h"
 
 namespace canopy::vk::testing {
@@ -149,30 +150,40 @@ void add_attention(std::vector<GatedKernel>& kernels) {
   }
 }
 
-// As engine/vulkan/record_experts.cpp has them: pair by pair, and in tiles of four and eight pairs; on matrix cores in
-// tiles of 16 and 32 pairs, of experts as Qwen3-30B-A3B has them.
-void add_experts(std::vector<GatedKernel>& kernels, const Context& context) {
+// On matrix cores, of experts as Qwen3-30B-A3B has them: the variants by rule, or all that can be chosen.
+std::vector<GatedVariant> expert_variants(const MatrixShape& matrix, const DeviceLimits& limits, bool all) {
+  std::vector<GatedVariant> gated;
+  std::set<std::string> known;
+  for (const auto& [rows, cols] : {std::pair{1536u, 2048u}, {2048u, 768u}}) {
+    for (const uint32_t width : {1u, 64u, 512u}) {
+      const auto variants = expert_candidates({{128, 8}, rows, cols, width, &matrix, false}, limits);
+      for (size_t i = 0; i < (all ? variants.size() : 1); ++i) {
+        const ProductVariant variant = variants[i].matrix->variant();
+        KernelOptions options = variant.options;
+        options.spec.push_back({9, variants[i].tiles.grouped ? 1u : 0u});
+        if (known.insert(variants[i].text()).second) gated.push_back({variant.columns, options, kLeastWaves});
+      }
+    }
+  }
+  return gated;
+}
+
+// As engine/vulkan/record_experts.cpp has them: by multiply-adds pair by pair, and in tiles of four and eight pairs.
+void add_experts(std::vector<GatedKernel>& kernels, const Context& context, bool all_variants) {
   const auto variant = [](uint32_t columns, uint32_t slices) {
     return GatedVariant{columns, {{{0, columns}, {1, 64}, {2, slices}, {3, columns > 1 ? 1u : 0u}}, 0}, kLeastWaves};
   };
-  GatedKernel cores;
-  cores.must_fuse = false;
   const MatrixShape* matrix = product_matrix(context.report(), context.features());
-  for (const auto& [rows, cols] : {std::pair{1536u, 2048u}, {2048u, 768u}}) {
-    for (const uint32_t columns : {16u, 32u}) {
-      if (matrix == nullptr) break;
-      const ProductShape shape{rows, cols, cols, columns};
-      KernelOptions options =
-          choose_matrix(shape, *matrix, columns, /*software=*/false, context.limits()).variant().options;
-      options.spec.push_back({9, 1});
-      cores.variants.push_back({columns, options, kLeastWaves});
-    }
-  }
+  // Types of each kind in which weights are decoded.
+  const std::set<std::string> looked_at = {"f32", "q8_0", "q4_k", "q6_k", "mxfp4"};
   for (const std::string op : {"expert_swiglu_", "expert_products_"}) {
     for (const std::string type : weight_types) {
       kernels.push_back({op + type, {variant(1, 4), variant(4, 2), variant(8, 1)}});
-      cores.shader = op + type + "_matrix";
-      if (matrix != nullptr) kernels.push_back(cores);
+      if (matrix == nullptr) continue;
+      const bool all = all_variants || (op == "expert_swiglu_" && looked_at.contains(type));
+      GatedKernel cores{op + type + "_matrix", expert_variants(*matrix, context.limits(), all)};
+      cores.must_fuse = false;
+      kernels.push_back(cores);
     }
   }
   for (const std::string type : {"quads", "words"}) kernels.push_back({"route_logits_" + type, {{1, {}}}});
@@ -200,7 +211,7 @@ std::vector<GatedKernel> gated_kernels(const Context& context, bool all_variants
   add_products(kernels, context, all_variants);
   add_row_kernels(kernels);
   add_attention(kernels);
-  add_experts(kernels, context);
+  add_experts(kernels, context, all_variants);
   add_sampling(kernels);
   return kernels;
 }
