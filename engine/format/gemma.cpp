@@ -87,6 +87,11 @@ void set_gemma(ModelConfig& config) {
   config.has_post_norms = true;
 }
 
+void set_windows(const std::vector<bool>& slides, uint32_t window, ModelConfig& config) {
+  if (window == 0 || window >= config.max_context) return;
+  for (const bool has_window : slides) config.windows.push_back(has_window ? window : 0);
+}
+
 }  // namespace
 
 json complete_gemma(const json& text_part, std::string_view architecture) {
@@ -137,6 +142,15 @@ void read_hf_gemma(const JsonFields& fields, ModelConfig& config) {
                   "; a number above 1 is allowed.");
 }
 
+void set_gemma3(uint32_t window, ModelConfig& config) {
+  set_gemma(config);
+  const std::vector<bool> slides = sliding_layers(config.layers, false, kUsualStep);
+  set_windows(slides, window, config);
+  if (window == 0) return;
+  config.local_rope_theta = kLocalTheta;
+  config.turns_locally = slides;
+}
+
 void read_gguf_gemma(const GgufFile& file, std::string_view architecture, ModelConfig& config) {
   const auto key = [&](const char* name) { return std::string(architecture) + "." + name; };
   const bool is_gemma2 = architecture == "gemma2";
@@ -152,9 +166,7 @@ void read_gguf_gemma(const GgufFile& file, std::string_view architecture, ModelC
   const std::vector<bool> slides =
       sliding_gguf_layers(file, key("attention.sliding_window_pattern"), config.layers, is_gemma2);
   const uint32_t window = file.u32_if(key("attention.sliding_window")).value_or(is_gemma2 ? 4096 : 0);
-  if (window != 0 && window < config.max_context) {
-    for (const bool has_window : slides) config.windows.push_back(has_window ? window : 0);
-  }
+  set_windows(slides, window, config);
   if (is_gemma2 || window == 0) return;
   config.local_rope_theta = file.number_if(key("rope.freq_base_swa")).value_or(kLocalTheta);
   config.turns_locally = slides;

@@ -4,6 +4,7 @@
 // caps of scores and logits, and a rotation of its own in the layers with a window. Configurations of the models that
 // see pictures leave out most fields.
 
+#include <cstdint>
 #include <string_view>
 
 #include "engine/format/gguf.h"
@@ -21,7 +22,11 @@ nlohmann::json complete_gemma(const nlohmann::json& text_part, std::string_view 
 /// bad_input, naming the field; not validated otherwise.
 void read_hf_gemma(const JsonFields& fields, ModelConfig& config);
 
-/// The same of a GGUF file.
+/// Makes a configuration, whose sizes are set, one of Gemma 3 that sees `window` positions (0: all) in all layers but
+/// each sixth.
+void set_gemma3(uint32_t window, ModelConfig& config);
+
+/// As read_hf_gemma(), of a GGUF file.
 void read_gguf_gemma(const GgufFile& file, std::string_view architecture, ModelConfig& config);
 
 }  // namespace canopy

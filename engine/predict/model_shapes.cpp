@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/format/architecture.h"
+#include "engine/format/gemma.h"
 
 namespace canopy::predict {
 namespace {
@@ -21,6 +22,7 @@ struct NamedModel {
   uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of every layer
   // Of hybrids: heads of the recurrences, which are of 128, and the expert that every row goes through.
   uint32_t key_heads = 0, value_heads = 0, shared_ffn = 0;
+  uint32_t window = 0;  // of Gemma
 };
 
 // From the published configurations; those that are called "tiny" or "small" are none of them: for tests of what takes
@@ -30,6 +32,8 @@ constexpr NamedModel kModels[] = {
     {"tiny-moe", "qwen3moe", 2, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256},
     {"tiny-hybrid", "qwen35", 4, 256, 4, 2, 64, 512, 1024, true, 0, 0, 0, 2, 4},
     {"tiny-hybrid-moe", "qwen35moe", 4, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256, 2, 4, 256},
+    {"tiny-next", "qwen3next", 4, 256, 4, 2, 64, 512, 1024, true, 16, 4, 256, 2, 4, 256},
+    {"tiny-gemma", "gemma3", 6, 256, 4, 2, 64, 512, 1024, true, 0, 0, 0, 0, 0, 0, 64},
     {"small-moe", "qwen3moe", 6, 1024, 16, 4, 64, 2048, 4096, true, 16, 2, 1024},
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, true},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, true},
@@ -49,6 +53,9 @@ constexpr NamedModel kModels[] = {
     {"qwen3.5-9b", "qwen35", 32, 4096, 16, 4, 256, 12288, 248320, false, 0, 0, 0, 16, 32},
     {"qwen3.5-27b", "qwen35", 64, 5120, 24, 4, 256, 17408, 248320, false, 0, 0, 0, 16, 48},
     {"qwen3.5-35b-a3b", "qwen35moe", 40, 2048, 16, 2, 256, 512, 248320, false, 256, 8, 512, 16, 32, 512},
+    {"qwen3-next-80b-a3b", "qwen3next", 48, 2048, 16, 2, 256, 5120, 151936, false, 512, 10, 512, 16, 32, 512},
+    {"gemma-3-4b", "gemma3", 34, 2560, 8, 4, 256, 10240, 262208, true, 0, 0, 0, 0, 0, 0, 1024},
+    {"gemma-3-12b", "gemma3", 48, 3840, 16, 8, 256, 15360, 262208, true, 0, 0, 0, 0, 0, 0, 1024},
 };
 
 struct NamedType {
@@ -74,17 +81,27 @@ std::string names_of(const Entries& entries) {
   return names;
 }
 
-/// As all published Qwen3.5 are: three recurrences, then attention that has a gate and turns a quarter of its heads.
+/// As all published Qwen3.5 and Qwen3-Next are: three recurrences, then attention that has a gate and turns a quarter
+/// of its heads. In GGUF Qwen3-Next has its value heads in another order, and the rates of a recurrence in one matrix.
 void make_hybrid(const NamedModel& model, ModelConfig& config) {
+  const bool is_next = model.architecture == "qwen3next";
   config.recurrent = recurrent_layers(model.layers, kUsualAttentionStep);
   config.delta_net = {.key_heads = model.key_heads,
                       .value_heads = model.value_heads,
                       .key_dim = 128,
                       .value_dim = 128,
                       .taps = 4,
-                      .tiled = true};
+                      .tiled = !is_next,
+                      .has_joined_rates = is_next};
   config.has_output_gate = true;
   config.rotary_dim = model.head_dim / 4;
+}
+
+/// Gemma 3 from 4B on.
+void make_gemma(const NamedModel& model, ModelConfig& config) {
+  config.rope_scaling.kind = RopeScaling::Kind::linear;
+  config.rope_scaling.factor = 8;
+  set_gemma3(model.window, config);
 }
 
 ModelConfig config_of(const NamedModel& model) {
@@ -101,15 +118,16 @@ ModelConfig config_of(const NamedModel& model) {
   config.max_context = 131072;
   config.rms_eps = 1e-6f;
   config.rope_theta = 1e6;
-  const bool is_qwen3 = model.architecture.starts_with("qwen3");
-  config.has_qk_norm = is_qwen3;
-  config.rope_layout = is_qwen3 ? RopeLayout::half : RopeLayout::interleaved;
+  const Architecture& architecture = architecture_by_name(model.architecture);
+  config.has_qk_norm = architecture.has_qk_norm;
+  config.rope_layout = architecture.gguf_rope_layout;
   config.experts = model.experts;
   config.experts_used = model.experts_used;
   config.expert_ffn = model.expert_ffn;
   if (model.experts > 0) config.has_experts.assign(model.layers, true);
   config.shared_ffn = model.shared_ffn;
   if (model.value_heads > 0) make_hybrid(model, config);
+  if (architecture.is_gemma) make_gemma(model, config);
   config.tied_head = model.tied_head;
   return config;
 }
@@ -174,20 +192,34 @@ ModelFile random_model(const NamedShape& shape) {
       shape.config, [&shape](std::string_view tensor, uint64_t cols) { return type_of_tensor(shape, tensor, cols); });
 }
 
+namespace {
+
+/// Of a target's sizes but for the layers; drafters are dense, attention throughout, and see all of the text.
+ModelConfig drafter_transformer(const ModelConfig& target) {
+  ModelConfig own;
+  own.architecture = target.has_qk_norm ? "qwen3" : "llama";
+  own.name = target.name + "-dflash";
+  own.hidden = target.hidden;
+  own.heads = target.heads;
+  own.kv_heads = target.kv_heads;
+  own.head_dim = target.head_dim;
+  own.ffn = target.ffn;
+  own.max_context = target.max_context;
+  own.rms_eps = target.rms_eps;
+  own.rope_theta = target.rope_theta;
+  own.rope_layout = target.rope_layout;
+  own.has_qk_norm = target.has_qk_norm;
+  own.tied_head = target.tied_head;
+  return own;
+}
+
+}  // namespace
+
 DrafterFile random_drafter(const NamedShape& shape) {
   constexpr uint32_t layers = 5, block = 16;
   DrafterConfig drafter;
-  drafter.transformer = shape.config;
-  drafter.transformer.name = shape.config.name + "-dflash";
-  ModelConfig& own = drafter.transformer;  // drafters are dense, and attention throughout
-  own.architecture = own.recurrent.empty() ? own.architecture : "qwen3";
-  own.has_experts.clear();
-  own.experts = own.experts_used = own.expert_ffn = own.shared_ffn = own.rotary_dim = 0;
-  own.recurrent.clear();
-  own.delta_net = {};
-  own.has_output_gate = false;
+  drafter.transformer = drafter_transformer(shape.config);
   drafter.transformer.layers = std::min(layers, shape.config.layers);
-  drafter.transformer.vocab = 0;
   drafter.attention.assign(drafter.transformer.layers, drafter_attention(0));
   drafter.block_size = block;
   drafter.vocab = shape.config.vocab;

@@ -1,9 +1,12 @@
 #include "engine/predict/random_model_gguf.h"
 #include "engine/format/tensor_names.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -17,6 +20,16 @@ namespace {
 
 // Of tokens, as llama.cpp numbers them.
 constexpr int32_t kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6;
+
+void add_gemma(const ModelConfig& config, GgufWriter& writer) {
+  const std::string& prefix = config.architecture;
+  if (!config.windows.empty()) {  // where they are the reader knows
+    writer.u32(prefix + ".attention.sliding_window", std::ranges::max(config.windows));
+    writer.f32(prefix + ".rope.freq_base_swa", static_cast<float>(config.local_rope_theta));
+  }
+  writer.text(prefix + ".rope.scaling.type", "linear");
+  writer.f32(prefix + ".rope.scaling.factor", static_cast<float>(config.rope_scaling.factor));
+}
 
 void add_config(const ModelConfig& config, GgufWriter& writer) {
   const std::string& prefix = config.architecture;
@@ -46,6 +59,7 @@ void add_config(const ModelConfig& config, GgufWriter& writer) {
     u32(".ssm.inner_size", net.values());
     u32(".ssm.conv_kernel", net.taps);
   }
+  if (architecture_by_name(config.architecture).is_gemma) add_gemma(config, writer);
   writer.f32(prefix + ".attention.layer_norm_rms_epsilon", config.rms_eps);
   writer.f32(prefix + ".rope.freq_base", static_cast<float>(config.rope_theta));
 }
@@ -78,13 +92,17 @@ void add_vocabulary(uint32_t size, GgufWriter& writer) {
   writer.boolean("tokenizer.ggml.add_space_prefix", false);
 }
 
-/// The name in a GGUF file: the canonical one with ".weight", but for biases, for rates of recurrences and for the norm
-/// behind the mixers of hybrids.
+/// The name in a GGUF file: the canonical one with ".weight", but for biases, for rates of recurrences, for the norm
+/// behind the mixers of hybrids and for post norms.
 std::string gguf_name(const std::string& canonical, bool is_hybrid) {
   if (canonical.ends_with(".bias") || canonical.ends_with(".ssm_a")) return canonical;
-  constexpr std::string_view after_mixer = "ffn_norm";
-  if (!is_hybrid || !canonical.ends_with(after_mixer)) return canonical + ".weight";
-  return canonical.substr(0, canonical.size() - after_mixer.size()) + "post_attention_norm.weight";
+  const std::pair<std::string_view, std::string_view> norms[] = {
+      {is_hybrid ? ".ffn_norm" : ".attn_post_norm", ".post_attention_norm"}, {".ffn_post_norm", ".post_ffw_norm"}};
+  for (const auto& [ours, theirs] : norms) {
+    if (!canonical.ends_with(ours)) continue;
+    return canonical.substr(0, canonical.size() - ours.size()) + std::string(theirs) + ".weight";
+  }
+  return canonical + ".weight";
 }
 
 void add_tensors(const ModelFile& model, const ModelConfig& config, GgufWriter& writer) {

@@ -43,6 +43,15 @@ class MakeModel(unittest.TestCase):
         self.assertEqual([file["config"]["experts"][key] for key in ("count", "used", "ffn", "layers")], [16, 4, 256, 2])
         self.assertEqual(self.inspected(self.drafter)["config"]["hidden"], 256)
 
+    def test_hybrids_and_gemma_are_written_as_published_files_have_them(self):
+        for shape, expected in (("tiny-next-q4_k", ["qwen3next", 4]), ("tiny-gemma-q4_k", ["gemma3", 6])):
+            result = run("make-model", shape, self.model, "--drafter", self.drafter, "--overwrite")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            config = self.inspected(self.model)["config"]
+            self.assertEqual([config[key] for key in ("architecture", "layers")], expected)
+            self.assertEqual(config["quantization"], "Q4_K")
+            self.assertEqual(self.inspected(self.drafter)["config"]["quantization"], "Q8_0")
+
     def test_refuses_by_name(self):
         result = run("make-model", "qwen9-1b-q4_k", self.model)
         self.assertEqual(result.returncode, 1)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/format/architecture.h"
 #include "engine/predict/op_work.h"
 #include "engine/predict/recorded_model.h"
@@ -49,10 +51,14 @@ TEST(ModelShapes, AMixtureReadsTheExpertsThatItsRowsTouch) {
   EXPECT_NEAR(pass_gigabytes("qwen3-coder-30b-a3b-q4_k"), all / 16 + 0.256 + 0.515, 0.02);
 }
 
-double parameters(const char* shape) {
+uint64_t all_elements(const ModelConfig& config) {
   uint64_t sum = 0;
-  for (const RequiredTensor& tensor : required_tensors(model_shape(shape).config)) sum += tensor.rows * tensor.cols;
-  return static_cast<double>(sum) / 1e9;
+  for (const RequiredTensor& tensor : required_tensors(config)) sum += tensor.rows * tensor.cols;
+  return sum;
+}
+
+double parameters(const char* shape) {
+  return static_cast<double>(all_elements(model_shape(shape).config)) / 1e9;
 }
 
 // What their names say, in billions.
@@ -60,6 +66,55 @@ TEST(ModelShapes, HybridsHaveTheParametersOfTheirNames) {
   EXPECT_NEAR(parameters("qwen3.5-9b-bf16"), 9, 0.3);
   EXPECT_NEAR(parameters("qwen3.5-27b-bf16"), 27, 0.5);
   EXPECT_NEAR(parameters("qwen3.5-35b-a3b-bf16"), 35, 0.5);
+}
+
+// The elements of all tensors of Qwen3-Coder-Next, which is the same model without a part that predicts further tokens.
+TEST(ModelShapes, Qwen3NextHasThePublishedParameters) {
+  EXPECT_EQ(all_elements(model_shape("qwen3-next-80b-a3b-bf16").config), 79'674'391'296u);
+}
+
+// "Gemma 3 Technical Report", table 1, without the part that sees pictures: 675 and 3,209 million parameters, 1,012 and
+// 10,759.
+TEST(ModelShapes, Gemma3HasThePublishedParametersAndWindows) {
+  EXPECT_NEAR(parameters("gemma-3-4b-bf16"), 0.675 + 3.209, 0.005);
+  EXPECT_NEAR(parameters("gemma-3-12b-bf16"), 1.012 + 10.759, 0.006);
+  const ModelConfig config = model_shape("gemma-3-12b-q4_k").config;
+  ASSERT_EQ(config.windows.size(), 48u);
+  for (uint32_t n = 0; n < 48; ++n) {
+    EXPECT_EQ(config.windows[n], n % 6 == 5 ? 0u : 1024u) << n;
+    EXPECT_EQ(config.turns_locally[n], n % 6 != 5) << n;
+  }
+  EXPECT_TRUE(config.has_post_norms);
+}
+
+// 36 of 48 layers are recurrences with states of 32 * 128 * 128 floats; a row of a pass goes through 10 of 512 experts
+// of 3 * 2048 * 512 weights in 4.5 bits, and through the shared one.
+TEST(ModelShapes, Qwen3NextReadsItsStatesAndTheExpertsOfItsRows) {
+  RecordedModel model(model_shape("qwen3-next-80b-a3b-q4_k"));
+  double states = 0;
+  for (const Op& op : model.record(1, 0, 0)) {
+    if (const auto* recurrence = std::get_if<DeltaNetArgs>(&op)) {
+      states += work_of_recurrence(*recurrence, 32, 1).memory_bytes;
+    }
+  }
+  EXPECT_EQ(states, 36 * 2.0 * 32 * 128 * 128 * 4);
+  const double expert = 48.0 * 3 * 2048 * 512 * 4.5 / 8 / 1e9;
+  EXPECT_NEAR(expert_gigabytes(model, 1), 10 * expert, 1e-3);
+  EXPECT_NEAR(expert_gigabytes(model, 32), 512 * (1 - std::pow(1 - 10.0 / 512, 32)) * expert, 0.01);
+}
+
+// Layers with a window read no more than that of K/V, however long the text is.
+TEST(ModelShapes, LayersOfGemmaReadTheirWindows) {
+  RecordedModel model(model_shape("gemma-3-4b-q4_k"));
+  uint32_t whole = 0, windows = 0;
+  for (const Op& op : model.record(1, 32768, 0)) {
+    const auto* attention = std::get_if<AttentionArgs>(&op);
+    if (attention == nullptr) continue;
+    ++(attention->window == 0 ? whole : windows);
+    EXPECT_TRUE(attention->window == 0 || attention->window == 1024) << attention->window;
+  }
+  EXPECT_EQ(whole, 5u);
+  EXPECT_EQ(windows, 29u);
 }
 
 // 48 of 64 layers are recurrences with states of 48 * 128 * 128 floats, 3.1 MB, whatever the width.
@@ -77,9 +132,10 @@ TEST(ModelShapes, AHybridReadsAndWritesItsStatesOnceAPass) {
 
 TEST(ModelShapes, EveryModelHasEveryType) {
   for (const char* model :
-       {"smollm2-135m", "smollm2-1.7b", "llama-2-7b", "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b",
-        "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-30b-a3b",
-        "qwen3-coder-30b-a3b", "qwen3.5-9b", "qwen3.5-27b", "qwen3.5-35b-a3b"}) {
+       {"smollm2-135m",       "smollm2-1.7b",  "llama-2-7b",          "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b",
+        "llama-3.1-70b",      "qwen3-0.6b",    "qwen3-1.7b",          "qwen3-4b",     "qwen3-8b",     "qwen3-14b",
+        "qwen3-32b",          "qwen3-30b-a3b", "qwen3-coder-30b-a3b", "qwen3.5-9b",   "qwen3.5-27b",  "qwen3.5-35b-a3b",
+        "qwen3-next-80b-a3b", "gemma-3-4b",    "gemma-3-12b"}) {
     EXPECT_NE(allowed_shapes().find(model), std::string::npos);
     for (const char* type : {"bf16", "f16", "q8_0", "q6_k", "q4_k_m", "q4_k", "q4_1", "q4_0"}) {
       const NamedShape shape = model_shape(std::string(model) + "-" + type);
