@@ -255,18 +255,19 @@ namespace {
 
 using AddTensor = std::function<void(std::string_view name, uint64_t rows, uint64_t cols)>;
 
-void add_attention_tensors(const ModelConfig& c, const LayerSpec& spec, const AddTensor& add) {
-  add("attn_q", c.q_width() * (spec.output_gate ? 2 : 1), c.hidden);
-  add("attn_k", c.kv_width(), c.hidden);
-  add("attn_v", c.kv_width(), c.hidden);
-  add("attn_output", c.hidden, c.q_width());
+void add_attention_tensors(const ModelConfig& c, uint32_t n, const LayerSpec& spec, const AddTensor& add) {
+  const uint64_t q = c.q_width_of(n), kv = c.kv_width_of(n);
+  add("attn_q", q * (spec.output_gate ? 2 : 1), c.hidden);
+  add("attn_k", kv, c.hidden);
+  add("attn_v", kv, c.hidden);
+  add("attn_output", c.hidden, q);
   if (spec.qkv_bias) {
-    add("attn_q.bias", 1, c.q_width());
-    add("attn_k.bias", 1, c.kv_width());
-    add("attn_v.bias", 1, c.kv_width());
+    add("attn_q.bias", 1, q);
+    add("attn_k.bias", 1, kv);
+    add("attn_v.bias", 1, kv);
   }
   if (spec.output_bias) add("attn_output.bias", 1, c.hidden);
-  if (spec.sinks) add("attn_sinks", 1, c.heads);
+  if (spec.sinks) add("attn_sinks", 1, c.heads_of(n));
   if (spec.qk_norm) {
     add("attn_q_norm", 1, c.head_dim);
     add("attn_k_norm", 1, c.head_dim);
@@ -303,7 +304,7 @@ void append_layer_tensors(const ModelConfig& c, std::span<const LayerSpec> layer
       result.push_back({"blk." + std::to_string(layer) + "." + std::string(name), rows, cols});
     };
     add("attn_norm", 1, c.hidden);
-    if (layers[layer].mixer == Mixer::attention) add_attention_tensors(c, layers[layer], add);
+    if (layers[layer].mixer == Mixer::attention) add_attention_tensors(c, layer, layers[layer], add);
     if (layers[layer].mixer == Mixer::gated_delta_net) add_recurrence_tensors(c, add);
     add("ffn_norm", 1, c.hidden);
     if (layers[layer].post_norms) {

@@ -61,25 +61,31 @@ std::vector<uint32_t> by_layer(const GgufFile& file, const std::string& key, uin
   return result;
 }
 
-/// A number of heads; where layers have one each, it must be the same in all, but for the recurrent ones of hybrids,
-/// which state none.
-uint32_t read_head_count(const GgufFile& file, const std::string& key, uint32_t layers) {
-  const std::vector<uint32_t> heads = by_layer(file, key, layers);
-  const auto some = std::ranges::find_if(heads, [](uint32_t count) { return count != 0; });
-  if (some == heads.end()) return 0;
-  for (size_t n = 0; n < heads.size(); ++n) {
-    if (heads[n] == *some || heads[n] == 0) continue;
-    throw bad_input("The metadata '" + key + "' is " + std::to_string(*some) + " in layer " +
-                    std::to_string(some - heads.begin()) + " and " + std::to_string(heads[n]) + " in layer " +
-                    std::to_string(n) + "; layers with different numbers of heads are not supported.");
-  }
-  return *some;
+/// The largest of numbers by layer, which keep their list only where they differ.
+uint32_t most_of(std::vector<uint32_t>& counts) {
+  const uint32_t most = counts.empty() ? 0 : std::ranges::max(counts);
+  if (std::ranges::all_of(counts, [most](uint32_t count) { return count == most; })) counts.clear();
+  return most;
 }
 
 void read_feed_forward(const GgufFile& file, const std::string& key, ModelConfig& config) {
-  const std::vector<uint32_t> widths = by_layer(file, key, config.layers);
-  config.ffn = widths.empty() ? 0 : std::ranges::max(widths);
-  if (std::ranges::any_of(widths, [&](uint32_t width) { return width != config.ffn; })) config.layer_ffn = widths;
+  config.layer_ffn = by_layer(file, key, config.layers);
+  config.ffn = most_of(config.layer_ffn);
+}
+
+/// Arrays may state no heads of the recurrent layers of hybrids.
+void leave_out_recurrences(ModelConfig& config) {
+  for (std::vector<uint32_t>* heads : {&config.layer_heads, &config.layer_kv_heads}) {
+    if (heads->empty()) continue;
+    heads->resize(config.layers);  // of those that are read
+    uint32_t& most = heads == &config.layer_heads ? config.heads : config.kv_heads;
+    most = 0;
+    for (uint32_t n = 0; n < config.layers; ++n) most = std::max(most, config.is_recurrent(n) ? 0 : (*heads)[n]);
+    for (uint32_t n = 0; n < config.layers; ++n) {
+      if (config.is_recurrent(n)) (*heads)[n] = most;
+    }
+    most_of(*heads);
+  }
 }
 
 /// How many elements of a head are turned: all, or where `may_be_part`, as many as the file says.
@@ -96,15 +102,19 @@ void read_turned_part(const Keys& keys, bool may_be_part, ModelConfig& config) {
 
 void read_heads(const GgufFile& file, const Keys& keys, bool turns_part, ModelConfig& config) {
   const std::string of_keys = keys.full("attention.head_count_kv");
-  config.heads = read_head_count(file, keys.full("attention.head_count"), config.layers);
-  config.kv_heads = file.find(of_keys) == nullptr ? config.heads : read_head_count(file, of_keys, config.layers);
+  config.layer_heads = by_layer(file, keys.full("attention.head_count"), config.layers);
+  const auto some = std::ranges::find_if(config.layer_heads, [](uint32_t count) { return count != 0; });
+  const uint32_t first = some == config.layer_heads.end() ? 0 : *some;  // of the first layer that has any
+  config.layer_kv_heads = file.find(of_keys) == nullptr ? config.layer_heads : by_layer(file, of_keys, config.layers);
+  config.heads = most_of(config.layer_heads);
+  config.kv_heads = most_of(config.layer_kv_heads);
   if (config.heads == 0) return;  // validate_config says so
   const uint32_t key_length = keys.u32_or("attention.key_length", 0);
-  if (key_length == 0 && config.hidden % config.heads != 0) {
+  if (key_length == 0 && config.hidden % first != 0) {
     throw bad_input("The model's hidden size " + std::to_string(config.hidden) + " is no multiple of its head count " +
-                    std::to_string(config.heads) + ", and '" + keys.full("attention.key_length") + "' is missing.");
+                    std::to_string(first) + ", and '" + keys.full("attention.key_length") + "' is missing.");
   }
-  config.head_dim = key_length != 0 ? key_length : config.hidden / config.heads;
+  config.head_dim = key_length != 0 ? key_length : config.hidden / first;
   const uint32_t value_length = keys.u32_or("attention.value_length", config.head_dim);
   if (value_length != config.head_dim) {
     throw bad_input("The metadata '" + keys.full("attention.value_length") + "' is " + std::to_string(value_length) +
@@ -302,7 +312,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   ModelConfig config;
   config.architecture = architecture.name;
   read_gguf_transformer(file, architecture.name, config, true, architecture.has_experts);
-  if (architecture.is_hybrid) read_gguf_hybrid(file, architecture.name, config);
+  if (architecture.is_hybrid) {
+    read_gguf_hybrid(file, architecture.name, config);
+    leave_out_recurrences(config);
+  }
   if (architecture.has_experts) {
     read_experts(file, keys, architecture.is_hybrid, config);
   } else {

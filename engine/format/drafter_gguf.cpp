@@ -197,19 +197,20 @@ void add_attention(const DrafterConfig& config, GgufWriter& writer) {
   writer.boolean("dflash.attention.causal", causal);
 }
 
+/// A number of all layers, or where they differ, one of each.
+void add_by_layer(const char* key, uint32_t of_all, const std::vector<uint32_t>& by_layer, GgufWriter& writer) {
+  if (by_layer.empty()) return writer.u32(key, of_all);
+  writer.i32s(key, std::vector<int32_t>(by_layer.begin(), by_layer.end()));
+}
+
 void add_config(const DrafterConfig& config, GgufWriter& writer) {
   const ModelConfig& transformer = config.transformer;
   writer.u32("dflash.block_count", transformer.layers);
   writer.u32("dflash.context_length", transformer.max_context);
   writer.u32("dflash.embedding_length", transformer.hidden);
-  if (transformer.layer_ffn.empty()) {
-    writer.u32("dflash.feed_forward_length", transformer.ffn);
-  } else {
-    writer.i32s("dflash.feed_forward_length",
-                std::vector<int32_t>(transformer.layer_ffn.begin(), transformer.layer_ffn.end()));
-  }
-  writer.u32("dflash.attention.head_count", transformer.heads);
-  writer.u32("dflash.attention.head_count_kv", transformer.kv_heads);
+  add_by_layer("dflash.feed_forward_length", transformer.ffn, transformer.layer_ffn, writer);
+  add_by_layer("dflash.attention.head_count", transformer.heads, transformer.layer_heads, writer);
+  add_by_layer("dflash.attention.head_count_kv", transformer.kv_heads, transformer.layer_kv_heads, writer);
   writer.u32("dflash.attention.key_length", transformer.head_dim);
   writer.u32("dflash.attention.value_length", transformer.head_dim);
   writer.f32("dflash.attention.layer_norm_rms_epsilon", transformer.rms_eps);

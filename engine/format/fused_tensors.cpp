@@ -59,19 +59,18 @@ std::vector<FusedTensor> fused_tensors(const ModelConfig& c, const std::function
   for (uint32_t n = 0; n < c.layers; ++n) {
     const std::string layer = "blk." + std::to_string(n) + ".";
     if (c.is_recurrent(n)) continue;  // whose matrix of that name is one
-    const uint64_t queries = uint64_t{c.q_width()} * (c.has_output_gate ? 2 : 1);
+    const uint64_t queries = uint64_t{c.q_width_of(n)} * (c.has_output_gate ? 2 : 1), keys = c.kv_width_of(n);
     if (always || has(layer + "attn_qkv")) {
       result.push_back({layer + "attn_qkv",
                         {{layer + "attn_q", queries, c.hidden},
-                         {layer + "attn_k", c.kv_width(), c.hidden},
-                         {layer + "attn_v", c.kv_width(), c.hidden}}});
+                         {layer + "attn_k", keys, c.hidden},
+                         {layer + "attn_v", keys, c.hidden}}});
     }
     if (has(layer + "attn_qkv.bias")) {
-      result.push_back({layer + "attn_qkv.bias",
-                        {{layer + "attn_q.bias", queries, 1},
-                         {layer + "attn_k.bias", c.kv_width(), 1},
-                         {layer + "attn_v.bias", c.kv_width(), 1}},
-                        true});
+      result.push_back(
+          {layer + "attn_qkv.bias",
+           {{layer + "attn_q.bias", queries, 1}, {layer + "attn_k.bias", keys, 1}, {layer + "attn_v.bias", keys, 1}},
+           true});
     }
     if (!always) continue;
     const uint32_t ffn = c.ffn_of(n);

@@ -175,6 +175,32 @@ uint32_t ModelConfig::mean_ffn() const {
   return static_cast<uint32_t>((sum + layer_ffn.size() / 2) / layer_ffn.size());
 }
 
+namespace {
+
+/// Of the layers of attention; the division rounds.
+uint64_t sum_of_heads(const ModelConfig& config, const std::vector<uint32_t>& by_layer) {
+  uint64_t sum = 0;
+  for (uint32_t n = 0; n < config.layers; ++n) sum += config.is_recurrent(n) ? 0 : by_layer[n];
+  return sum;
+}
+
+uint32_t nearest_quotient(uint64_t sum, uint64_t by) {
+  return static_cast<uint32_t>(std::max<uint64_t>(1, (sum + by / 2) / by));
+}
+
+}  // namespace
+
+uint32_t ModelConfig::mean_kv_heads() const {
+  if (layer_kv_heads.empty()) return kv_heads;
+  return nearest_quotient(sum_of_heads(*this, layer_kv_heads), attention_layers());
+}
+
+uint32_t ModelConfig::mean_heads() const {
+  const uint32_t of_keys = mean_kv_heads();
+  const uint64_t sum = layer_heads.empty() ? uint64_t{heads} * attention_layers() : sum_of_heads(*this, layer_heads);
+  return of_keys * nearest_quotient(sum, uint64_t{of_keys} * attention_layers());
+}
+
 double ModelConfig::query_scale() const {
   return 1.0 / std::sqrt(query_width != 0 ? query_width : static_cast<double>(head_dim));
 }
@@ -213,6 +239,31 @@ void check_turned_part(const ModelConfig& config) {
   throw bad_input("The model turns " + std::to_string(config.rotary_dim) +
                   " elements of each head; even numbers up to " + std::to_string(config.head_dim) +
                   ", the head dimension, are allowed.");
+}
+
+/// `place`: "", or " in layer 3".
+void check_heads(uint32_t heads, uint32_t kv_heads, const std::string& place) {
+  check_count(("head count" + place).c_str(), heads, max_heads);
+  check_count(("key/value head count" + place).c_str(), kv_heads, max_heads);
+  if (heads % kv_heads == 0) return;
+  throw bad_input("The model's head count " + std::to_string(heads) + place +
+                  " is no multiple of its key/value head count " + std::to_string(kv_heads) + ".");
+}
+
+/// Numbers of heads, which may be of each layer.
+void check_all_heads(const ModelConfig& config) {
+  if (config.layer_heads.empty() && config.layer_kv_heads.empty()) {
+    return check_heads(config.heads, config.kv_heads, "");
+  }
+  for (const std::vector<uint32_t>* by_layer : {&config.layer_heads, &config.layer_kv_heads}) {
+    if (by_layer->empty() || by_layer->size() == config.layers) continue;
+    throw bad_input("The model states the head count of " + std::to_string(by_layer->size()) + " layers; it has " +
+                    std::to_string(config.layers) + ".");
+  }
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (config.is_recurrent(n)) continue;
+    check_heads(config.heads_of(n), config.kv_heads_of(n), " in layer " + std::to_string(n));
+  }
 }
 
 /// The widths of feed-forwards, which may be of each layer.
@@ -258,12 +309,7 @@ void check_layer_count(uint32_t layers) {
 void validate_transformer(const ModelConfig& config) {
   check_layer_count(config.layers);
   check_count("hidden size", config.hidden, max_hidden);
-  check_count("head count", config.heads, max_heads);
-  check_count("key/value head count", config.kv_heads, max_heads);
-  if (config.heads % config.kv_heads != 0) {
-    throw bad_input("The model's head count " + std::to_string(config.heads) +
-                    " is no multiple of its key/value head count " + std::to_string(config.kv_heads) + ".");
-  }
+  check_all_heads(config);
   check_count("head dimension", config.head_dim, max_head_dim);
   if (config.head_dim % 2 != 0) {
     throw bad_input("The model's head dimension is " + std::to_string(config.head_dim) +

@@ -64,8 +64,8 @@ struct ModelConfig {
   std::string name;          // for people; made safe to show
   uint32_t layers = 0;
   uint32_t hidden = 0;              // width of the residual stream
-  uint32_t heads = 0;               // query heads; heads * head_dim need not equal hidden
-  uint32_t kv_heads = 0;            // divides heads
+  uint32_t heads = 0;               // query heads, the most where layers differ; * head_dim need not equal hidden
+  uint32_t kv_heads = 0;            // likewise; those of a layer divide its query heads
   uint32_t head_dim = 0;            // even
   uint32_t ffn = 0;                 // inner width of the feed-forward, the largest where layers differ
   uint32_t experts = 0;             // of each layer that has any; 0: none has
@@ -82,22 +82,24 @@ struct ModelConfig {
   double local_rope_theta = 0;  // of the layers that turn by it, without scaling; 0: there are none
   RopeScaling rope_scaling;
   RopeLayout rope_layout = RopeLayout::half;
-  std::vector<bool> rotates;        // by layer: whether it turns queries and keys; empty: all do
-  std::vector<bool> turns_locally;  // by layer: whether it turns by local_rope_theta; empty: none does
-  std::vector<uint32_t> layer_ffn;  // by layer: inner width of its feed-forward; empty: ffn in all
-  std::vector<uint32_t> windows;    // by layer: positions that a row sees, its own included, 0: all; empty: all in all
-  double query_width = 0;           // products of queries and keys are divided by its root; 0: head_dim
-  float attention_softcap = 0;      // such a product s counts as cap * tanh(s / cap); 0: as it is
-  float logit_softcap = 0;          // so do logits
-  float embedding_scale = 1;        // rows of the embedding are multiplied by it
-  float residual_scale = 1;         // a power of two; the residual stream is kept multiplied by it
-  bool has_post_norms = false;      // RMS norm of what mixer and feed-forward give, before it is added
-  bool has_qkv_bias = false;        // added to queries, keys and values
-  bool has_output_bias = false;     // added to what attention adds to the residual stream
-  bool has_sinks = false;        // attention has a logit for each query head that counts in the sum of a softmax alone
-  bool has_expert_bias = false;  // of router and experts
-  bool has_qk_norm = false;      // RMS norm of every query and key head before the rotation
-  bool tied_head = false;        // the output head is token_embd
+  std::vector<bool> rotates;             // by layer: whether it turns queries and keys; empty: all do
+  std::vector<bool> turns_locally;       // by layer: whether it turns by local_rope_theta; empty: none does
+  std::vector<uint32_t> layer_ffn;       // by layer: inner width of its feed-forward; empty: ffn in all
+  std::vector<uint32_t> layer_heads;     // by layer, of which recurrent ones have the most; empty: heads in all
+  std::vector<uint32_t> layer_kv_heads;  // likewise; empty: kv_heads in all
+  std::vector<uint32_t> windows;  // by layer: positions that a row sees, its own included, 0: all; empty: all in all
+  double query_width = 0;         // products of queries and keys are divided by its root; 0: head_dim
+  float attention_softcap = 0;    // such a product s counts as cap * tanh(s / cap); 0: as it is
+  float logit_softcap = 0;        // so do logits
+  float embedding_scale = 1;      // rows of the embedding are multiplied by it
+  float residual_scale = 1;       // a power of two; the residual stream is kept multiplied by it
+  bool has_post_norms = false;    // RMS norm of what mixer and feed-forward give, before it is added
+  bool has_qkv_bias = false;      // added to queries, keys and values
+  bool has_output_bias = false;   // added to what attention adds to the residual stream
+  bool has_sinks = false;         // attention has a logit for each query head that counts in the sum of a softmax alone
+  bool has_expert_bias = false;   // of router and experts
+  bool has_qk_norm = false;       // RMS norm of every query and key head before the rotation
+  bool tied_head = false;         // the output head is token_embd
   // Hybrids of attention and recurrences.
   std::vector<bool> recurrent;   // by layer: whether it is a recurrence; empty: none is
   DeltaNetConfig delta_net;      // of these layers
@@ -112,7 +114,15 @@ struct ModelConfig {
   std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"
   uint64_t parameters = 0;    // elements of all tensors
 
-  uint32_t q_width() const { return heads * head_dim; }  // rows of attn_q, columns of attn_output
+  uint32_t q_width() const { return heads * head_dim; }      // the most of q_width_of()
+  uint32_t kv_width() const { return kv_heads * head_dim; }  // of kv_width_of()
+  uint32_t heads_of(uint32_t n) const { return layer_heads.empty() ? heads : layer_heads[n]; }
+  uint32_t kv_heads_of(uint32_t n) const { return layer_kv_heads.empty() ? kv_heads : layer_kv_heads[n]; }
+  uint32_t q_width_of(uint32_t n) const { return heads_of(n) * head_dim; }  // rows of attn_q, columns of attn_output
+  uint32_t kv_width_of(uint32_t n) const { return kv_heads_of(n) * head_dim; }  // rows of attn_k and attn_v
+  /// Of the layers of attention, rounded: for what describes a model by one layer.
+  uint32_t mean_kv_heads() const;
+  uint32_t mean_heads() const;  // the nearest multiple of mean_kv_heads()
   uint32_t ffn_of(uint32_t n) const { return layer_ffn.empty() ? ffn : layer_ffn[n]; }
   uint32_t mean_ffn() const;  // rounded
   bool layer_has_experts(uint32_t n) const { return !has_experts.empty() && has_experts[n]; }
@@ -129,7 +139,6 @@ struct ModelConfig {
   bool has_local_rope() const { return std::ranges::find(turns_locally, true) != turns_locally.end(); }
   /// Elements of a head that are turned.
   uint32_t turned() const { return rotary_dim != 0 ? rotary_dim : head_dim; }
-  uint32_t kv_width() const { return kv_heads * head_dim; }  // rows of attn_k and attn_v
 };
 
 /// Radians one position turns pair i by, scaling applied: [turned() / 2]. A model that is loaded

@@ -43,10 +43,10 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
                                            .q_norm = weights.q_norm.get(),
                                            .k_norm = weights.k_norm.get(),
                                            .norm_eps = config.rms_eps,
-                                           .heads = config.heads,
-                                           .shape = model.kv,
+                                           .heads = config.heads_of(layer),
+                                           .shape = model.cache.shape(layer),
                                            .interleaved = spec.rope == RopeLayout::interleaved,
-                                           .cache = &model.cache.layer(cache_layer(model.layers, layer)),
+                                           .cache = &model.cache.layer(layer),
                                            .q = b.q.get()}};
   if (!weights.qkv_bias) return record(project);
   OpList ops = separate_ops(project);
@@ -58,30 +58,32 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerSpec& spec = model.layers[layer];
+  const uint32_t queries = model.config.q_width_of(layer);
+  Activations& attended = *b.attended.at(queries);
   if (spec.output_gate) {  // from the activations that q came from
     record(LinearArgs{.width = pass.width,
                       .weight = model.weights.layers[layer].gate.get(),
                       .in = b.normed.get(),
                       .norm_eps = model.config.residual_eps(),
                       .out = b.gate.get(),
-                      .stride = model.config.q_width()});
+                      .stride = queries});
   }
   record(AttentionArgs{.width = pass.width,
                        .q = b.q.get(),
                        .rows = model.parts.rows.get(),
                        .ancestors = model.parts.ancestors.get(),
                        .pages = model.parts.pages.get(),
-                       .heads = model.config.heads,
-                       .shape = model.kv,
+                       .heads = model.config.heads_of(layer),
+                       .shape = model.cache.shape(layer),
                        .scale = static_cast<float>(model.config.query_scale()),
                        .max_positions = pass.max_positions,
-                       .cache = &model.cache.layer(cache_layer(model.layers, layer)),
-                       .out = b.attended.get(),
+                       .cache = &model.cache.layer(layer),
+                       .out = &attended,
                        .mask = spec.causal ? AttentionMask::causal : AttentionMask::block,
                        .window = spec.window,
                        .sinks = model.weights.layers[layer].sinks.get(),
                        .softcap = model.config.attention_softcap});
-  if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), b.attended.get()});
+  if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), &attended});
 }
 
 namespace {
@@ -137,14 +139,15 @@ void add_through_norm(Recorder& record, const ForwardContext& model, const PassS
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
+  const Activations& attended = *b.attended.at(model.config.q_width_of(layer));
   if (weights.attn_post_norm) {
-    return add_through_norm(record, model, pass, *weights.attn_output, *b.attended, weights.output_bias.get(),
+    return add_through_norm(record, model, pass, *weights.attn_output, attended, weights.output_bias.get(),
                             *weights.attn_post_norm, *weights.ffn_norm, {});
   }
   if (weights.output_bias) record(AddBiasArgs{pass.width, model.config.hidden, weights.output_bias.get(), b.x.get()});
   record(LinearAddArgs{.width = pass.width,
                        .weight = weights.attn_output.get(),
-                       .in = b.attended.get(),
+                       .in = &attended,
                        .x = b.x.get(),
                        .norm = {weights.ffn_norm.get()},
                        .out = b.normed.get()});

@@ -112,9 +112,9 @@ Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target
   store_bytes_ = uint64_t{kMostWaiting} * transformer.hidden * aux_layer_count(config_) * sizeof(float);
   stores_.push_back(allocate_features());
   taken_.push_back(false);
-  cache_ = device_.allocate_kv(kv_shape(transformer, limits_), transformer.layers, "drafter K/V");
+  cache_ = std::make_unique<KvCaches>(device_, transformer, limits_, "drafter K/V");
   buffers_ = allocate_pass_buffers(device_, transformer, limits_);
-  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_, kv_shape(transformer, limits_));
+  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_);
   const uint64_t word = sizeof(float);
   const uint32_t width = transformer.hidden * aux_layer_count(config_);
   feature_moves_ = device_.allocate_exchanged(kMostWaiting * 2 * word, HostUse::writes, "feature moves");
@@ -383,7 +383,7 @@ void Drafter::record_injection(Recorder& record, const Shape& shape) {
                                       .k_norm = weights.k_norm.get(),
                                       .norm_eps = config.rms_eps,
                                       .heads = 0,
-                                      .shape = kv_shape(config, limits_),
+                                      .shape = cache_->shape(layer),
                                       .interleaved = layers_[layer].rope == RopeLayout::interleaved,
                                       .cache = &cache_->layer(layer)}});
   }
@@ -416,7 +416,6 @@ ForwardContext Drafter::forward_context() const {
           .buffers = buffers_,
           .parts = parts_,
           .cache = *cache_,
-          .kv = kv_shape(config_.transformer, limits_),
           .aux_layers = {},
           .embedding_scale = config_.input_embedding_scale};
 }

@@ -150,7 +150,7 @@ class Drafter {
   std::vector<std::unique_ptr<Buffer>> stores_;
   std::vector<bool> taken_;   // [stores_] by a text
   uint64_t store_bytes_ = 0;  // of one
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<KvCaches> cache_;
   PagePool pages_;  // of it
   PassBuffers buffers_;
   std::unique_ptr<KvMover> mover_;

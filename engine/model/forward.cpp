@@ -43,10 +43,6 @@ void add_feed_forward(Recorder& record, const ForwardContext& model, const PassS
 
 }  // namespace
 
-uint32_t cache_layer(std::span<const LayerSpec> layers, uint32_t layer) {
-  return static_cast<uint32_t>(std::ranges::count(layers.first(layer), Mixer::attention, &LayerSpec::mixer));
-}
-
 void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass) {
   if (!pass.head_only) {
     embed_tokens(record, model, pass, *model.weights.layers[0].attn_norm);

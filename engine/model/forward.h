@@ -10,7 +10,7 @@
 #include "engine/compute/device.h"
 #include "engine/format/layer_spec.h"
 #include "engine/format/model_config.h"
-#include "engine/model/memory_plan.h"
+#include "engine/model/kv_caches.h"
 #include "engine/model/pass_buffers.h"
 #include "engine/model/pass_shape.h"
 #include "engine/model/recurrent_memory.h"
@@ -27,15 +27,11 @@ struct ForwardContext {
   const Weight& head;                 // [V, H], likewise
   const PassBuffers& buffers;
   const PassParts& parts;  // of this recording
-  const KvCache& cache;
-  KvShape kv;
+  const KvCaches& cache;
   std::span<const uint32_t> aux_layers;
   float embedding_scale = 1;
   const RecurrentMemory* recurrent = nullptr;  // where some layers are recurrences
 };
-
-/// The index in the cache of a layer of attention: recurrences have no keys and values.
-uint32_t cache_layer(std::span<const LayerSpec> layers, uint32_t layer);
 
 /// The whole pass; with pass.head_only its head alone, over what the pass before left.
 void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass);

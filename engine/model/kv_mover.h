@@ -1,5 +1,5 @@
 #pragma once
-// Moves slots of a cache, with a recording for each power of two of moves.
+// Moves slots of all layers, with a recording for each power of two of moves.
 
 #include <array>
 #include <bit>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/compute/device.h"
+#include "engine/model/kv_caches.h"
 #include "engine/model/page_table.h"
 
 namespace canopy {
@@ -15,8 +16,7 @@ namespace canopy {
 class KvMover {
  public:
   /// list: uint32 [kMaxKvMoves, 2]. All must outlive it.
-  KvMover(Device& device, Buffer& list, KvCache& cache, const KvShape& shape)
-      : device_(device), list_(list), cache_(cache), shape_(shape) {}
+  KvMover(Device& device, Buffer& list, const KvCaches& caches) : device_(device), list_(list), caches_(caches) {}
 
   /// As if all moves happened at once; at most kMaxKvMoves, of slots that the cache has. Waits for them.
   void move(std::span<const KvMove> moves) {
@@ -27,7 +27,8 @@ class KvMover {
     std::unique_ptr<Commands>& commands = commands_.at(static_cast<size_t>(std::countr_zero(count)));
     if (!commands) {
       Recorder record;
-      record(KvMoveArgs{&list_, count, shape_, &cache_});
+      for (const KvCaches::Part& part : caches_.parts())
+        record(KvMoveArgs{&list_, count, part.shape, part.cache.get()});
       commands = device_.compile(record.finish());
     }
     device_.finish();  // commands that were started may read the list
@@ -38,8 +39,7 @@ class KvMover {
  private:
   Device& device_;
   Buffer& list_;
-  KvCache& cache_;
-  KvShape shape_;
+  const KvCaches& caches_;
   std::vector<KvMove> padded_;  // as the list has them: uint32 from, to
   std::array<std::unique_ptr<Commands>, std::bit_width(kMaxKvMoves)> commands_;  // by log2 of the moves
 };

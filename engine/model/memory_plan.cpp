@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <utility>
 
 #include "engine/base/checked.h"
 #include "engine/base/error.h"
@@ -13,7 +15,10 @@ namespace canopy {
 namespace {
 
 uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
-  const uint64_t slot = 2 * slot_bytes(kv_shape(config, limits)) * config.attention_layers();  // keys and values
+  uint64_t slot = 0;  // keys and values of all layers
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (!config.is_recurrent(n)) slot += 2 * slot_bytes(kv_shape(config, limits, n));
+  }
   return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
 }
 
@@ -21,6 +26,25 @@ uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
 uint64_t gated_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   uint64_t bytes = 0;
   for (const uint32_t ffn : ffn_widths(config)) bytes += device.activation_bytes(limits.rows(), ffn);
+  return bytes;
+}
+
+/// Of what attention gives.
+uint64_t attended_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  uint64_t bytes = 0;
+  for (const uint32_t width : query_widths(config)) bytes += device.activation_bytes(limits.rows(), width);
+  return bytes;
+}
+
+/// That attention works in, which all layers share.
+uint64_t attention_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  std::set<std::pair<uint32_t, uint32_t>> known;  // heads, K/V heads
+  uint64_t bytes = 0;
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    const uint32_t heads = config.heads_of(n);
+    if (config.is_recurrent(n) || !known.emplace(heads, config.kv_heads_of(n)).second) continue;
+    bytes = std::max(bytes, device.attention_bytes(kv_shape(config, limits, n), heads, limits.rows(), limits.context));
+  }
   return bytes;
 }
 
@@ -40,8 +64,7 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
   const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
                          (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
   const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
-                               device.activation_bytes(limits.rows(), config.q_width()) +
-                               gated_bytes(config, limits, device) +
+                               attended_bytes(config, limits, device) + gated_bytes(config, limits, device) +
                                device.activation_bytes(limits.head_rows, config.hidden);
   const uint64_t words =
       checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;
@@ -81,8 +104,8 @@ void require_memory(const Device& device, uint64_t bytes, const std::string& wha
                       " are available. Close another text, or load the model with a shorter context.");
 }
 
-KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits) {
-  return {limits.slots(), config.kv_heads, config.head_dim, limits.cache_type};
+KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits, uint32_t layer) {
+  return {limits.slots(), config.kv_heads_of(layer), config.head_dim, limits.cache_type};
 }
 
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
@@ -95,7 +118,7 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
   // Split-K sums, staging and pipelines are the backend's own; they grow with the activations.
   plan.reserve = (uint64_t{16} << 20) + plan.working;
   plan.working += recurrent_working_bytes(config, limits, device);
-  plan.working += device.attention_bytes(kv_shape(config, limits), config.heads, limits.rows(), limits.context);
+  plan.working += attention_bytes(config, limits, device);
   return plan;
 }
 

@@ -66,7 +66,8 @@ std::string mebibytes(uint64_t bytes);
 /// Throws out_of_memory, with needed and available bytes, where the device has fewer available: "`what` needs ...".
 void require_memory(const Device& device, uint64_t bytes, const std::string& what);
 
-KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits);
+/// Of the keys and values of a layer of attention.
+KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits, uint32_t layer);
 
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
                        const Device& device);

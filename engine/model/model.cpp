@@ -72,12 +72,11 @@ Model::Model(Device& device, const ModelFile& file, const LoadPlan& plan, const 
       pages_(limits_.pages()),
       states_(limits_.states) {
   // The cache first: if memory runs out after all, it does so before gigabytes were copied.
-  const KvShape shape = kv_shape(config_, limits_);
   require_going(options.callbacks);
-  cache_ = device_.allocate_kv(shape, config_.attention_layers(), "K/V cache");
+  cache_ = std::make_unique<KvCaches>(device_, config_, limits_, "K/V cache");
   if (limits_.states > 0) recurrent_ = std::make_unique<RecurrentMemory>(device_, config_, limits_);
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
-  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_, shape);
+  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_);
   weights_ = load_weights(file, plan.weights, device_, options.callbacks);
 }
 
@@ -86,7 +85,10 @@ Model::~Model() = default;
 double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions) const {
   const double head = static_cast<double>(config_.vocab) * config_.hidden;
   const double layers = static_cast<double>(weight_elements_) - head;
-  const double attention = 4.0 * config_.q_width() * positions * config_.attention_layers();
+  double attention = 0;
+  for (uint32_t n = 0; n < config_.layers; ++n) {
+    if (!config_.is_recurrent(n)) attention += 4.0 * config_.q_width_of(n) * positions;
+  }
   const double recurrence = 7.0 * config_.delta_net.values() * config_.delta_net.key_dim * config_.recurrent_layers();
   return width * (2.0 * layers + attention + recurrence) + head_rows * 2.0 * head;
 }
@@ -245,7 +247,6 @@ ForwardContext Model::context(const PassParts& parts) const {
           .buffers = buffers_,
           .parts = parts,
           .cache = *cache_,
-          .kv = kv_shape(config_, limits_),
           .aux_layers = aux_layers_,
           .embedding_scale = config_.embedding_scale * config_.residual_scale,
           .recurrent = recurrent_.get()};
@@ -295,7 +296,7 @@ std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, u
                     std::to_string(config_.layers) + " layers, those of attention with " +
                     std::to_string(limits_.slots()) + " slots.");
   }
-  return device_.read_kv(cache_->layer(cache_layer(layers_, layer)), values, first, count);
+  return device_.read_kv(cache_->layer(layer), values, first, count);
 }
 
 }  // namespace canopy

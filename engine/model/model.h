@@ -150,7 +150,7 @@ class Model {
   uint64_t expert_bytes_ = 0;
   std::vector<LayerSpec> layers_;  // what each computes
   Weights weights_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<KvCaches> cache_;
   PagePool pages_;  // of it
   StatePool states_;
   PassBuffers buffers_;

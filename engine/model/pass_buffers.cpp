@@ -163,6 +163,14 @@ std::set<uint32_t> ffn_widths(const ModelConfig& config) {
   return widths;
 }
 
+std::set<uint32_t> query_widths(const ModelConfig& config) {
+  std::set<uint32_t> widths;
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (!config.is_recurrent(n)) widths.insert(config.q_width_of(n));
+  }
+  return widths;
+}
+
 uint64_t rotation_words(const ModelConfig& config, uint32_t context) {
   const uint64_t tables = 1 + (config.has_unrotated_layers() ? 1 : 0) + (config.has_local_rope() ? 1 : 0);
   return tables * context * config.head_dim;
@@ -198,7 +206,9 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   b.q = device.allocate(width * config.q_width() * sizeof(float), "q");
   if (config.has_output_gate) b.gate = device.allocate(width * config.q_width() * sizeof(float), "attention gates");
   b.normed = device.allocate_activations(limits.rows(), config.hidden, "normed");
-  b.attended = device.allocate_activations(limits.rows(), config.q_width(), "attended");
+  for (const uint32_t queries : query_widths(config)) {
+    b.attended.emplace(queries, device.allocate_activations(limits.rows(), queries, "attended"));
+  }
   for (const uint32_t ffn : ffn_widths(config)) {
     b.gated.emplace(ffn, device.allocate_activations(limits.rows(), ffn, "gated"));
   }

@@ -28,15 +28,15 @@ struct PassBuffers {
   std::unique_ptr<Buffer> local_rotation;  // likewise, by ModelConfig::local_rope_theta; null where no layer does
 
   // Activations.
-  std::unique_ptr<Buffer> x;              // [W, H] residual stream
-  std::unique_ptr<Buffer> branch;         // [W, H] what goes through a post norm; null where there are none
-  std::unique_ptr<Buffer> qkv;            // [W, Q + 2K]
-  std::unique_ptr<Buffer> q;              // [W, Q]
-  std::unique_ptr<Buffer> gate;           // [W, Q], null where attention has none
-  std::unique_ptr<Activations> normed;    // [W, H]
-  std::unique_ptr<Activations> attended;  // [W, Q]
-  std::map<uint32_t, std::unique_ptr<Activations>> gated;  // by F, the inner width of feed-forwards: [W, F]
-  std::unique_ptr<Activations> gathered;                   // [R, H] the rows that the logits are at
+  std::unique_ptr<Buffer> x;            // [W, H] residual stream
+  std::unique_ptr<Buffer> branch;       // [W, H] what goes through a post norm; null where there are none
+  std::unique_ptr<Buffer> qkv;          // [W, Q + 2K]
+  std::unique_ptr<Buffer> q;            // [W, Q]
+  std::unique_ptr<Buffer> gate;         // [W, Q], null where attention has none
+  std::unique_ptr<Activations> normed;  // [W, H]
+  std::map<uint32_t, std::unique_ptr<Activations>> attended;  // by Q, of all heads of a layer: [W, Q]
+  std::map<uint32_t, std::unique_ptr<Activations>> gated;     // by F, the inner width of feed-forwards: [W, F]
+  std::unique_ptr<Activations> gathered;                      // [R, H] the rows that the logits are at
 
   // Of layers with E experts of width X, of which a row uses k; null where there are none.
   std::unique_ptr<Buffer> touched_experts;    // uint32 [layers with experts, a bit for each], 0 between passes
@@ -109,6 +109,8 @@ uint64_t touched_words(const ModelConfig& config);
 void forget_touched_experts(Device& device, const ModelConfig& config, const PassBuffers& buffers);
 /// The inner widths of the feed-forwards of layers without experts.
 std::set<uint32_t> ffn_widths(const ModelConfig& config);
+/// The widths of all query heads of layers of attention.
+std::set<uint32_t> query_widths(const ModelConfig& config);
 /// Words of all tables of rotations.
 uint64_t rotation_words(const ModelConfig& config, uint32_t context);
 

@@ -41,12 +41,15 @@ class Planner {
     }
     plan_.pass_bytes = plan_.device_bytes - (config_.tied_head ? 0 : embedding_bytes) - idle_bytes_;
     plan_.weight_elements -= hidden * config_.vocab + idle_elements_;  // the embedding is looked up, not multiplied
-    const uint64_t biases = (config_.has_qkv_bias ? config_.q_width() + 2 * uint64_t{config_.kv_width()} : 0) +
-                            (config_.has_output_bias ? hidden : 0) + (config_.has_sinks ? config_.heads : 0);
+    uint64_t biases = 0;
+    for (uint32_t n = 0; n < config_.layers; ++n) {
+      biases += (config_.has_qkv_bias ? config_.q_width_of(n) + 2 * uint64_t{config_.kv_width_of(n)} : 0) +
+                (config_.has_output_bias ? hidden : 0) + (config_.has_sinks ? config_.heads_of(n) : 0);
+    }
     const DeltaNetConfig& net = config_.delta_net;
     const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
     const uint64_t norms = config_.has_post_norms ? 4 : 2;
-    const uint64_t vectors = config_.layers * (norms * hidden + 2 * config_.head_dim + biases) +
+    const uint64_t vectors = config_.layers * (norms * hidden + 2 * config_.head_dim) + biases +
                              config_.recurrent_layers() * recurrent + hidden;
     const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 ? 1 : 0);
     const uint64_t expert_biases = config_.has_expert_bias ? 1 + 2 * uint64_t{config_.expert_ffn} + hidden : 0;
@@ -164,6 +167,8 @@ class LayerPlanner {
   LayerPlanner(const ModelConfig& config, uint32_t n, const RequireTensor& require, const AddMatrix& add)
       : config_(config),
         ffn_(config.ffn_of(n)),
+        heads_(config.heads_of(n)),
+        kv_heads_(config.kv_heads_of(n)),
         prefix_("blk." + std::to_string(n) + "."),
         require_(require),
         add_(add) {}
@@ -174,7 +179,7 @@ class LayerPlanner {
     } else {
       add_heads(join, layer);
     }
-    layer.attn_output = matrix("attn_output", config_.hidden, config_.q_width());
+    layer.attn_output = matrix("attn_output", config_.hidden, q_width());
   }
 
   void add_recurrence(LayerPlan& layer) const {
@@ -215,6 +220,9 @@ class LayerPlanner {
   }
 
  private:
+  uint64_t q_width() const { return uint64_t{heads_} * config_.head_dim; }
+  uint64_t kv_width() const { return uint64_t{kv_heads_} * config_.head_dim; }
+
   void add_shared_expert(LayerPlan& layer) const {
     const uint32_t ffn = config_.shared_ffn;
     layer.router.push_back(tensor("ffn_gate_inp_shexp", 1, config_.hidden));
@@ -274,9 +282,9 @@ class LayerPlanner {
   }
 
   void add_heads(QkvJoin join, LayerPlan& layer) const {
-    const TensorView* q = tensor("attn_q", config_.q_width(), config_.hidden);
-    const TensorView* k = tensor("attn_k", config_.kv_width(), config_.hidden);
-    const TensorView* v = tensor("attn_v", config_.kv_width(), config_.hidden);
+    const TensorView* q = tensor("attn_q", q_width(), config_.hidden);
+    const TensorView* k = tensor("attn_k", kv_width(), config_.hidden);
+    const TensorView* v = tensor("attn_v", kv_width(), config_.hidden);
     if (join == QkvJoin::all) return add_joined("attn_qkv", {q, k, v}, layer.qkv);
     layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, {}));
     add_joined("attn_kv", {k, v}, layer.qkv);
@@ -289,24 +297,24 @@ class LayerPlanner {
     std::vector<uint32_t> order = head_order(config_);
     for (uint32_t i = 0; order.size() < dim; ++i) order.push_back(i);
     std::vector<uint32_t> queries, keys, gates;
-    for (uint32_t h = 0; h < config_.heads; ++h) {
+    for (uint32_t h = 0; h < heads_; ++h) {
       for (const uint32_t i : order) queries.push_back(h * step + i);
       for (uint32_t i = 0; i < dim; ++i) gates.push_back(h * step + dim + i);
     }
-    for (uint32_t h = 0; h < config_.kv_heads; ++h) {
+    for (uint32_t h = 0; h < kv_heads_; ++h) {
       for (const uint32_t i : order) keys.push_back(h * dim + i);
     }
-    const TensorView* q = tensor("attn_q", uint64_t{config_.heads} * step, config_.hidden);
-    const TensorView* k = tensor("attn_k", config_.kv_width(), config_.hidden);
+    const TensorView* q = tensor("attn_q", uint64_t{heads_} * step, config_.hidden);
+    const TensorView* k = tensor("attn_k", kv_width(), config_.hidden);
     layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, std::move(queries)));
     layer.qkv.push_back(add_(k->name, {k}, WeightLayout::stacked, std::move(keys)));
-    layer.qkv.push_back(matrix("attn_v", config_.kv_width(), config_.hidden));
+    layer.qkv.push_back(matrix("attn_v", kv_width(), config_.hidden));
     if (!config_.has_output_gate) return;
     layer.gate.push_back(add_(prefix_ + "attn_q gate", {q}, WeightLayout::stacked, std::move(gates)));
   }
 
   const ModelConfig& config_;
-  const uint32_t ffn_;
+  const uint32_t ffn_, heads_, kv_heads_;
   const std::string prefix_;
   const RequireTensor& require_;
   const AddMatrix& add_;

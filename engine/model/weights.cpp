@@ -33,15 +33,15 @@ void load_expert_biases(TensorLoader& tensors, const RequireTensor& require, con
   layer.down_bias = tensors.bias(tensor("ffn_down_exps.bias", config.experts, config.hidden));
 }
 
-/// head_order() of all queries and keys, the values behind them; empty: as they are.
-std::vector<uint32_t> projection_order(const ModelConfig& config) {
+/// head_order() of all queries and keys of layer n, the values behind them; empty: as they are.
+std::vector<uint32_t> projection_order(const ModelConfig& config, uint32_t n) {
   const std::vector<uint32_t> order = head_order(config);
   std::vector<uint32_t> all;
   if (order.empty()) return all;
-  for (uint32_t h = 0; h < config.heads + config.kv_heads; ++h) {
+  for (uint32_t h = 0; h < config.heads_of(n) + config.kv_heads_of(n); ++h) {
     for (const uint32_t i : order) all.push_back(h * config.head_dim + i);
   }
-  for (uint32_t i = 0; i < config.kv_width(); ++i) all.push_back(static_cast<uint32_t>(all.size()));
+  for (uint32_t i = 0; i < config.kv_width_of(n); ++i) all.push_back(static_cast<uint32_t>(all.size()));
   return all;
 }
 
@@ -59,10 +59,10 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   if (spec.mixer == Mixer::gated_delta_net) load_recurrence(tensors, require, config, n, layer);
   if (spec.qkv_bias) {
     const std::string attention = "blk." + std::to_string(n) + ".attn_";
-    const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width()),
-                                 &require(attention + "k.bias", 1, config.kv_width()),
-                                 &require(attention + "v.bias", 1, config.kv_width())};
-    layer.qkv_bias = tensors.bias(parts, projection_order(config));
+    const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width_of(n)),
+                                 &require(attention + "k.bias", 1, config.kv_width_of(n)),
+                                 &require(attention + "v.bias", 1, config.kv_width_of(n))};
+    layer.qkv_bias = tensors.bias(parts, projection_order(config, n));
   }
   if (spec.qk_norm) {
     const std::vector<uint32_t> order = head_order(config);
@@ -77,7 +77,8 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   if (spec.output_bias) {
     layer.output_bias = tensors.bias(require("blk." + std::to_string(n) + ".attn_output.bias", 1, config.hidden));
   }
-  if (spec.sinks) layer.sinks = tensors.sinks(require("blk." + std::to_string(n) + ".attn_sinks", 1, config.heads));
+  if (spec.sinks)
+    layer.sinks = tensors.sinks(require("blk." + std::to_string(n) + ".attn_sinks", 1, config.heads_of(n)));
   layer.ffn_norm = norm("ffn_norm", config.hidden);
   if (spec.post_norms) {
     const auto post_norm = [&](const char* name) {

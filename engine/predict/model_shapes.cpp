@@ -179,8 +179,9 @@ std::string shape_name(const ModelConfig& config) {
   for (const NamedModel& model : kModels) {
     const ModelConfig known = config_of(model);
     const auto sizes = [](const ModelConfig& c) {
-      return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocab, c.experts,
-                        c.experts_used, c.expert_ffn, c.shared_ffn, c.recurrent_layers(), c.delta_net.value_heads);
+      return std::tuple(c.architecture, c.layers, c.hidden, c.heads, c.kv_heads, c.layer_heads, c.layer_kv_heads,
+                        c.head_dim, c.ffn, c.vocab, c.experts, c.experts_used, c.expert_ffn, c.shared_ffn,
+                        c.recurrent_layers(), c.delta_net.value_heads);
     };
     if (sizes(known) == sizes(config)) return std::string(model.name) + "-" + type;
   }

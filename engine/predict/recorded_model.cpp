@@ -108,7 +108,7 @@ void RecordedModel::make_buffers(uint32_t width, uint32_t head_rows) {
   limits_.head_rows = head_rows;
   limits_.states = config_.recurrent_layers() > 0 ? kFewestStates : 0;
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
-  cache_ = device_.allocate_kv(kv_shape(config_, limits_), config_.attention_layers(), "K/V");
+  cache_ = std::make_unique<KvCaches>(device_, config_, limits_, "K/V");
   if (limits_.states > 0) recurrent_ = std::make_unique<RecurrentMemory>(device_, config_, limits_);
 }
 
@@ -135,7 +135,6 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .buffers = buffers_,
                              .parts = parts_,
                              .cache = *cache_,
-                             .kv = kv_shape(config_, limits_),
                              .aux_layers = {},
                              .embedding_scale = config_.embedding_scale * config_.residual_scale,
                              .recurrent = recurrent_.get()};
@@ -186,7 +185,7 @@ OpList RecordedModel::record_injection(uint32_t rows) {
                                       .k_norm = weights.k_norm.get(),
                                       .norm_eps = config_.rms_eps,
                                       .heads = 0,
-                                      .shape = kv_shape(config_, limits_),
+                                      .shape = cache_->shape(n),
                                       .interleaved = layers_[n].rope == RopeLayout::interleaved,
                                       .cache = &cache_->layer(n)}});
   }

@@ -46,7 +46,7 @@ class RecordedModel {
   std::vector<LayerSpec> layers_;
   Weights weights_;
   ModelLimits limits_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<KvCaches> cache_;
   std::unique_ptr<RecurrentMemory> recurrent_;  // of a hybrid
   PassBuffers buffers_;
   PassParts parts_;

@@ -26,8 +26,8 @@ ModelShape model_shape(const Model& model) {
   ModelShape shape;
   shape.layers = config.layers;
   shape.hidden = config.hidden;
-  shape.query_heads = config.heads;
-  shape.kv_heads = config.kv_heads;
+  shape.query_heads = config.mean_heads();
+  shape.kv_heads = config.mean_kv_heads();
   shape.head_dim = config.head_dim;
   shape.ffn = config.mean_ffn();
   shape.vocab = config.vocab;
@@ -46,7 +46,7 @@ ModelShape model_shape(const Model& model) {
   // Whole tiles of a tiny weight may be many times its elements.
   shape.weight_bytes = std::min<double>(
       kMostElementBytes, static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements()));
-  shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits()));
+  shape.kv_bytes = mean_element_bytes(kv_shape(config, model.limits(), 0));
   shape.activation_bytes = sizeof(float);
   return shape;
 }

@@ -17,8 +17,8 @@ TraceSizes sizes_of(const ModelConfig& config) {
   TraceSizes sizes;
   sizes.layers = config.layers;
   sizes.hidden = config.hidden;
-  sizes.heads = config.heads;
-  sizes.kv_heads = config.kv_heads;
+  sizes.heads = config.mean_heads();
+  sizes.kv_heads = config.mean_kv_heads();
   sizes.head_dim = config.head_dim;
   sizes.ffn = config.mean_ffn();
   sizes.vocab = config.vocab;

@@ -36,6 +36,8 @@ void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
   EXPECT_EQ(a.transformer.hidden, b.transformer.hidden);
   EXPECT_EQ(a.transformer.heads, b.transformer.heads);
   EXPECT_EQ(a.transformer.kv_heads, b.transformer.kv_heads);
+  EXPECT_EQ(a.transformer.layer_heads, b.transformer.layer_heads);
+  EXPECT_EQ(a.transformer.layer_kv_heads, b.transformer.layer_kv_heads);
   EXPECT_EQ(a.transformer.head_dim, b.transformer.head_dim);
   EXPECT_EQ(a.transformer.ffn, b.transformer.ffn);
   EXPECT_EQ(a.transformer.layer_ffn, b.transformer.layer_ffn);
@@ -177,6 +179,22 @@ TEST(DrafterGguf, KeepsWidthsOfLayers) {
   }
   const DrafterFile original = DrafterFile::open(folder.write("in.gguf", b.build()));
   EXPECT_EQ(original.config().transformer.layer_ffn, (std::vector<uint32_t>{16, 32}));
+  expect_same_config(reread(folder, original, {.type = TensorType::bf16}).config(), original.config());
+}
+
+TEST(DrafterGguf, KeepsNumbersOfHeadsOfLayers) {
+  const TempFolder folder;
+  test::GgufBuilder b = test::tiny_drafter_gguf();
+  b.without("dflash.attention.head_count").numbers<uint32_t>("dflash.attention.head_count", {2, 4});
+  b.without("dflash.attention.head_count_kv").numbers<uint32_t>("dflash.attention.head_count_kv", {1, 2});
+  for (test::GgufBuilder::Tensor& tensor : b.tensors) {
+    if (!tensor.name.starts_with("blk.1.attn_") || tensor.dimensions.size() != 2) continue;
+    tensor.dimensions[tensor.name.find("output") == std::string::npos ? 1 : 0] *= 2;
+    tensor.data += tensor.data;
+  }
+  const DrafterFile original = DrafterFile::open(folder.write("in.gguf", b.build()));
+  EXPECT_EQ(original.config().transformer.layer_heads, (std::vector<uint32_t>{2, 4}));
+  EXPECT_EQ(original.config().transformer.layer_kv_heads, (std::vector<uint32_t>{1, 2}));
   expect_same_config(reread(folder, original, {.type = TensorType::bf16}).config(), original.config());
 }
 

@@ -60,6 +60,7 @@ const RefusedConfig refused_configs[] = {
     {"HugeHidden", "hidden size is 4294967295", [](auto& c) { c.hidden = UINT32_MAX; }},
     {"NoHeads", "head count is 0", [](auto& c) { c.heads = 0; }},
     {"NoKvHeads", "key/value head count is 0", [](auto& c) { c.kv_heads = 0; }},
+    {"HeadsOfFewLayers", "states the head count of 1 layers; it has", [](auto& c) { c.layer_heads = {c.heads}; }},
     {"HeadsNotDivisible", "head count 4 is no multiple of its key/value head count 3", [](auto& c) { c.kv_heads = 3; }},
     {"MoreKvHeads", "head count 4 is no multiple of its key/value head count 8", [](auto& c) { c.kv_heads = 8; }},
     {"NoHeadDim", "head dimension is 0", [](auto& c) { c.head_dim = 0; }},

@@ -51,6 +51,8 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
   require(s.layers == t.layers && s.hidden == t.hidden && s.heads == t.heads && s.kv_heads == t.kv_heads &&
               s.head_dim == t.head_dim && s.ffn == t.ffn && s.max_context == t.max_context,
           "the sizes of a drafter outlive GGUF");
+  require(s.layer_heads == t.layer_heads && s.layer_kv_heads == t.layer_kv_heads && s.layer_ffn == t.layer_ffn,
+          "the sizes of a drafter's layers outlive GGUF");
   require(a.attention == b.attention, "what layers see outlives GGUF");
   require(a.block_size == b.block_size && a.mask_token == b.mask_token && a.aux_layers == b.aux_layers,
           "block, mask and taps outlive GGUF");
@@ -76,8 +78,10 @@ void check_rewritten(const DrafterFile& drafter) {
 
 void check_drafter_config(const DrafterConfig& config) {
   const ModelConfig& transformer = config.transformer;
-  require(transformer.heads % transformer.kv_heads == 0 && transformer.head_dim % 2 == 0,
-          "heads can be shared and turned");
+  for (uint32_t n = 0; n < transformer.layers; ++n) {
+    require(transformer.heads_of(n) % transformer.kv_heads_of(n) == 0, "heads can be shared");
+  }
+  require(transformer.head_dim % 2 == 0, "heads can be turned");
   require(config.block_size >= 2 && config.block_size <= max_draft_block, "a block is a root and mask rows");
   require(!config.aux_layers.empty() && config.attention.size() == transformer.layers,
           "there are taps, and a rule a layer");

@@ -80,7 +80,7 @@ void ContractRig::read_kv(const RowBatch& batch, std::vector<RowResult>& results
   for (uint32_t layer = 0; layer < model_->config().layers; ++layer) {
     for (const bool values : {false, true}) {
       const std::vector<float> all = model_->read_kv(layer, values, low, high - low + 1);
-      const size_t size = model_->config().kv_width();
+      const size_t size = model_->config().kv_width_of(layer);
       for (size_t i = 0; i < results.size(); ++i) {
         const float* from = &all[(batch.rows[i].slot - low) * size];
         results[i].kv.insert(results[i].kv.end(), from, from + size);

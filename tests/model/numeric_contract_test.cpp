@@ -49,6 +49,11 @@ std::vector<ContractCase> cases() {
   experts.model.hidden = 96;
   experts.model.head_dim = 32;
   result.push_back(experts);
+  ContractCase heads{"qwen3_layer_heads_q8_0", with("qwen3", TensorType::q8_0)};
+  heads.model.layers = 3;
+  heads.model.layer_heads = {4, 2, 6};
+  heads.model.layer_kv_heads = {2, 2, 1};
+  result.push_back(heads);
   result.push_back({"gemma2_f32", with("gemma2", TensorType::f32)});
   ContractCase mixed{"llama_q4_k_m", with("llama", TensorType::q4_k)};
   mixed.model.finer = TensorType::q6_k;

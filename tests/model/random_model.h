@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "engine/base/half.h"
 #include "engine/compute/types.h"
@@ -29,6 +30,7 @@ struct RandomModel {
   /// Of qwen35 and qwen35moe every fourth layer is attention, so that they need four or more.
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t experts = 6, experts_used = 2, expert_ffn = 32, shared_ffn = 48;  // of mixtures; the last of qwen35moe
+  std::vector<uint32_t> layer_heads = {}, layer_kv_heads = {};  // by layer, 0 of recurrent ones; empty: as above
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
   /// The type that a matrix is converted to before it is written, for its name and columns; nullopt: none.
@@ -98,7 +100,12 @@ inline GgufBuilder RandomModel::builder() const {
   b.text("general.architecture", architecture).text("general.name", "random");
   b.value<uint32_t>(key("block_count"), layers).value<uint32_t>(key("context_length"), context);
   b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
-  b.value<uint32_t>(key("attention.head_count"), heads).value<uint32_t>(key("attention.head_count_kv"), kv_heads);
+  const auto by_layer = [&](const std::string& name, uint32_t of_all, const std::vector<uint32_t>& of_layers) {
+    if (of_layers.empty()) b.value<uint32_t>(name, of_all);
+    if (!of_layers.empty()) b.numbers<uint32_t>(name, of_layers);
+  };
+  by_layer(key("attention.head_count"), heads, layer_heads);
+  by_layer(key("attention.head_count_kv"), kv_heads, layer_kv_heads);
   b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
   const bool hybrid = architecture.starts_with("qwen35"), gpt_oss = architecture == "gpt-oss",
              mixture = architecture.ends_with("moe") || gpt_oss, gemma = architecture.starts_with("gemma");
@@ -211,22 +218,24 @@ inline GgufBuilder RandomModel::builder() const {
       add_feed_forward(blk);
       continue;
     }
-    matrix(blk + "attn_q", type, heads * head_dim * (hybrid ? 2 : 1), hidden);
-    matrix(blk + "attn_k", type, kv_heads * head_dim, hidden);
-    matrix(blk + "attn_v", finer.value_or(other), kv_heads * head_dim, hidden);
+    const uint32_t queries = (layer_heads.empty() ? heads : layer_heads[n]) * head_dim;
+    const uint32_t keys = (layer_kv_heads.empty() ? kv_heads : layer_kv_heads[n]) * head_dim;
+    matrix(blk + "attn_q", type, queries * (hybrid ? 2 : 1), hidden);
+    matrix(blk + "attn_k", type, keys, hidden);
+    matrix(blk + "attn_v", finer.value_or(other), keys, hidden);
     if (architecture == "qwen2" || gpt_oss) {
-      norm(blk + "attn_q", heads * head_dim, ".bias");
-      norm(blk + "attn_k", kv_heads * head_dim, ".bias");
-      norm(blk + "attn_v", kv_heads * head_dim, ".bias");
+      norm(blk + "attn_q", queries, ".bias");
+      norm(blk + "attn_k", keys, ".bias");
+      norm(blk + "attn_v", keys, ".bias");
     }
     if (architecture.starts_with("qwen3") || architecture == "gemma3") {
       norm(blk + "attn_q_norm", head_dim);
       norm(blk + "attn_k_norm", head_dim);
     }
-    matrix(blk + "attn_output", type, hidden, heads * head_dim);
+    matrix(blk + "attn_output", type, hidden, queries);
     if (gpt_oss) {
       norm(blk + "attn_output", hidden, ".bias");
-      norm(blk + "attn_sinks", heads);
+      norm(blk + "attn_sinks", queries / head_dim);
     }
     add_feed_forward(blk);
   }

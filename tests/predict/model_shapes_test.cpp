@@ -130,6 +130,22 @@ TEST(ModelShapes, AHybridReadsAndWritesItsStatesOnceAPass) {
   }
 }
 
+TEST(ModelShapes, LayersHaveTheirOwnNumbersOfHeads) {
+  NamedShape shape = model_shape("tiny-q4_k");
+  shape.config.layer_heads = {4, 2};
+  shape.config.layer_kv_heads = {2, 1};
+  EXPECT_NE(shape_name(shape.config), "tiny-");
+  RecordedModel model(shape);
+  std::vector<std::pair<uint32_t, uint32_t>> heads;
+  for (const Op& op : model.record(3, 0, 0)) {
+    if (const auto* attention = std::get_if<AttentionArgs>(&op)) {
+      heads.emplace_back(attention->heads, attention->shape.kv_heads);
+      EXPECT_EQ(attention->out->cols(), attention->heads * 64);
+    }
+  }
+  EXPECT_EQ(heads, (std::vector<std::pair<uint32_t, uint32_t>>{{4, 2}, {2, 1}}));
+}
+
 TEST(ModelShapes, EveryModelHasEveryType) {
   for (const char* model :
        {"smollm2-135m",       "smollm2-1.7b",  "llama-2-7b",          "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b",

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "engine/session/engine.h"
 #include "tests/base/temp_folder.h"
@@ -14,12 +16,19 @@
 namespace canopy::test {
 namespace {
 
-class ArchitectureModes : public ::testing::TestWithParam<const char*> {
+struct ModesCase {
+  std::string name;
+  RandomModel model = {};
+};
+
+void PrintTo(const ModesCase& one, std::ostream* out) {
+  *out << one.name;
+}
+
+class ArchitectureModes : public ::testing::TestWithParam<ModesCase> {
  protected:
   void SetUp() override {
-    RandomModel target;
-    target.architecture = GetParam();
-    target.layers = 4;  // the fourth of smollm3 is unlike the others
+    const RandomModel& target = GetParam().model;
     OpenRequest request;
     request.path = folder_.write("target.gguf", target.build());
     RandomDrafter().write(folder_, ModelFile::open(request.path).config());
@@ -67,14 +76,34 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
   EXPECT_GT(accepted, 0u) << "no draft was ever accepted: the comparison shows little";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes,
-                         ::testing::Values("llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3",
-                                           "gpt-oss", "gemma2", "gemma3"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+std::vector<ModesCase> modes_cases() {
+  std::vector<ModesCase> cases;
+  for (const char* architecture :
+       {"llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3", "gpt-oss", "gemma2", "gemma3"}) {
+    ModesCase& one = cases.emplace_back(ModesCase{architecture});
+    one.model.architecture = architecture;
+    one.model.layers = 4;  // the fourth of smollm3 is unlike the others
+    std::ranges::replace(one.name, '-', '_');
+  }
+  // Layers with different numbers of heads; with biases and sinks of theirs, and beside recurrences, with gates.
+  for (const char* architecture : {"llama", "gpt-oss"}) {
+    ModesCase& one = cases.emplace_back(ModesCase{std::string(architecture) + "_layer_heads"});
+    one.model.architecture = architecture;
+    one.model.layers = 4;
+    one.model.layer_heads = {4, 2, 6, 4};
+    one.model.layer_kv_heads = {2, 2, 1, 4};
+    std::ranges::replace(one.name, '-', '_');
+  }
+  ModesCase& hybrid = cases.emplace_back(ModesCase{"qwen35_layer_heads"});
+  hybrid.model.architecture = "qwen35";
+  hybrid.model.layers = 8;
+  hybrid.model.layer_heads = {0, 0, 0, 2, 0, 0, 0, 4};
+  hybrid.model.layer_kv_heads = {0, 0, 0, 1, 0, 0, 0, 2};
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ArchitectureModes, ::testing::ValuesIn(modes_cases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace canopy::test

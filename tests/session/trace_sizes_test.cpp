@@ -32,5 +32,14 @@ TEST(TraceSizes, TypesAreThoseThatTheDeviceKeeps) {
   EXPECT_EQ(type_of(sizes_of(stored, QuantizeOnLoad::q8_0), "attn_q"), "Q4_K");
 }
 
+TEST(TraceSizes, NumbersOfHeadsThatDifferAreMeansThatDivide) {
+  predict::NamedShape shape = predict::model_shape("tiny-q4_k");
+  shape.config.layer_heads = {4, 2};
+  shape.config.layer_kv_heads = {2, 1};
+  const TraceSizes sizes = sizes_of(predict::random_model(shape), QuantizeOnLoad::none);
+  EXPECT_EQ(sizes.kv_heads, 2u) << "1.5, rounded";
+  EXPECT_EQ(sizes.heads, 4u) << "3, to a multiple";
+}
+
 }  // namespace
 }  // namespace canopy
