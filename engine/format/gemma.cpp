@@ -75,7 +75,7 @@ std::vector<bool> sliding_gguf_layers(const GgufFile& file, const std::string& p
     const uint32_t step = checked_layer_step(file.u32_if(pattern).value_or(kUsualStep), "metadata '" + pattern + "'");
     return sliding_layers(std::min(layers, 1u << 16), is_gemma2, step);  // validate_config bounds them
   }
-  const std::vector<bool> slides = file.booleans(pattern);
+  std::vector<bool> slides = file.booleans(pattern);
   if (slides.size() == layers) return slides;
   throw bad_input("The metadata '" + pattern + "' has " + std::to_string(slides.size()) + " entries; the model has " +
                   std::to_string(layers) + " layers.");
