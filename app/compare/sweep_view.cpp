@@ -113,7 +113,7 @@ SweepOverlayView overlay_of(const Sweep& sweep, const Sweep& other) {
     view.table.rows.push_back({row.way.name(), spread_words(speed_here, speed_digits(speed_here.mean)),
                                spread_words(speed_there, speed_digits(speed_there.mean)), ratio_words(row.times_theirs),
                                ratio_words(row.ours.times_plain), ratio_words(row.theirs.times_plain),
-                               grouped(row.same_texts) + " of " + grouped(row.texts)});
+                               row.texts > 0 ? grouped(row.same_texts) + " of " + grouped(row.texts) : "\u2013"});
   }
   return view;
 }

@@ -94,6 +94,11 @@ OverlayResult overlay(const Sweep& ours, const Sweep& theirs) {
     result.notes.push_back(std::to_string(both.size()) + " prompts are in both; the others are left out.");
   if (both.empty()) return result;
   const Sweep a = with_prompts(ours, both), b = with_prompts(theirs, both);
+  // Replies of other lengths, or drawn otherwise, are other texts whatever wrote them.
+  const bool same_replies =
+      ours.settings.max_tokens == theirs.settings.max_tokens && sampling_of(ours) == sampling_of(theirs);
+  if (!same_replies)
+    result.notes.push_back("The replies end elsewhere or are drawn otherwise, so their texts are not compared.");
   const std::vector<SweepCell> cells_a = summarize(a, a.baseline), cells_b = summarize(b, b.baseline);
   for (uint32_t i = 0; i < a.contestants.size(); ++i) {
     const WayToDecode way = a.contestants[i].way;
@@ -104,7 +109,7 @@ OverlayResult overlay(const Sweep& ours, const Sweep& theirs) {
     const auto k = static_cast<uint32_t>(match - b.contestants.begin());
     OverlayRow row{way, cells_a[i], cells_b[k], {}, 0, 0};
     row.times_theirs = ratio_of_means(row.ours.tokens_per_second, row.theirs.tokens_per_second);
-    const auto texts = texts_of(b, k);
+    const auto texts = same_replies ? texts_of(b, k) : std::map<std::string, std::string>();
     for (const auto& [hash, text] : texts_of(a, i)) {
       const auto found = texts.find(hash);
       if (found == texts.end() || text.empty()) continue;

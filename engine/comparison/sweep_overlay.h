@@ -17,7 +17,7 @@ struct OverlayRow {
   SweepCell ours, theirs;
   Ratio times_theirs;  // tokens per second of ours / theirs; not known where either has none. Its error is that of the
                        // two means, as runs of different sweeps are no pairs
-  uint64_t texts = 0;  // prompts of which both have a text
+  uint64_t texts = 0;  // prompts of which both have a text that can be compared
   uint64_t same_texts = 0;
 };
 

@@ -141,7 +141,7 @@ Overlay overlay_table(const Sweep& sweep, const Sweep& other) {
     add(row.theirs, cells);
     cells.push_back(ratio_value(row.times_theirs));
     cells.push_back(ratio_error(row.times_theirs));
-    cells.push_back(std::to_string(row.same_texts) + " of " + std::to_string(row.texts));
+    cells.push_back(row.texts > 0 ? std::to_string(row.same_texts) + " of " + std::to_string(row.texts) : "-");
     result.table.rows.push_back(std::move(cells));
   }
   return result;

@@ -88,9 +88,12 @@ TEST(SweepOverlay, SaysWhatElseDiffers) {
   theirs.settings.max_tokens = 64;
   theirs.subjects[0].quantization = "Q8_0";
   const OverlayResult result = overlay(test::measured_sweep(2), theirs);
-  ASSERT_EQ(result.notes.size(), 2u);
+  ASSERT_EQ(result.notes.size(), 3u);
   EXPECT_EQ(result.notes[0], "The longest replies differ: 100 tokens here, 64 tokens there.");
   EXPECT_NE(result.notes[1].find("Q4_1 here"), std::string::npos);
+  EXPECT_EQ(result.notes[2], "The replies end elsewhere or are drawn otherwise, so their texts are not compared.");
+  for (const OverlayRow& row : result.rows) EXPECT_EQ(row.texts, 0u);
+  for (const auto& row : overlay_table(test::measured_sweep(2), theirs).table.rows) EXPECT_EQ(row.back(), "-");
 }
 
 // Which variants timing chose is a list of hundreds of words; that they are others is enough.
@@ -99,7 +102,7 @@ TEST(SweepOverlay, SaysOfKernelsWhatAReaderCanUse) {
   theirs.subjects[0].kernels += "; linear Q4_1 960x576 x4 (4 rows, 8 lanes)";
   theirs.settings.sampling.temperature = 0.7f;
   OverlayResult result = overlay(test::measured_sweep(2), theirs);
-  ASSERT_EQ(result.notes.size(), 2u);
+  ASSERT_EQ(result.notes.size(), 3u);
   EXPECT_EQ(result.notes[0],
             "The ways to choose tokens differ: the likeliest token here, temperature 0.7, seed 0 there.");
   EXPECT_EQ(result.notes[1], "Of the same kernels, timing chose other variants on the two devices.");
