@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "app/cli/commands.h"
+#include "app/cli/terminal.h"
 #include "app/rounds/trace_log.h"
 #include "app/share/animation.h"
 #include "app/share/recording_page.h"
@@ -49,6 +50,7 @@ void write(const std::string& target, const std::string& trace, const std::funct
   if (std::filesystem::equivalent(trace, target, ignored))
     throw bad_input("The export would overwrite the trace " + shown(trace) + "; choose another file.");
   write_file_atomically(target, content());
+  note("Written: " + shown(target));
 }
 
 }  // namespace

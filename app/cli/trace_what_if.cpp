@@ -1,5 +1,6 @@
 #include "app/cli/trace_what_if.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -91,7 +92,14 @@ ordered_json to_json(const WhatIf& run, const CostsElsewhere& there) {
 
 constexpr size_t kMostOfASentence = 4096;
 
-void print(const WhatIf& run, const CostsElsewhere& there) {
+constexpr const char* kDensify = " canopy-cli trace densify gives the recording what is missing.";
+
+/// Whether drafts can be added to a recording, so that more of it is exact.
+bool lacks_drafts(const TraceReader& trace) {
+  return std::ranges::any_of(trace.replies(), [](const TraceReply& reply) { return !reply.dense; });
+}
+
+void print(const WhatIf& run, const CostsElsewhere& there, bool can_densify) {
   const WhatIfSummary summary = summarize(run);
   std::cout << printable(there.name) << " (" << to_string(there.source) << "): " << fixed(run.tokens_per_second(), 1)
             << " tokens/s, plain decoding " << fixed(run.ar_tokens_per_second(), 1) << "; " << run.tokens
@@ -106,7 +114,7 @@ void print(const WhatIf& run, const CostsElsewhere& there) {
   if (run.exact) {
     std::cout << "Exact but for the times: each pass begins where the one before it ended.\n";
   } else {
-    std::cout << printable(run.why_not, kMostOfASentence) << "\n";
+    std::cout << printable(run.why_not, kMostOfASentence) << (can_densify ? kDensify : "") << "\n";
     if (run.left_out > 0) std::cout << "Left out, since nothing of them is known: " << run.left_out << " rounds.\n";
   }
 }
@@ -129,11 +137,13 @@ int run_what_if(const WhatIfOptions& options) {
     wish.costs = there.costs;
     if (wish.costs && !wish.mode) wish.mode = mode_elsewhere(replies);
     const WhatIf run = what_if(replies, wish, {{}, interruption()});
+    if (!options.output.empty() && !run.exact && lacks_drafts(*trace))
+      throw bad_input("What it would be cannot be written as a recording. " + run.why_not + kDensify);
     if (!options.output.empty()) write_recording_elsewhere(options.output, *trace, replies, run, wish, there);
     if (options.as_json) {
       std::cout << to_json(run, there).dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
     } else {
-      print(run, there);
+      print(run, there, lacks_drafts(*trace));
     }
     return 0;
   });

@@ -24,7 +24,11 @@ void append_prologue(std::string& bytes) {
 
 void check_prologue(Reader& reader) {
   if (reader.remaining() < magic.size()) throw bad_input("It is no trace: it is too short.");
-  if (reader.text(magic.size(), "the magic") != magic) throw bad_input("It is no trace: it does not begin like one.");
+  const std::string_view begin = reader.text(magic.size(), "the magic");
+  if (begin.starts_with('{'))
+    throw bad_input(
+        "It is no trace but JSON: canopy-cli sweep --show reads sweeps, trace what-if --costs calibrations.");
+  if (begin != magic) throw bad_input("It is no trace: it does not begin like one.");
   if (reader.remaining() < prologue_bytes - magic.size()) throw bad_input("It ends before the header of a trace.");
   const auto versions = reader.bytes(4, "the version");
   std::string checked(magic);

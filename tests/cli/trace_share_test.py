@@ -37,6 +37,9 @@ class ShareCase(unittest.TestCase):
         result = run("trace", "export", trace, *options)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, "")
+        for name in options:
+            if name.startswith(self.folder):
+                self.assertIn("Written: " + name, result.stderr)
 
     def read(self, name):
         with open(self.path(name), "rb") as file:

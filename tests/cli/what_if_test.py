@@ -122,6 +122,14 @@ class OnDevice(Folder):
                      self.path(name), *arguments)
         return self.path(name)
 
+    def test_what_lacks_drafts_says_how_to_get_them(self):
+        trace = self.record("sparse.canopytrace", "--mode", "tree", "--budget", "4")
+        elsewhere = (trace, "--device", "strix-halo", "--mode", "tree", "--budget", "1")
+        self.assertFalse(self.what_if(*elsewhere)["exact"])
+        self.assertIn("trace densify", run("trace", "what-if", *elsewhere).stdout)
+        self.refused(("cannot be written as a recording", "trace densify"), *elsewhere, "-o", self.path("there"))
+        self.assertNotIn("trace densify", run("trace", "what-if", DEMO, "--device", "h100").stdout)
+
     def test_its_own_decisions_and_those_of_a_calibration(self):
         trace = self.record("adaptive.canopytrace", "--mode", "adaptive", "--dense")
         own = self.what_if(trace)

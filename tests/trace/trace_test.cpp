@@ -215,6 +215,7 @@ TEST_F(Trace, RefusesWhatIsNone) {
   refused("", "is empty");
   refused("GGUF", "too short");
   refused("GGUF and then some", "does not begin like one");
+  refused("{\"format\": \"canopy-sweep\"}", "no trace but JSON: canopy-cli sweep --show reads sweeps");
   refused("CanopyTr", "ends before the header");
   expect_error("does not exist", [&] { TraceReader::open(folder_.path() / "missing"); });
 }
