@@ -69,8 +69,9 @@ void take_earlier_runs(const std::string& file, bool resume, Sweep& sweep) {
   if (!earlier && exists && resume) earlier = read_sweep(file);
   if (!earlier && !exists) return;
   if (!resume)
-    throw bad_input("There is a measurement in " + shown(file) + (earlier ? " that is not finished." : " already.") +
-                    " Go on with it, or choose another file.");
+    throw bad_input(
+        "There is a measurement in " + shown(file) +
+        (earlier ? " that is not finished. Go on with it, or choose another file." : " already. Choose another file."));
   if (!earlier) return;
   if (const std::string difference = plan_difference(*earlier, sweep); !difference.empty())
     throw bad_input("The file " + shown(file) + " has another measurement: " + difference + ".");

@@ -164,7 +164,8 @@ TEST_F(ComparisonTest, WritesItsFile) {
   EXPECT_EQ(sweep_text(read), sweep_text(*done.sweep));
   EXPECT_FALSE(std::filesystem::exists(journal_path(file())));
   EXPECT_FALSE(std::filesystem::exists(prompts_path(file())));
-  EXPECT_NE(failure(command).detail.find("already"), std::string::npos) << "it is not written over";
+  const std::string refusal = failure(command).detail;
+  EXPECT_NE(refusal.find("already. Choose another file."), std::string::npos) << "it is not written over: " << refusal;
 }
 
 TEST_F(ComparisonTest, CancelledItKeepsWholeRunsAndGoesOnLater) {
