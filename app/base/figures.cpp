@@ -49,6 +49,12 @@ std::string signed_percent(double share) {
 }
 
 std::string times(double ratio) {
+  // Below 1 a tenth is much of it: a quarter is not 0.3.
+  if (ratio >= 0.095 && ratio < 0.995) {
+    std::string words = "\u00d7" + fixed(ratio, 2);
+    if (words.ends_with('0')) words.pop_back();
+    return words;
+  }
   if (ratio >= 0.095) return "\u00d7" + fixed(ratio, 1);
   return ratio >= 0.0095 ? "\u00d7" + fixed(ratio, 2) : "<\u00d70.01";
 }

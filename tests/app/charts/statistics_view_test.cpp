@@ -404,6 +404,8 @@ TEST(Figures, AreWrittenAsTheDesignSays) {
   EXPECT_EQ(signed_percent(-0.0001), "0.0%");
   EXPECT_EQ(times(3.52), "\u00d73.5");
   EXPECT_EQ(times(0.1), "\u00d70.1");
+  EXPECT_EQ(times(0.25), "\u00d70.25") << "the sentence beside it says 0.25 too";
+  EXPECT_EQ(times(0.996), "\u00d71.0");
   EXPECT_EQ(times(0.04), "\u00d70.04");
   EXPECT_EQ(times(0.001), "<\u00d70.01");
   EXPECT_EQ(counted(1, "round", "rounds"), "1 round");
