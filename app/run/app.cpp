@@ -109,8 +109,6 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
 
 App::~App() {
   ImGui::GetIO().UserData = nullptr;
-  std::error_code ignored;
-  for (const std::filesystem::path& file : as_if_files_) std::filesystem::remove(file, ignored);
 }
 
 void App::expect_own_thread() const {
@@ -131,13 +129,14 @@ bool App::pump() {
   if (const std::string dense = std::exchange(view_.what_if.dense_trace, {}); dense == view_.rounds.trace_path)
     if (!dense.empty()) open_trace(view_, dense);
   const bool answered = take_answers();
+  const bool elsewhere = show_as_if();
   ask_what_if();
   ask_for_counts();
   const bool read = take_sweeps();
   const bool posted = post_due_commands();
   const bool shared = take_share_news();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || answered || read || posted || shared || aged;
+  return !events.empty() || searched || answered || elsewhere || read || posted || shared || aged;
 }
 
 /// Nothing is computed for a view that is not on show.
@@ -174,16 +173,25 @@ bool App::take_answers() {
   return answer || chip;
 }
 
-void App::show_as_if(size_t there) {
+void App::write_as_if_there(size_t there) {
   const auto recording = std::dynamic_pointer_cast<const TraceLog>(view_.rounds.log);
   if (recording == nullptr || there >= view_.what_if.answer.there.size()) return;
-  try {
-    as_if_files_.push_back(write_as_if(recording->reader(), *view_.what_if.answer.there[there]));
-    open_trace(view_, as_if_files_.back().string());
-    view_.shell.layout = WindowLayout::watch;
-  } catch (const std::exception& e) {
-    fail(view_, "The trees of that device cannot be shown", e.what());
+  view_.what_if.writing = true;
+  as_if_.write({recording, view_.what_if.answer.there[there]});
+}
+
+bool App::show_as_if() {
+  const std::vector<AsIfAnswer> written = as_if_.take();
+  for (const AsIfAnswer& each : written) {
+    view_.what_if.writing = false;
+    if (!each.problem.empty()) {
+      fail(view_, "The trees of that device cannot be shown", each.problem);
+    } else if (each.recording.lock() == view_.rounds.log) {  // the user may have gone on to something else
+      open_trace(view_, each.file.string());
+      view_.shell.layout = WindowLayout::watch;
+    }
   }
+  return !written.empty();
 }
 
 double App::seconds_to_change() const {
@@ -382,7 +390,7 @@ void App::run(const UiCommand& command) {
   if (effects.search) search_.start(*std::move(effects.search));
   if (effects.sweep) sweeps_.ask(*std::move(effects.sweep));
   if (effects.demo) watch_demo(view_, *effects.demo);
-  if (effects.as_if) show_as_if(*effects.as_if);
+  if (effects.as_if) write_as_if_there(*effects.as_if);
   ask_what_if();
 }
 

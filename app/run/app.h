@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/look/fonts.h"
+#include "app/run/as_if_files.h"
 #include "app/run/what_if_answers.h"
 #include "app/settings/saved_settings.h"
 #include "app/share/share_job.h"
@@ -109,6 +110,7 @@ class App {
     search_.set_wake(wake);
     sweeps_.set_wake(wake);
     share_.set_wake(wake);
+    as_if_.set_wake(wake);
   }
 
  private:
@@ -128,7 +130,9 @@ class App {
   bool post_due_commands();
   void ask_what_if();
   bool take_answers();
-  void show_as_if(size_t there);
+  void write_as_if_there(size_t there);
+  /// Opens what was written of the recording on show. True where there was something.
+  bool show_as_if();
   bool take_sweeps();
   std::string next_sweep_file() const;
   void keep_layout(const std::optional<SavedLayout>& layout);
@@ -151,8 +155,8 @@ class App {
   SettingsKeeper keeper_;
   SavedSettings remembered_;
   ModelSearch search_;
-  WhatIfWorker what_if_, chip_;                     // of the view What if, and of the device that Watch speaks of
-  std::vector<std::filesystem::path> as_if_files_;  // that were written to be shown; removed at the end
+  WhatIfWorker what_if_, chip_;  // of the view What if, and of the device that Watch speaks of
+  AsIfFiles as_if_;
   SweepReader sweeps_;
   std::string sweep_folder_;
   ShareJob share_;

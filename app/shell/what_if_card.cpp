@@ -329,8 +329,9 @@ class DeviceCard {
     const bool recorded = there_.times == TimesFrom::recorded;
     const bool recording = !view_.rounds.log->is_live();
     const bool possible = !recorded && recording && there_.run.exact;
-    ButtonSpec spec{"Show its trees", Icon::branch, ButtonKind::line};
-    spec.enabled = possible;
+    const bool writing = view_.what_if.writing;
+    ButtonSpec spec{writing ? "Its trees are made" : "Show its trees", Icon::branch, ButtonKind::line};
+    spec.enabled = possible && !writing;
     spec.height = kShowButton;
     spec.type = Type::secondary;
     spec.tooltip = recorded     ? "These are the trees on show"

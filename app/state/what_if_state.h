@@ -34,6 +34,7 @@ struct WhatIfState : WhatIfAsked {
   std::vector<WhatIfDevice> known;                                      // what a device can be, for menus
   WhatIfAsked chip;                                                     // of the one device that Watch speaks of
 
+  bool writing = false;  // a recording of what a device would have done, to be shown
   bool densifying = false;
   DensifyProgress dense_progress;
   std::string dense_trace;  // that got its drafts and is to be opened again; empty: none

@@ -34,7 +34,12 @@ TEST(WhatIfTrees, AreShownInWatchAsPredicted) {
   WatchWindow watch({"", 1280, 800});
   watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
   ASSERT_TRUE(await_what_if(watch.app()));
+  const auto recording = watch.app().view().rounds.log;
   watch.app().run(app::WhatIfCommand(app::ShowAsIf{2}));
+  EXPECT_EQ(watch.app().view().rounds.log, recording) << "it is made beside the window";
+  EXPECT_TRUE(watch.app().view().what_if.writing);
+  ASSERT_TRUE(await_as_if(watch.app()));
+  EXPECT_EQ(watch.app().view().shell.layout, app::WindowLayout::watch);
   EXPECT_EQ(watch.app().view().rounds.log->times(), "predicted");
   watch.app().run(app::RoundsCommand(app::ShowRound{5}));
   const app::Image image = watch.window->settled_frame();
@@ -42,6 +47,25 @@ TEST(WhatIfTrees, AreShownInWatchAsPredicted) {
   const app::Theme& t = app::theme(app::ThemeKind::dark);
   EXPECT_GT(pixels_of(image, t.accepted), 300u) << "the accepted path";
   EXPECT_GT(pixels_of(image, t.canvas), image.pixels.size() / 4 / 4);
+}
+
+// Who goes on to something else meanwhile is not called back.
+TEST(WhatIfTrees, AreNotShownWhenAnotherRecordingWasOpened) {
+  WatchWindow watch({"", 1280, 800});
+  watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
+  ASSERT_TRUE(await_what_if(watch.app()));
+  watch.app().run(app::WhatIfCommand(app::ShowAsIf{1}));
+  ASSERT_TRUE(await_as_if(watch.app()));
+  const auto shown = watch.app().view().rounds.log;
+  const std::string path = watch.app().view().rounds.trace_path;
+  watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
+  ASSERT_TRUE(await_what_if(watch.app()));
+  watch.app().run(app::WhatIfCommand(app::ShowAsIf{2}));
+  watch.app().open_path(path);
+  const auto opened = watch.app().view().rounds.log;
+  EXPECT_NE(opened, shown);
+  ASSERT_TRUE(await_as_if(watch.app()));
+  EXPECT_EQ(watch.app().view().rounds.log, opened);
 }
 
 INSTANTIATE_TEST_SUITE_P(, WhatIfPictures,

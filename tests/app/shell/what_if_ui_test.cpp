@@ -64,7 +64,8 @@ TEST_F(WhatIfUi, TheTreesOfAnotherDeviceAreARecordingThatSaysWhereItsTimesComeFr
   const std::string text = ui->view().rounds.log->replies()[0].text;
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Devices/$$3/Show its trees");
-    ctx->Yield(4);
+    // It is written beside the window.
+    for (int frame = 0; frame < 2000 && ui->view().shell.layout != WindowLayout::watch; ++frame) ctx->Yield();
     IM_CHECK(ui->view().shell.layout == WindowLayout::watch);
     IM_CHECK_STR_EQ(std::string(ui->view().rounds.log->times()).c_str(), "predicted");
     IM_CHECK(ui->view().rounds.log->origin().find("H100") != std::string::npos);

@@ -23,4 +23,14 @@ inline bool await_what_if(app::App& app) {
   return true;
 }
 
+/// Waits for a recording of what another device would have done.
+inline bool await_as_if(app::App& app) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (app.pump(); app.view().what_if.writing; app.pump()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
 }  // namespace canopy::test
