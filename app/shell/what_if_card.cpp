@@ -330,7 +330,7 @@ class DeviceCard {
     const bool recording = !view_.rounds.log->is_live();
     const bool possible = !recorded && recording && there_.run.exact;
     const bool writing = view_.what_if.writing;
-    ButtonSpec spec{writing ? "Its trees are made" : "Show its trees", Icon::branch, ButtonKind::line};
+    ButtonSpec spec{writing ? "Making its trees" : "Show its trees", Icon::branch, ButtonKind::line};
     spec.enabled = possible && !writing;
     spec.height = kShowButton;
     spec.type = Type::secondary;

@@ -87,7 +87,8 @@ std::string plan_difference(const Sweep& earlier, const Sweep& now) {
     return "its columns are of other models or devices";
   if (std::string prompts = prompts_difference(earlier, now); !prompts.empty()) return prompts;
   if (earlier.baseline != now.baseline)
-    return differing("baseline", earlier.name_of(earlier.baseline), now.name_of(now.baseline));
+    return "its baseline is " + quoted_name(earlier.name_of(earlier.baseline)) + ", and here it would be " +
+           quoted_name(now.name_of(now.baseline));
   return settings_difference(earlier.settings, now.settings);
 }
 

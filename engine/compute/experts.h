@@ -32,6 +32,9 @@ struct ExpertCounts {
   double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
   /// How many experts' weights `width` such rows would read again, if each read its own.
   double read_again(uint32_t width) const { return static_cast<double>(width) * used - touched(width); }
+  /// Tiles of up to `columns` pairs of a row and one of its experts, each tile of one expert, that there have to be
+  /// room for: at most so many experts have one that is not full.
+  uint32_t most_tiles(uint32_t pairs, uint32_t columns) const { return (pairs < all ? pairs : all) + pairs / columns; }
   bool operator==(const ExpertCounts&) const = default;
 };
 /// Experts whose weights rows would read again from which on it is worth a step to group the rows by their experts.

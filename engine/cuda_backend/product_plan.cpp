@@ -165,7 +165,7 @@ uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const G
 }
 
 uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns) {
-  return columns == 1 ? pairs : std::min(pairs, experts.all) + pairs / columns;
+  return columns == 1 ? pairs : experts.most_tiles(pairs, columns);
 }
 
 bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second) {

@@ -67,7 +67,7 @@ struct ExpertPlan {
 ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint32_t columns, const GpuLimits& gpu);
 /// How many columns that should be in a pass of `width` rows.
 uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu);
-/// Tiles that there is room for: at most so many experts have a last one that is not full. Of one column: the pairs.
+/// Tiles that there is room for. Of one column: the pairs.
 uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns);
 /// The kernel's name.
 std::string expert_kernel(WeightType type, uint32_t columns);

@@ -1,5 +1,7 @@
 #include "engine/vulkan/expert_tiles.h"
 
+#include <algorithm>
+
 namespace canopy::vk {
 
 namespace {

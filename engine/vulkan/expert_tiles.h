@@ -2,7 +2,6 @@
 // How the products of a mixture's experts are cut into tiles. None of it changes a bit of a result. What predicts times
 // goes by the rules here, too.
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,8 +21,8 @@ struct PairTiles {
   bool grouped = false;
 
   uint32_t pairs() const { return width * experts.used; }
-  /// Tiles that there are room for: at most so many experts have a last one that is not full.
-  uint32_t most() const { return grouped ? std::min(pairs(), experts.all) + pairs() / columns : pairs(); }
+  /// Tiles that there is room for.
+  uint32_t most() const { return grouped ? experts.most_tiles(pairs(), columns) : pairs(); }
 };
 
 /// What a product with experts is computed by: by multiply-adds, whose tiles have a few pairs, or on matrix cores,

@@ -280,6 +280,62 @@ TEST_P(ExpertTest, ThatAllRowsHaveChosenAgreeWithTheOracle) {
   }
 }
 
+/// Groups of rows are shared by the two products of a layer, but not by those of the next: in one recording the choice
+/// is made anew in the same buffer, between two layers and between the products of one.
+struct ChangingChoice {
+  uint32_t width;
+
+  Results operator()(Device& device) const {
+    OpBench bench(device);
+    Random random(width);
+    const ExpertCounts experts{6, 2};
+    const uint32_t ffn = 32, hidden = 64, pairs = width * experts.used;
+    const ExpertMatrices::Weights weights = ExpertMatrices(random, WeightType::f16, experts, ffn, hidden).on(bench);
+    Buffer* chosen = bench.buffer(random_choice(random, experts, width, true));
+    const Activations* in = bench.activations(width, hidden, random.values(size_t{width} * hidden));
+    const Activations* to_add = bench.activations(pairs, ffn, random.values(size_t{pairs} * ffn));
+    Activations *first = bench.output_activations(pairs, ffn), *second = bench.output_activations(pairs, ffn);
+    Buffer *products = bench.output(uint64_t{pairs} * hidden), *last = bench.output(uint64_t{pairs} * hidden);
+    const auto route = [&] {
+      return RouteArgs{.width = width,
+                       .experts = experts,
+                       .router = bench.buffer(random.values(size_t{experts.all} * hidden)),
+                       .in = in,
+                       .logits = bench.output(uint64_t{width} * experts.all),
+                       .chosen = chosen,
+                       .shares = bench.output(uint64_t{pairs})};
+    };
+    const auto add = [&](Buffer* to) {
+      return ExpertAddArgs{.width = width,
+                           .experts = experts,
+                           .weight = weights.down,
+                           .in = to_add,
+                           .chosen = chosen,
+                           .shares = bench.buffer(random.values(pairs)),
+                           .products = to,
+                           .x = bench.buffer(random.values(size_t{width} * hidden)),
+                           .norm = {bench.buffer(random.values(hidden))},
+                           .out = bench.output_activations(width, hidden)};
+    };
+    bench.run([&](Recorder& r) {
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 0, chosen, first});
+      r(route());
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 0, chosen, second});
+      r(add(products));
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 0, chosen, first});
+      r(route());
+      r(add(last));
+    });
+    return {bench.result("second", second, pairs, bench.of_products(f32_exp, WeightType::f16)),
+            bench.result("products", products, bench.of_products(f32_rounding, WeightType::f16)),
+            bench.result("last", last, bench.of_products(f32_rounding, WeightType::f16))};
+  }
+};
+
+TEST_P(ExpertTest, AChoiceThatIsMadeAnewIsGroupedAnew) {
+  for (const uint32_t width : {12u, 40u}) compare(ChangingChoice{width});
+}
+
 TEST_P(ExpertTest, AWeightThatIsNoWholeNumberOfExpertsIsRefused) {
   EXPECT_THROW(
       {
