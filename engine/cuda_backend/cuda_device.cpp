@@ -9,6 +9,7 @@
 
 #include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
+#include "engine/base/half.h"
 #include "engine/cuda_backend/attention_plan.h"
 #include "engine/cuda_backend/objects.h"
 #include "engine/cuda_backend/peak.h"
@@ -64,8 +65,12 @@ class CudaDevice : public Device {
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     if (max_width == 0 || cols == 0) throw bad_input("Activations need at least one row and one column.");
     auto made = std::make_unique<CudaActivations>(max_width, cols);
-    made->values = std::make_unique<Memory>(context_, value_bytes(max_width, cols), false, name);
-    made->squares = std::make_unique<Memory>(context_, square_bytes(max_width, cols), false, name);
+    const uint64_t values = uint64_t{max_width} * CudaActivations::stride_of(cols);
+    const auto memory = [&](uint64_t bytes) { return std::make_unique<Memory>(context_, bytes, false, name); };
+    made->values = memory(values * 4);
+    made->squares = memory(uint64_t{max_width} * CudaActivations::blocks_of(cols) * 4);
+    made->halves = memory(values * 2);
+    made->units = memory(uint64_t{max_width} * 2 * 4);
     return made;
   }
   std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
@@ -92,7 +97,7 @@ class CudaDevice : public Device {
     return tile_layout(parts, layout).bytes();
   }
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
-    return value_bytes(max_width, cols) + square_bytes(max_width, cols);
+    return CudaActivations::bytes_of(max_width, cols);
   }
   uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
                            uint32_t max_positions) const override {
@@ -145,12 +150,6 @@ class CudaDevice : public Device {
  private:
   static constexpr uint64_t kUnitBytes = 16;
   static uint64_t words(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
-  static uint64_t value_bytes(uint32_t max_width, uint32_t cols) {
-    return uint64_t{max_width} * CudaActivations::stride_of(cols) * 4;
-  }
-  static uint64_t square_bytes(uint32_t max_width, uint32_t cols) {
-    return uint64_t{max_width} * CudaActivations::blocks_of(cols) * 4;
-  }
   static Address range(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     const auto& found = own<CudaBuffer>(&buffer, "A buffer");
     if (offset % 4 != 0 || bytes % 4 != 0 || offset + bytes > found.bytes()) {
@@ -235,16 +234,24 @@ void CudaDevice::write_activations(Activations& activations, uint32_t width, std
   if (width > activations.max_width() || values.size() != size_t{width} * cols) {
     throw bad_input("What is written to activations has another shape than they have.");
   }
-  std::vector<float> padded(size_t{width} * stride, 0.0f), squares(size_t{width} * blocks, 0.0f);
+  std::vector<float> padded(size_t{width} * stride, 0.0f), squares(size_t{width} * blocks, 0.0f), units(width);
+  std::vector<uint16_t> halves(size_t{width} * stride, 0);
   for (uint32_t w = 0; w < width; ++w) {
+    const std::span<const float> row = values.subspan(size_t{w} * cols, cols);
+    std::ranges::copy(row, padded.begin() + size_t{w} * stride);
+    float all = 0;
     for (uint32_t k = 0; k < cols; ++k) {
-      const float value = values[size_t{w} * cols + k];
-      padded[size_t{w} * stride + k] = value;
-      squares[size_t{w} * blocks + k / kSquareBlock] += value * value;
+      squares[size_t{w} * blocks + k / kSquareBlock] += row[k] * row[k];
+      all += row[k] * row[k];
     }
+    units[w] = unit_of_squares(all / static_cast<float>(cols));
+    std::ranges::transform(row, halves.begin() + size_t{w} * stride,
+                           [&](float value) { return f32_to_f16(value * inverse_of_unit(units[w])); });
   }
   context_.write(own_activations.values->address(), as_bytes_of(padded));
   context_.write(own_activations.squares->address(), as_bytes_of(squares));
+  context_.write(own_activations.halves->address(), as_bytes_of(halves));
+  context_.write(own_activations.units->address(), as_bytes_of(units));
 }
 
 std::vector<float> CudaDevice::read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) {

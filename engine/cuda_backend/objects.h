@@ -37,12 +37,23 @@ struct CudaWeight : Weight {
 
 struct CudaActivations : Activations {
   using Activations::Activations;
-  std::unique_ptr<Memory> values, squares;
+  std::unique_ptr<Memory> values, squares, halves, units;  // units: of the rows, then the next ones
 
   static uint32_t stride_of(uint32_t cols) { return (cols + kStep - 1) / kStep * kStep; }
   static uint32_t blocks_of(uint32_t cols) { return (cols + kSquareBlock - 1) / kSquareBlock; }
+  /// Bytes of all of it.
+  static uint64_t bytes_of(uint32_t max_width, uint32_t cols) {
+    return uint64_t{max_width} * (uint64_t{stride_of(cols)} * (4 + 2) + uint64_t{blocks_of(cols)} * 4 + 2 * 4);
+  }
   ActivationsParams params() const {
-    return {values->address(), squares->address(), cols(), stride_of(cols()), blocks_of(cols())};
+    return {values->address(),
+            squares->address(),
+            halves->address(),
+            units->address(),
+            units->address() + max_width() * uint64_t{4},
+            cols(),
+            stride_of(cols()),
+            blocks_of(cols())};
   }
 };
 

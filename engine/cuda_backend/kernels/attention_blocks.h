@@ -177,11 +177,12 @@ CANOPY_DEVICE void merge_head(const AttentionParams& p, uint32_t row, uint32_t h
     CANOPY_UNROLL
     for (uint32_t e = 0; e < each; ++e) out[e] = out[e] * factors.keep;
   }
-  const uint64_t to = uint64_t{p.first_row + row} * p.out.stride + head * p.cache.head_dim + slice * kSliceDims;
+  const uint32_t to = head * p.cache.head_dim + slice * kSliceDims;
   CANOPY_UNROLL
   for (uint32_t e = 0; e < each; ++e) {
     const uint32_t element = e * 32 + gpu::lane();
-    if (element < elements) Span<float>{p.out.values}[to + element] = results > 0 ? out[e] / all.sum : 0.0f;
+    if (element >= elements) continue;
+    store_activation(p.out, uint64_t{p.first_row} + row, to + element, results > 0 ? out[e] / all.sum : 0.0f, 1);
   }
 }
 

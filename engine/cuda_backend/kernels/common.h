@@ -72,17 +72,51 @@ CANOPY_DEVICE float sum_of_warp(float own) {
   return own;
 }
 
-/// Writes the whole sum of squares of a row as its first block and zeros as the others. For one warp.
-CANOPY_DEVICE void store_squares(const ActivationsParams& out, uint32_t row, float lane_sum) {
+/// Writes the whole sum of squares of a row as its first block and zeros as the others, and returns it. For one warp.
+CANOPY_DEVICE float store_squares(const ActivationsParams& out, uint32_t row, float lane_sum) {
   const float all = sum_of_warp(lane_sum);
   const Span<float> squares{out.squares};
   for (uint32_t b = gpu::lane(); b < out.blocks; b += 32) squares[uint64_t{row} * out.blocks + b] = b == 0 ? all : 0.0f;
+  return all;
+}
+
+/// The half that stands for a value; the largest where there is none so large.
+CANOPY_DEVICE uint16_t half_of(float value, float unit) {
+  constexpr float most = 65504;
+  const float x = value * inverse_of_unit(unit);
+  return static_cast<uint16_t>(gpu::pack_halves(x > most ? most : x < -most ? -most : x, 0.0f));
+}
+
+/// Writes an element of a row of activations whose halves have the unit `unit`; the first one's writer leaves it there.
+CANOPY_DEVICE void store_activation(const ActivationsParams& out, uint64_t row, uint32_t k, float value, float unit) {
+  Span<float>{out.values}[row * out.stride + k] = value;
+  Span<uint16_t>{out.halves}[row * out.stride + k] = half_of(value, unit);
+  if (k == 0) Span<float>{out.units}[row] = unit;
+}
+
+/// The unit of a row of which nothing is known but what it was when a norm read it last; as if its elements had been
+/// around 1 where none has.
+CANOPY_DEVICE float next_unit(const ActivationsParams& out, uint64_t row) {
+  const float unit = Span<const float>{out.next_units}[row];
+  return unit > 0 ? unit : unit_of(1);
+}
+
+/// Makes the halves of a row of which the values are there, and the sum of their squares known before the weight of a
+/// norm. For `count` threads, of which this is `first`.
+CANOPY_DEVICE void store_halves(const ActivationsParams& out, uint64_t row, float squares, uint32_t first = gpu::lane(),
+                                uint32_t count = 32) {
+  const float unit = unit_of_squares(squares / static_cast<float>(out.cols));
+  for (uint32_t k = first; k < out.cols; k += count) {
+    store_activation(out, row, k, Span<const float>{out.values}[row * out.stride + k], unit);
+  }
 }
 
 /// Zeros behind the columns of a row of activations. For one warp.
-CANOPY_DEVICE void pad_row(const ActivationsParams& out, uint32_t row) {
-  const Span<float> values{out.values};
-  for (uint32_t k = out.cols + gpu::lane(); k < out.stride; k += 32) values[uint64_t{row} * out.stride + k] = 0.0f;
+CANOPY_DEVICE void pad_row(const ActivationsParams& out, uint64_t row) {
+  for (uint32_t k = out.cols + gpu::lane(); k < out.stride; k += 32) {
+    Span<float>{out.values}[row * out.stride + k] = 0.0f;
+    Span<uint16_t>{out.halves}[row * out.stride + k] = 0;
+  }
 }
 
 /// 1 / sqrt(mean of squares + eps) of a row, for one warp: blocks dealt to lanes.

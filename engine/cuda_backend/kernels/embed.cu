@@ -19,7 +19,7 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
   const uint32_t row = Span<const Row>{p.rows}[w].token;
   const uint32_t cols = p.table.cols;
   const Span<const float> norm{p.norm};
-  const Span<float> x{p.x}, out{p.out.values};
+  const Span<float> x{p.x}, out{p.out.values};  // halves follow when the row is known
   const uint64_t tiles = p.table.tiles + uint64_t{row / kTileRows} * p.table.supers() * F::kBytes;
   float sum = 0;
   for (uint32_t block = gpu::lane(); block * 32 < cols; block += 32) {
@@ -36,7 +36,8 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
       sum = fmaf(value, value, sum);
     }
   }
-  store_squares(p.out, w, sum);
+  gpu::sync_warp();  // other lanes have written what this one reads
+  store_halves(p.out, w, store_squares(p.out, w, sum));
   pad_row(p.out, w);
 }
 

@@ -45,8 +45,7 @@ struct PairTile {
   CANOPY_DEVICE uint32_t row(const ProductParams&, uint32_t n) const { return rows[n < count ? n : count - 1]; }
   CANOPY_DEVICE void factors(const ProductParams& p, const gpu::Shared<float>& to) const {
     for (uint32_t n = gpu::warp(); n < p.width; n += gpu::threads() / 32) {
-      const float factor = p.norm_eps > 0 ? norm_factor(p.in, row(p, n), p.norm_eps) : 1.0f;
-      if (gpu::lane() == 0) to[n] = factor;
+      make_factor(p, row(p, n), true, to[n]);
     }
   }
 };
@@ -57,7 +56,7 @@ struct PairSums {
   PairTile tile;
   uint32_t rows, first, end;  // first: of the block's rows in the expert, which has `end`
   uint32_t chunks, stride;
-  gpu::Shared<float> sums;
+  gpu::Shared<float> sums, factors;
 
   CANOPY_DEVICE PairSums(const ExpertParams& params, const PairTile& pairs, uint32_t block_rows, uint32_t at,
                          uint32_t chunk_count, uint32_t row_stride)
@@ -68,11 +67,13 @@ struct PairSums {
         end(p.product.weights[0].rows),
         chunks(chunk_count),
         stride(row_stride),
-        sums(at, chunks * rows * stride) {}
+        sums(at, chunks * rows * stride),
+        factors(0, p.product.width) {}
 
   CANOPY_DEVICE float whole(uint32_t r, uint32_t n) const {
     float sum = sums[r * stride + n];
     for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[(c * rows + r) * stride + n];
+    sum = sum * factors[n];
     return p.bias != 0 ? sum + Span<const float>{p.bias}[uint64_t{tile.expert} * end + first + r] : sum;
   }
 };
@@ -95,14 +96,12 @@ CANOPY_DEVICE float gated(float gate, float up, float limit) {
 }
 
 CANOPY_DEVICE void gate_pairs(const PairSums& sums) {
-  const ActivationsParams& to = sums.p.product.out_activations;
-  const Span<float> out{to.values};
   const uint32_t halves = sums.rows / 2;
   for (uint32_t i = gpu::thread(); i < halves * sums.tile.count; i += gpu::threads()) {
     const uint32_t n = i / halves, f = i % halves;
     if (sums.first + 2 * f >= sums.end) continue;
-    out[uint64_t{sums.tile.pairs[n]} * to.stride + sums.first / 2 + f] =
-        gated(sums.whole(2 * f, n), sums.whole(2 * f + 1, n), sums.p.limit);
+    store_activation(sums.p.product.out_activations, sums.tile.pairs[n], sums.first / 2 + f,
+                     gated(sums.whole(2 * f, n), sums.whole(2 * f + 1, n), sums.p.limit), 1);
   }
 }
 
@@ -215,7 +214,7 @@ CANOPY_KERNEL(expert_add, ExpertAddParams, 256) {
     float& x = Span<float>{p.x}[uint64_t{row} * cols + k];
     value = x + sum;
     x = value;
-    Span<float>{p.out.values}[uint64_t{row} * p.out.stride + k] = value * Span<const float>{p.norm}[k];
+    store_activation(p.out, row, k, value * Span<const float>{p.norm}[k], next_unit(p.out, row));
     if (p.aux != 0) Span<float>{p.aux}[uint64_t{row} * p.aux_stride + p.aux_offset + k] = value;
   }
   const float squares = sum_of_warp(value * value);

@@ -2,6 +2,7 @@
 // The arguments of the CUDA kernels: one struct each, read by the backend that fills it and by the kernel. Addresses
 // are of device memory; shapes are [rows, cols], row-major f32 unless said otherwise.
 
+#include <cmath>
 #include <cstdint>
 
 #include "engine/compute/shared_code.h"
@@ -14,14 +15,36 @@ inline constexpr uint32_t kSquareBlock = 32;
 inline constexpr uint32_t kTileRows = 16, kTileColumns = 256;
 inline constexpr uint32_t kStep = 128;
 
-/// Activations: values [rows, stride], the columns beyond `cols` zero; sums of squares [rows, squares].
+/// Activations: values [rows, stride], the columns beyond `cols` zero; sums of squares [rows, squares]. Products read
+/// them as halves: half * unit, where a row's unit is a power of two (unit_of).
 struct ActivationsParams {
   uint64_t values = 0;
   uint64_t squares = 0;
+  uint64_t halves = 0;      // [rows, stride]
+  uint64_t units = 0;       // [rows]
+  uint64_t next_units = 0;  // [rows]: for what is added to a residual stream next, by what the row was before; or 0
   uint32_t cols = 0;
   uint32_t stride = 0;  // cols up to a whole number of kStep
   uint32_t blocks = 0;  // of squares of a row
 };
+
+/// The unit of halves of a row that is normalized by `factor`, 1 / its root mean square: 2^5 to 2^6 times that mean. So
+/// an element may be 2^20 times the mean that the row had when its unit was chosen, which leaves room for what a layer
+/// adds, and is off by 2^-19 of the mean at most besides the rounding of a half.
+CANOPY_SHARED float unit_of(float factor) {
+  constexpr uint32_t above = 5, bias = 127, most = 2 * bias - 2;
+  const uint32_t exponent = bits_of_float(factor) >> 23 & 255u, unit = 2 * bias + above - exponent;
+  return float_of_bits((unit < most ? unit : most) << 23);
+}
+/// 1 / unit, exactly.
+CANOPY_SHARED float inverse_of_unit(float unit) {
+  return float_of_bits((254u << 23) - bits_of_float(unit));
+}
+/// The unit of a row whose elements have this mean of squares, which a row of zeros has, too.
+CANOPY_SHARED float unit_of_squares(float mean) {
+  constexpr float least = 1e-12f;
+  return unit_of(1.0f / sqrtf(mean + least));
+}
 
 /// What a tile of a type is made of, in bytes. Each step has codes, [4 octets of columns][16 rows][4 blocks of 32
 /// columns][code_bytes], with as much as fits into 4 bits of each code or all of it; then two more bits and one more

@@ -17,15 +17,13 @@
 
 namespace canopy::cuda {
 
-/// Four columns of a row of the pass, 4 * lane ... + 3 of a step.
-struct alignas(16) Quad {
-  float values[4];
-};
+/// Four columns of a row of the pass as halves, 4 * lane ... + 3 of a step.
+using Quad = WordPair;
 CANOPY_DEVICE Quad load_quad(const ActivationsParams& in, uint32_t row, uint32_t step) {
-  return Span<const Quad>{in.values}[(uint64_t{row} * in.stride + step * kStep) / 4 + gpu::lane()];
+  return Span<const Quad>{in.halves}[(uint64_t{row} * in.stride + step * kStep) / 4 + gpu::lane()];
 }
 
-/// A step of some rows of the pass in shared memory, as halves: columns 4s ... 4s + 3 of each block of 32 are in slot
+/// A step of some rows of the pass in shared memory: columns 4s ... 4s + 3 of each block of 32 are in slot
 /// s, those of a row's four blocks side by side. SLOT and ROW are the bytes from one slot or row to the next. Either a
 /// row's slots lie together or a slot's rows; what the larger of the two has beyond lets lanes use different banks.
 template <uint32_t SLOT, uint32_t ROW>
@@ -35,10 +33,7 @@ struct Staged {
   CANOPY_DEVICE explicit Staged(uint32_t begin)
       : to(begin + gpu::lane() % 8 * SLOT + gpu::lane() / 8 * 8), from(begin + gpu::lane() % 4 * 8) {}
 
-  CANOPY_DEVICE void store(uint32_t row, const Quad& quad, float factor) const {
-    gpu::Shared<WordPair>(to + row * ROW, 1)[0] = {gpu::pack_halves(quad.values[0] * factor, quad.values[1] * factor),
-                                                   gpu::pack_halves(quad.values[2] * factor, quad.values[3] * factor)};
-  }
+  CANOPY_DEVICE void store(uint32_t row, const Quad& quad) const { gpu::Shared<Quad>(to + row * ROW, 1)[0] = quad; }
   /// What an instruction takes of columns 8 octet + 4 half ... + 3.
   CANOPY_DEVICE void load(uint32_t row, uint32_t octet, uint32_t half, uint32_t (&b)[2]) const {
     const WordPair pair = gpu::Shared<WordPair>(from + (octet * 2 + half) * SLOT + row * ROW, 1)[0];
@@ -47,13 +42,22 @@ struct Staged {
   }
 };
 
-/// The norm's factors of rows first ... of the pass, `count` of them; rows beyond its end have that of the last.
+/// What the sums of a row of the pass are multiplied by: the norm's factor and the unit of its halves. Of a norm, the
+/// block that `leads` leaves the unit that the row gets next. For one warp.
+CANOPY_DEVICE void make_factor(const ProductParams& p, uint32_t row, bool leads, float& to) {
+  const float unit = Span<const float>{p.in.units}[row];
+  const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
+  if (gpu::lane() != 0) return;
+  to = factor * unit;
+  if (leads && p.norm_eps > 0) Span<float>{p.in.next_units}[row] = unit_of(factor);
+}
+
+/// The factors of rows first ... of the pass, `count` of them; rows beyond its end have that of the last.
 /// `factors` by value: an object that a called function refers to lies in local memory, with all that is in it.
-CANOPY_CALLED void make_factors(const ProductParams& p, uint32_t first, uint32_t count, gpu::Shared<float> factors) {
+CANOPY_CALLED void make_factors(const ProductParams& p, uint32_t first, uint32_t count, bool leads,
+                                gpu::Shared<float> factors) {
   for (uint32_t n = gpu::warp(); n < count; n += gpu::threads() / 32) {
-    const uint32_t row = first + n < p.width ? first + n : p.width - 1;
-    const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
-    if (gpu::lane() == 0) factors[n] = factor;
+    make_factor(p, first + n < p.width ? first + n : p.width - 1, leads, factors[n]);
   }
 }
 

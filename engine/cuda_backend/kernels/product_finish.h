@@ -41,7 +41,8 @@ CANOPY_DEVICE void finish_store(const ProductParams& p, const TileSums& sums) {
 
 /// x += sums; what the next norm's activations and their squares are, and aux.
 CANOPY_DEVICE void finish_add(const ProductParams& p, const TileSums& sums) {
-  const Span<float> x{p.out}, out{p.out_activations.values}, squares{p.out_activations.squares}, aux{p.aux};
+  const ActivationsParams& out = p.out_activations;
+  const Span<float> x{p.out}, squares{out.squares}, aux{p.aux};
   const Span<const float> norm{p.norm};
   for (uint32_t i = gpu::thread(); i < sums.rows * sums.count; i += gpu::threads()) {
     const uint32_t n = i / sums.rows, r = i % sums.rows, row = sums.weight_row + r;
@@ -50,7 +51,7 @@ CANOPY_DEVICE void finish_add(const ProductParams& p, const TileSums& sums) {
     if (sums.has(r)) {
       value = x[w * sums.weight_end + row] + sums.at(r, n);
       x[w * sums.weight_end + row] = value;
-      out[w * p.out_activations.stride + row] = value * norm[row];
+      store_activation(out, w, row, value * norm[row], next_unit(out, w));
       if (p.aux != 0) aux[w * p.aux_stride + p.aux_offset + row] = value;
     }
     sums.at(r, n) = value;
@@ -64,7 +65,7 @@ CANOPY_DEVICE void finish_add(const ProductParams& p, const TileSums& sums) {
     for (uint32_t r = block * kSquareBlock; r < (block + 1) * kSquareBlock; ++r) {
       sum = fmaf(sums.at(r, n), sums.at(r, n), sum);
     }
-    squares[uint64_t{sums.first + n} * p.out_activations.blocks + sums.weight_row / kSquareBlock + block] = sum;
+    squares[uint64_t{sums.first + n} * out.blocks + sums.weight_row / kSquareBlock + block] = sum;
   }
 }
 
@@ -75,14 +76,13 @@ CANOPY_DEVICE float steep(const ProductParams& p, float gate) {
 
 /// Even rows of the weight are gates, odd ones what they gate.
 CANOPY_DEVICE void finish_swiglu(const ProductParams& p, const TileSums& sums) {
-  const Span<float> out{p.out_activations.values};
   const uint32_t pairs = sums.rows / 2;
   for (uint32_t i = gpu::thread(); i < pairs * sums.count; i += gpu::threads()) {
     const uint32_t n = i / pairs, pair = i % pairs;
     if (!sums.has(2 * pair)) continue;
     const float gate = sums.at(2 * pair, n), up = sums.at(2 * pair + 1, n);
-    out[uint64_t{sums.first + n} * p.out_activations.stride + sums.weight_row / 2 + pair] =
-        gate / (1.0f + expf(-steep(p, gate))) * up;
+    store_activation(p.out_activations, sums.first + n, sums.weight_row / 2 + pair,
+                     gate / (1.0f + expf(-steep(p, gate))) * up, 1);
   }
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 // Products with up to 8 rows of the pass. Each warp has 16 rows of the weight and one chunk of its columns; warps share
 // nothing until their sums are complete, so the loop has no barrier of the block, and the only thing that is waited for
-// is memory. What a block has of a chunk's columns of the pass, each warp turns to halves for itself: that is a tenth
-// of its instructions at width 1.
+// is memory. What a block has of a chunk's columns of the pass, each warp brings for itself.
 //
 // Grid: blocks of row_warps * 16 rows, of the first weight, then of the second.
 
@@ -32,7 +31,7 @@ struct PassRows {
 
   CANOPY_DEVICE static uint32_t row(uint32_t n) { return n; }
   CANOPY_DEVICE static void factors(const ProductParams& p, const gpu::Shared<float>& to) {
-    make_factors(p, 0, p.width, to);
+    make_factors(p, 0, p.width, gpu::block_x() == 0, to);
   }
 };
 
@@ -57,20 +56,19 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   gpu::let_next_start();
   gpu::wait_for_earlier();
   const gpu::Shared<float> factors(0, kNarrow);
-  uint64_t from = p.in.values + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 4;  // of the step to load
+  uint64_t from = p.in.halves + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 2;  // of the step to load
   gpu::keep(from);
   Quad next[kNarrow];
   const auto load = [&](uint32_t step) {
     CANOPY_UNROLL
     for (uint32_t n = 0; n < kNarrow; ++n) {
       if (n >= rows.count || step >= range.end) break;
-      next[n] = *gpu::element<const Quad>(from + uint64_t{rows.row(n)} * p.in.stride * 4, 0);
+      next[n] = *gpu::element<const Quad>(from + uint64_t{rows.row(n)} * p.in.stride * 2, 0);
     }
-    from += kStep * 4;
+    from += kStep * 2;
   };
   load(range.begin);
-  rows.factors(p, factors);
-  gpu::sync();
+  rows.factors(p, factors);  // for later
   Staged<32, kNarrowRow> staged(room.staged);
   // Lanes of rows that there are not take the last: what comes of it is nobody's.
   staged.from += (gpu::lane() / 4 < rows.count ? gpu::lane() / 4 : rows.count - 1) * kNarrowRow;
@@ -92,7 +90,7 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
         CANOPY_UNROLL
         for (uint32_t n = 0; n < kNarrow; ++n) {
           if (n >= rows.count) break;
-          staged.store(n, next[n], factors[n]);
+          staged.store(n, next[n]);
         }
         load(first + i + 1);
         gpu::sync_warp();
@@ -120,12 +118,12 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
 CANOPY_CALLED void finish_narrow(const ProductParams& p) {
   const RowTile place(p, gpu::block_x());
   const uint32_t rows = p.row_warps * kTileRows, chunks = gpu::threads() / 32 / p.row_warps, stride = p.width | 1u;
-  const gpu::Shared<float> sums(NarrowRoom::kHead, chunks * rows * stride);
+  const gpu::Shared<float> sums(NarrowRoom::kHead, chunks * rows * stride), factors(0, kNarrow);
   for (uint32_t i = gpu::thread(); i < rows * p.width; i += gpu::threads()) {
     const uint32_t at = i % rows * stride + i / rows;
     float sum = sums[at];
     for (uint32_t c = 1; c < chunks; ++c) sum = sum + sums[c * rows * stride + at];
-    sums[at] = sum;
+    sums[at] = sum * factors[i / rows];
   }
   gpu::sync();
   const gpu::Shared<uint32_t> done(32, 2);

@@ -1,6 +1,6 @@
 #pragma once
 // Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for
-// all rows of the pass; those are turned to halves by the block, a step ahead, in one of two buffers. A block has one
+// all rows of the pass; those are brought by the block, a step ahead, to one of two buffers. A block has one
 // segment of a chunk of the weight's columns: all units of a large GPU would not be busy otherwise, and there are not
 // enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
 //
@@ -24,7 +24,7 @@ struct PassTile {
     return first + n < p.width ? first + n : p.width - 1;
   }
   CANOPY_DEVICE void factors(const ProductParams& p, const gpu::Shared<float>& to) const {
-    make_factors(p, first, COLUMNS, to);
+    make_factors(p, first, COLUMNS, gpu::block_y() == 0 && gpu::block_z() == 0, to);
   }
 };
 
@@ -98,7 +98,7 @@ struct WideProduct {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t n = (batch * kBatch + i) * WARPS + gpu::warp();
-      rows_of(step).store(n, quads[i], factors[n]);
+      rows_of(step).store(n, quads[i]);
     }
   }
 
@@ -141,8 +141,7 @@ struct WideProduct {
     }
     gpu::let_next_start();
     gpu::wait_for_earlier();
-    columns.factors(p, factors);
-    gpu::sync();
+    columns.factors(p, factors);  // for later
     CANOPY_UNROLL
     for (uint32_t batch = 0; batch < kBatches && range.begin < range.end; ++batch) {
       Quad quads[kBatch];
@@ -209,7 +208,7 @@ CANOPY_CALLED void finish_wide(const ProductParams& p, uint32_t rows, uint32_t c
   const uint32_t pass_tile = gpu::block_x(), tile = gpu::block_y() * gpu::blocks_x() + pass_tile;
   const uint32_t first = pass_tile * columns, left = p.width - first, count = left < columns ? left : columns;
   const uint32_t stride = columns + 1, parts = gpu::blocks_z();
-  const gpu::Shared<float> sums(kWideHead, rows * stride);
+  const gpu::Shared<float> sums(kWideHead, rows * stride), factors(0, columns);
   const gpu::Shared<uint32_t> flags(kWideFlags, 2);
   if (parts > 1) {
     const uint64_t each = uint64_t{rows} * columns, all = tile * parts * each;
@@ -219,10 +218,16 @@ CANOPY_CALLED void finish_wide(const ProductParams& p, uint32_t rows, uint32_t c
     }
     if (!comes_last(p.counters, tile, parts, flags)) return;
     for (uint32_t i = gpu::thread(); i < rows * count; i += gpu::threads()) {
-      sums[i % rows * stride + i / rows] = sum_of_parts({p.partials}, all + i, each, parts, are_segments);
+      const float sum = sum_of_parts({p.partials}, all + i, each, parts, are_segments);
+      sums[i % rows * stride + i / rows] = sum * factors[i / rows];
     }
-    gpu::sync();
+  } else {
+    for (uint32_t i = gpu::thread(); i < rows * count; i += gpu::threads()) {
+      float& sum = sums[i % rows * stride + i / rows];
+      sum = sum * factors[i / rows];
+    }
   }
+  gpu::sync();
   const RowTile place(p, gpu::block_y());
   const TileSums sums_of_tile{sums,  stride, rows, place.tile * rows, p.weights[place.weight].rows, place.first_out,
                               first, count};

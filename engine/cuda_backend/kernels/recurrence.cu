@@ -195,8 +195,7 @@ CANOPY_KERNEL(gated_norm, GatedNormParams, 32) {
   const float factor = 1.0f / sqrtf(sum_of_warp(squares) / static_cast<float>(p.head_dim) + p.eps);
   for (uint32_t d = gpu::lane(); d < p.head_dim; d += 32) {
     const float g = gate[from + d], open = g / (1.0f + expf(-g));
-    Span<float>{p.out.values}[uint64_t{w} * p.out.stride + first + d] =
-        in[from + d] * factor * Span<const float>{p.weight}[d] * open;
+    store_activation(p.out, w, first + d, in[from + d] * factor * Span<const float>{p.weight}[d] * open, 1);
   }
   if (gpu::block_x() == 0) pad_row(p.out, w);
 }
@@ -204,8 +203,8 @@ CANOPY_KERNEL(gated_norm, GatedNormParams, 32) {
 CANOPY_KERNEL(gate, GateParams, 128) {
   const uint64_t w = gpu::block_x();
   for (uint32_t c = gpu::thread(); c < p.x.cols; c += gpu::threads()) {
-    float& x = Span<float>{p.x.values}[w * p.x.stride + c];
-    x = x / (1.0f + expf(-Span<const float>{p.gate}[w * p.x.cols + c]));
+    const float x = Span<const float>{p.x.values}[w * p.x.stride + c];
+    store_activation(p.x, w, c, x / (1.0f + expf(-Span<const float>{p.gate}[w * p.x.cols + c])), 1);
   }
 }
 

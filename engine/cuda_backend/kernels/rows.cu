@@ -11,7 +11,10 @@ CANOPY_KERNEL(select_rows, SelectParams, 32) {
   for (uint32_t k = gpu::lane(); k < p.in.stride; k += 32) {
     Span<float>{p.out.values}[uint64_t{i} * p.out.stride + k] =
         Span<const float>{p.in.values}[uint64_t{from} * p.in.stride + k];
+    Span<uint16_t>{p.out.halves}[uint64_t{i} * p.out.stride + k] =
+        Span<const uint16_t>{p.in.halves}[uint64_t{from} * p.in.stride + k];
   }
+  if (gpu::lane() == 0) Span<float>{p.out.units}[i] = Span<const float>{p.in.units}[from];
   for (uint32_t b = gpu::lane(); b < p.in.blocks; b += 32) {
     Span<float>{p.out.squares}[uint64_t{i} * p.out.blocks + b] =
         Span<const float>{p.in.squares}[uint64_t{from} * p.in.blocks + b];
@@ -34,7 +37,7 @@ CANOPY_KERNEL(norm_rows, NormRowsParams, 32) {
     Span<float>{p.out.values}[uint64_t{w} * p.out.stride + k] = p.norm != 0 ? x * Span<const float>{p.norm}[k] : x;
     sum = fmaf(x, x, sum);
   }
-  store_squares(p.out, w, sum);
+  store_halves(p.out, w, store_squares(p.out, w, sum));
   pad_row(p.out, w);
 }
 
@@ -69,6 +72,7 @@ CANOPY_KERNEL(norm_add, NormAddParams, kNormAddThreads) {
   }
   const float all = sum_of_block(sum, room);
   const Span<float> squares{p.out.squares};
+  store_halves(p.out, w, all, gpu::thread(), gpu::threads());
   for (uint32_t b = gpu::thread(); b < p.out.blocks; b += gpu::threads()) {
     squares[w * p.out.blocks + b] = b == 0 ? all : 0.0f;
   }
