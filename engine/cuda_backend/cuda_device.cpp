@@ -245,8 +245,9 @@ void CudaDevice::write_activations(Activations& activations, uint32_t width, std
       all += row[k] * row[k];
     }
     units[w] = unit_of_squares(all / static_cast<float>(cols));
-    std::ranges::transform(row, halves.begin() + size_t{w} * stride,
-                           [&](float value) { return f32_to_f16(value * inverse_of_unit(units[w])); });
+    for (uint32_t k = 0; k < cols; ++k) {
+      halves[size_t{w} * stride + half_place(k)] = f32_to_f16(row[k] * inverse_of_unit(units[w]));
+    }
   }
   context_.write(own_activations.values->address(), as_bytes_of(padded));
   context_.write(own_activations.squares->address(), as_bytes_of(squares));

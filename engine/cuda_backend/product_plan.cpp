@@ -32,7 +32,7 @@ uint32_t few_rows(const GpuLimits& gpu) {
 }
 
 uint32_t narrow_stage_bytes(const TileShape& shape) {
-  return shape.bytes() <= kMostWholeTile ? shape.bytes() : shape.step_bytes() + shape.super_bytes();
+  return narrow_steps(shape.bytes()) * shape.step_bytes() + shape.super_bytes();
 }
 
 /// As many stages as the rings of `warps` warps have room for in what is best, but two where that is possible at all.
@@ -48,7 +48,7 @@ void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
   const uint32_t warps = plan.row_warps * plan.cut.chunks;
   plan.threads = warps * 32;
   plan.block_rows = plan.row_warps * kTileRows;
-  const uint32_t staged = warps * width * kNarrowRow;
+  const uint32_t staged = warps * width * narrow_row(plan.stage_steps);
   plan.stages = stages_of(plan.stage_bytes, warps, kMostNarrowStages, kNarrowHead + staged, gpu);
   const uint32_t sums = plan.cut.chunks * plan.block_rows * (width | 1u) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kNarrowHead + std::max(warps * plan.stages * plan.stage_bytes + staged, sums + heads);
@@ -122,6 +122,7 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
   if (width <= few_rows(gpu)) {
     plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
+    plan.stage_steps = narrow_steps(first_shape.bytes());  // of both, where there are two
     plan_narrow(plan, width, gpu);
   } else {
     plan.stage_bytes = std::max(wide_stage(first_shape), wide_stage(second_shape));
@@ -150,6 +151,7 @@ ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint
   } else {
     product.row_warps = narrow_row_warps(expert, shape, product.cut.chunks);
     product.stage_bytes = narrow_stage_bytes(shape);
+    product.stage_steps = narrow_steps(shape.bytes());
     plan_narrow(product, columns, room);
   }
   product.row_tiles = {pieces(expert.rows, product.block_rows), 0};

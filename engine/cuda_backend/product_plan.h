@@ -41,6 +41,7 @@ struct ProductPlan {
   uint32_t row_warps = 0;                  // of a block, with rows of their own
   uint32_t stages = 0;                     // of each warp's ring
   uint32_t stage_bytes = 0;                // of one of them
+  uint32_t stage_steps = 1;                // of columns that it has
   std::array<uint32_t, 2> row_tiles = {};  // blocks of each weight
   uint32_t pass_tiles = 0;
   uint32_t parts = 1;  // of the columns, in blocks of their own

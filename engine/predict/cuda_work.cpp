@@ -20,8 +20,10 @@ namespace {
 constexpr double kGraphStep = 1;
 // Of a ring, what is under way while one of its stages is read, besides the other stages.
 constexpr double kPartOfStage = 0.5, kNotAside = 0.6;
-// Instructions for each value of a row of the pass that a warp turns to halves, in narrow products.
-constexpr double kNarrowStageOps = 2.75;
+// Instructions for each value of a row of the pass that a warp of a narrow product brings: eight for a unit of 8.
+constexpr double kNarrowStageOps = 1;
+// Bytes of a value of activations: products read halves, what follows a product also has it in f32.
+constexpr double kReadBytes = 2, kWrittenBytes = 4 + 2;
 constexpr double kRowsOfTile = 16;
 constexpr double kRouteLoads =
     3;  // of the four of a router's row that a lane asks for together; the machine code spreads them
@@ -80,8 +82,8 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   work.bytes_in_flight = ring * (limits.copies_aside() ? plan.stages - kPartOfStage : kNotAside);
   work.memory_bytes = tile_bytes(first) + tile_bytes(second);
   const double sums = plan.parts > 1 ? 2.0 * plan.parts : 0;
-  work.cache_bytes = work.memory_bytes * (plan.pass_tiles - 1) + row_tiles * width * first->cols() * sizeof(float) +
-                     (1 + sums) * width * rows * sizeof(float);
+  work.cache_bytes = work.memory_bytes * (plan.pass_tiles - 1) + row_tiles * width * first->cols() * kReadBytes +
+                     width * rows * (kWrittenBytes + sums * sizeof(float));
   work.lane_ops = product_ops(plan, first, width, code) + product_ops(plan, second, width, code);
   work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
   work.tail_latencies = plan.parts > 1 ? kCountLatencies + 1 : 0;
@@ -116,8 +118,8 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
   const double ring = plan.product.threads / 32.0 * (narrow ? 1 : 2) * plan.product.stage_bytes;
   work.bytes_in_flight = ring * (limits.copies_aside() ? plan.product.stages - kPartOfStage : kNotAside);
   work.memory_bytes = touched * bytes;
-  work.cache_bytes =
-      (tiles - touched) * bytes + pairs * (plan.product.row_tiles[0] * one.cols + one.rows) * sizeof(float);
+  work.cache_bytes = (tiles - touched) * bytes +
+                     pairs * (plan.product.row_tiles[0] * one.cols * kReadBytes + one.rows * kWrittenBytes);
   work.lane_ops = tiles * weights * (code.of_weight - staged * kNarrowStageOps / kRowsOfTile);
   work.matrix_flops = 2 * tiles * weights * std::max(columns, cuda::kNarrow);
   work.steps = kGraphStep;

@@ -90,7 +90,7 @@ CANOPY_DEVICE uint16_t half_of(float value, float unit) {
 /// Writes an element of a row of activations whose halves have the unit `unit`; the first one's writer leaves it there.
 CANOPY_DEVICE void store_activation(const ActivationsParams& out, uint64_t row, uint32_t k, float value, float unit) {
   Span<float>{out.values}[row * out.stride + k] = value;
-  Span<uint16_t>{out.halves}[row * out.stride + k] = half_of(value, unit);
+  Span<uint16_t>{out.halves}[row * out.stride + half_place(k)] = half_of(value, unit);
   if (k == 0) Span<float>{out.units}[row] = unit;
 }
 
@@ -115,7 +115,7 @@ CANOPY_DEVICE void store_halves(const ActivationsParams& out, uint64_t row, floa
 CANOPY_DEVICE void pad_row(const ActivationsParams& out, uint64_t row) {
   for (uint32_t k = out.cols + gpu::lane(); k < out.stride; k += 32) {
     Span<float>{out.values}[row * out.stride + k] = 0.0f;
-    Span<uint16_t>{out.halves}[row * out.stride + k] = 0;
+    Span<uint16_t>{out.halves}[row * out.stride + half_place(k)] = 0;
   }
 }
 

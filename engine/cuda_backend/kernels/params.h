@@ -20,13 +20,19 @@ inline constexpr uint32_t kStep = 128;
 struct ActivationsParams {
   uint64_t values = 0;
   uint64_t squares = 0;
-  uint64_t halves = 0;      // [rows, stride]
+  uint64_t halves = 0;      // [rows, stride], in the order of half_place
   uint64_t units = 0;       // [rows]
   uint64_t next_units = 0;  // [rows]: for what is added to a residual stream next, by what the row was before; or 0
   uint32_t cols = 0;
   uint32_t stride = 0;  // cols up to a whole number of kStep
   uint32_t blocks = 0;  // of squares of a row
 };
+
+/// Where the half of column k is in its row: of each kStep columns, columns 4s ... 4s + 3 of each block of 32 follow
+/// each other, those of the four blocks side by side, as lanes of a quad take them.
+CANOPY_SHARED uint32_t half_place(uint32_t k) {
+  return k / kStep * kStep + k / 4 % 8 * 16 + k / 32 % 4 * 4 + k % 4;
+}
 
 /// The unit of halves of a row that is normalized by `factor`, 1 / its root mean square: 2^5 to 2^6 times that mean. So
 /// an element may be 2^20 times the mean that the row had when its unit was chosen, which leaves room for what a layer
@@ -146,10 +152,14 @@ struct RopeStoreParams {
 inline constexpr uint32_t kNarrow = 8;
 /// Shared memory at the beginning that has other things than the rings of weights.
 inline constexpr uint32_t kNarrowHead = 64, kWideHead = 512;
-/// Bytes of a row of the pass that a warp of a narrow product has in shared memory: a step of halves, and some more.
-inline constexpr uint32_t kNarrowRow = kStep * 2 + 32;
-/// Tiles of so many bytes are whole stages of a narrow product's ring; of larger ones, half is.
-inline constexpr uint32_t kMostWholeTile = 3584;
+/// Steps that a stage of a narrow product's ring has of tiles of so many bytes: as many as leave room for several.
+CANOPY_SHARED constexpr uint32_t narrow_steps(uint32_t tile_bytes) {
+  return tile_bytes <= 3584 ? 2 : 1;
+}
+/// Bytes of a row of the pass that a warp of a narrow product has in shared memory: a stage of halves, and some more.
+CANOPY_SHARED constexpr uint32_t narrow_row(uint32_t steps) {
+  return steps * kStep * 2 + 32;
+}
 /// Rows of the pass at a time, at most. Without copies that go on aside there is too little shared memory for 64, and
 /// what is copied takes registers.
 CANOPY_SHARED constexpr uint32_t most_columns(uint32_t code_bytes, bool copies_aside) {

@@ -17,26 +17,25 @@
 
 namespace canopy::cuda {
 
-/// Four columns of a row of the pass as halves, 4 * lane ... + 3 of a step.
-using Quad = WordPair;
-CANOPY_DEVICE Quad load_quad(const ActivationsParams& in, uint32_t row, uint32_t step) {
-  return Span<const Quad>{in.halves}[(uint64_t{row} * in.stride + step * kStep) / 4 + gpu::lane()];
-}
+/// A step of a row of the pass as halves is this many units.
+constexpr uint32_t kStepUnits = kStep * 2 / sizeof(Unit);
 
-/// A step of some rows of the pass in shared memory: columns 4s ... 4s + 3 of each block of 32 are in slot
-/// s, those of a row's four blocks side by side. SLOT and ROW are the bytes from one slot or row to the next. Either a
-/// row's slots lie together or a slot's rows; what the larger of the two has beyond lets lanes use different banks.
+/// Steps of some rows of the pass in shared memory, each in eight slots (half_place). SLOT and ROW are the bytes from
+/// one slot or row to the next. Either a row's slots lie together or a slot's rows; what the larger of the two has
+/// beyond lets lanes use different banks.
 template <uint32_t SLOT, uint32_t ROW>
 struct Staged {
-  uint32_t to, from;  // where this lane stores in, and loads from, row 0
+  uint32_t begin, from;  // from: where this lane loads from row 0
 
-  CANOPY_DEVICE explicit Staged(uint32_t begin)
-      : to(begin + gpu::lane() % 8 * SLOT + gpu::lane() / 8 * 8), from(begin + gpu::lane() % 4 * 8) {}
+  CANOPY_DEVICE explicit Staged(uint32_t first) : begin(first), from(first + gpu::lane() % 4 * 8) {}
 
-  CANOPY_DEVICE void store(uint32_t row, const Quad& quad) const { gpu::Shared<Quad>(to + row * ROW, 1)[0] = quad; }
-  /// What an instruction takes of columns 8 octet + 4 half ... + 3.
-  CANOPY_DEVICE void load(uint32_t row, uint32_t octet, uint32_t half, uint32_t (&b)[2]) const {
-    const WordPair pair = gpu::Shared<WordPair>(from + (octet * 2 + half) * SLOT + row * ROW, 1)[0];
+  /// Unit `unit` of a row.
+  CANOPY_DEVICE void store(uint32_t row, uint32_t unit, const Unit& halves) const {
+    gpu::Shared<Unit>(begin + row * ROW + unit / 2 * SLOT + unit % 2 * 16, 1)[0] = halves;
+  }
+  /// What an instruction takes of a slot: of columns 8 octet + 4 half ... + 3, slot 2 octet + half.
+  CANOPY_DEVICE void load(uint32_t row, uint32_t slot, uint32_t (&b)[2]) const {
+    const WordPair pair = gpu::Shared<WordPair>(from + slot * SLOT + row * ROW, 1)[0];
     b[0] = pair.first;
     b[1] = pair.second;
   }

@@ -14,16 +14,12 @@ struct NarrowRoom {
   static constexpr uint32_t kHead = kNarrowHead;
   uint32_t ring, staged;  // of this warp
 
-  CANOPY_DEVICE NarrowRoom(const ProductParams& p, uint32_t stage_bytes) {
+  CANOPY_DEVICE NarrowRoom(const ProductParams& p, uint32_t stage_bytes, uint32_t row_bytes) {
     const uint32_t ring_bytes = p.stages * stage_bytes, warps = gpu::threads() / 32;
     ring = kHead + gpu::warp() * ring_bytes;
-    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * kNarrowRow;
+    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * row_bytes;
   }
 };
-
-/// Steps that a stage of a ring has: as many as leave room for several stages.
-template <class F>
-constexpr uint32_t kNarrowSteps = F::kBytes <= kMostWholeTile ? 2 : 1;
 
 /// The rows of activations that a product is of: all of the pass.
 struct PassRows {
@@ -39,9 +35,9 @@ struct PassRows {
 template <class F, class Rows>
 CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weight, uint32_t group, uint32_t chunk,
                                 const Rows& rows, float (&total)[4]) {
-  constexpr uint32_t steps_of_stage = kNarrowSteps<F>;
+  constexpr uint32_t steps_of_stage = narrow_steps(F::kBytes), row_bytes = narrow_row(steps_of_stage);
   constexpr uint32_t stage_bytes = steps_of_stage * F::kStepBytes + F::kSuperBytes;
-  const NarrowRoom room(p, stage_bytes);
+  const NarrowRoom room(p, stage_bytes, row_bytes);
   const ChunkSteps range = chunk_steps(p, weight, chunk);
   const uint64_t policy = gpu::read_once();
   const uint64_t tiles = weight.tiles + uint64_t{group} * weight.supers() * F::kBytes;
@@ -56,24 +52,30 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   gpu::let_next_start();
   gpu::wait_for_earlier();
   const gpu::Shared<float> factors(0, kNarrow);
-  uint64_t from = p.in.halves + (uint64_t{range.begin} * kStep + gpu::lane() * 4) * 2;  // of the step to load
+  constexpr uint32_t units = steps_of_stage * kStepUnits, rows_at_once = 32 / units, batches = kNarrow / rows_at_once;
+  const uint32_t unit = gpu::lane() % units, last_row = rows.count - 1;
+  const auto row_of_batch = [&](uint32_t i) {
+    const uint32_t n = i * rows_at_once + gpu::lane() / units;
+    return rows_at_once == 1 || n < last_row ? n : last_row;
+  };
+  uint64_t from = p.in.halves + (uint64_t{range.begin} * kStepUnits + unit) * sizeof(Unit);  // of the stage to load
   gpu::keep(from);
-  Quad next[kNarrow];
+  Unit next[batches];
   const auto load = [&](uint32_t step) {
+    if (step + unit / kStepUnits >= range.end) return;
     CANOPY_UNROLL
-    for (uint32_t n = 0; n < kNarrow; ++n) {
-      if (n >= rows.count || step >= range.end) break;
-      next[n] = *gpu::element<const Quad>(from + uint64_t{rows.row(n)} * p.in.stride * 2, 0);
+    for (uint32_t i = 0; i < batches; ++i) {
+      if (i * rows_at_once >= rows.count) break;
+      next[i] = *gpu::element<const Unit>(from + uint64_t{rows.row(row_of_batch(i))} * p.in.stride * 2, 0);
     }
-    from += kStep * 2;
+    from += units * sizeof(Unit);
   };
   load(range.begin);
   rows.factors(p, factors);  // for later
-  Staged<32, kNarrowRow> staged(room.staged);
+  Staged<32, row_bytes> staged(room.staged);
   // Lanes of rows that there are not take the last: what comes of it is nobody's.
-  staged.from += (gpu::lane() / 4 < rows.count ? gpu::lane() / 4 : rows.count - 1) * kNarrowRow;
+  staged.from += (gpu::lane() / 4 < rows.count ? gpu::lane() / 4 : rows.count - 1) * row_bytes;
   gpu::keep(staged.from);
-  gpu::keep(staged.to);
   uint32_t stage = 0, first = range.begin;
   for (uint32_t segment = 0; segment < 2; ++segment) {
     const uint32_t end = segment == 0 ? range.middle : range.end;
@@ -85,27 +87,27 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
       const Fragment<F> weights[2] = {{at, super, steps_of_stage == 2 ? 0 : first % 2},
                                       {at + (steps_of_stage - 1) * F::kStepBytes, super, 1}};
       CANOPY_UNROLL
+      for (uint32_t i = 0; i < batches; ++i) {
+        if (i * rows_at_once >= rows.count) break;
+        staged.store(row_of_batch(i), unit, next[i]);
+      }
+      load(first + steps_of_stage);
+      gpu::sync_warp();
+      CANOPY_UNROLL
       for (uint32_t i = 0; i < steps_of_stage; ++i) {
         if (first + i >= end) break;
-        CANOPY_UNROLL
-        for (uint32_t n = 0; n < kNarrow; ++n) {
-          if (n >= rows.count) break;
-          staged.store(n, next[n]);
-        }
-        load(first + i + 1);
-        gpu::sync_warp();
         CANOPY_UNROLL
         for (uint32_t octet = 0; octet < 4; ++octet) {
           CANOPY_UNROLL
           for (uint32_t half = 0; half < 2; ++half) {
             uint32_t a[4], b[2];
             weights[i].decode(octet, half, a);
-            staged.load(0, octet, half, b);
+            staged.load(0, i * 8 + octet * 2 + half, b);
             gpu::multiply(sums, a, b);
           }
         }
-        gpu::sync_warp();
       }
+      gpu::sync_warp();
       copy(first + p.stages * steps_of_stage, stage);
       stage = stage + 1 == p.stages ? 0 : stage + 1;
     }

@@ -30,14 +30,15 @@ struct PassTile {
 
 template <class F, uint32_t TILES, uint32_t WARPS, class Columns = PassTile<TILES * 8>>
 struct WideProduct {
-  static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
-  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
-  static constexpr uint32_t kQuads = kColumns / WARPS;      // that a lane stages in a step
-  static constexpr uint32_t kBatch = kQuads <= 4 ? kQuads : kQuads / 4, kBatches = kQuads / kBatch;
+  static constexpr uint32_t kColumns = TILES * 8;                           // rows of the pass
+  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;                  // of the weight
+  static constexpr uint32_t kUnits = kColumns * kStepUnits / (WARPS * 32);  // that a lane stages in a step
+  static constexpr uint32_t kBatches = kUnits <= 2 ? 1 : kUnits == 4 && F::kCodeBytes < 32 ? 2 : 4;
+  static constexpr uint32_t kBatch = kUnits / kBatches;
   static constexpr uint32_t kOctets = 4 / kBatches;  // of columns, while a batch is under way
   // What an octet's number chooses is known where the loop over them is unrolled: that saves a third of the
-  // instructions. F32 would take more registers than there are.
-  static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 && TILES == 8 ? 1 : 4;
+  // instructions. F32 would take more registers than there are, and is no type of large weights.
+  static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 ? 1 : 4;
   static constexpr uint32_t kStageBytes = F::kStepBytes + F::kSuperBytes;  // of 16 rows
   static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
   using Rows = Staged<kSlot, 32>;
@@ -87,18 +88,21 @@ struct WideProduct {
 
   CANOPY_DEVICE static Rows rows_of(uint32_t step) { return Rows(kHead + step % 2 * kStagedBytes); }
 
-  /// Of a step, rows warp, warp + WARPS ... of the pass.
-  CANOPY_DEVICE void load(Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
+  /// Of a step, a lane has a unit of some rows of the pass: a warp two rows at a time.
+  CANOPY_DEVICE static uint32_t row_of(uint32_t batch, uint32_t i) {
+    return ((batch * kBatch + i) * WARPS + gpu::warp()) * (32 / kStepUnits) + gpu::lane() / kStepUnits;
+  }
+  CANOPY_DEVICE void load(Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
+    const uint32_t first = step * kStepUnits + gpu::lane() % kStepUnits, row_units = p.in.stride / kStep * kStepUnits;
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
-      quads[i] = load_quad(p.in, columns.row(p, (batch * kBatch + i) * WARPS + gpu::warp()), step);
+      units[i] = Span<const Unit>{p.in.halves}[columns.row(p, row_of(batch, i)) * row_units + first];
     }
   }
-  CANOPY_DEVICE void stage(const Quad (&quads)[kBatch], uint32_t batch, uint32_t step) const {
+  CANOPY_DEVICE void stage(const Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
-      const uint32_t n = (batch * kBatch + i) * WARPS + gpu::warp();
-      rows_of(step).store(n, quads[i]);
+      rows_of(step).store(row_of(batch, i), gpu::lane() % kStepUnits, units[i]);
     }
   }
 
@@ -111,7 +115,7 @@ struct WideProduct {
       CANOPY_UNROLL
       for (uint32_t tile = 0; tile < TILES; ++tile) {
         uint32_t b[2];
-        rows.load(tile * 8 + gpu::lane() / 4, octet, half, b);
+        rows.load(tile * 8 + gpu::lane() / 4, octet * 2 + half, b);
         CANOPY_UNROLL
         for (uint32_t m = 0; m < 2; ++m) gpu::multiply(sums[m][tile], a[m], b);
       }
@@ -122,12 +126,12 @@ struct WideProduct {
     const uint32_t at = ring() + stage_number * 2 * kStageBytes;
     const Fragment<F> weights[2] = {{at, at + F::kStepBytes, step % 2},
                                     {at + kStageBytes, at + kStageBytes + F::kStepBytes, step % 2}};
-    Quad quads[kBatch];
+    Unit units[kBatch];
     CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {
-      if (has_next && octet % kOctets == 0) load(quads, octet / kOctets, step + 1);
+      if (has_next && octet % kOctets == 0) load(units, octet / kOctets, step + 1);
       multiply_octet(weights, octet, rows_of(step));
-      if (has_next && octet % kOctets == kOctets - 1) stage(quads, octet / kOctets, step + 1);
+      if (has_next && octet % kOctets == kOctets - 1) stage(units, octet / kOctets, step + 1);
     }
   }
 
@@ -144,9 +148,9 @@ struct WideProduct {
     columns.factors(p, factors);  // for later
     CANOPY_UNROLL
     for (uint32_t batch = 0; batch < kBatches && range.begin < range.end; ++batch) {
-      Quad quads[kBatch];
-      load(quads, batch, range.begin);
-      stage(quads, batch, range.begin);
+      Unit units[kBatch];
+      load(units, batch, range.begin);
+      stage(units, batch, range.begin);
     }
   }
 
