@@ -216,7 +216,7 @@ def weight_instructions(name, kernel):
     pass staged or, in wide kernels, all. A tensor-core instruction has 16 x 16 weights and 8 rows of the pass."""
     if not name.startswith("product_") or not kernel.loops:
         return 0
-    columns = int(name.rsplit("_", 1)[1])
+    columns = int(re.search(r"_(8|16|32|64)(_6)?$", name)[1])
     if columns == 8:
         most = max(kernel.loops, key=lambda loop: (loop.tensor, loop.instructions))
         instructions, tensor = most.instructions - most.tensor, most.tensor

@@ -12,9 +12,6 @@ namespace {
 // Enough weights under way for the largest GPUs even where a multiprocessor has one block, and room for two elsewhere.
 constexpr uint32_t kLargeShared = 160 << 10, kLargeRings = 60 << 10, kRings = 40 << 10;
 constexpr uint32_t kMostStages = 3, kMostNarrowStages = 4;
-// Rows of a pass that a narrow product has at most on GPUs with memory as fast as their arithmetic: its warps stage the
-// rows each for itself, which is more and more of their instructions.
-constexpr uint32_t kFewRows = 4;
 // Blocks of a narrow product that a large GPU should have, if they are not to be smaller than blocks can be.
 constexpr uint32_t kEnoughBlocks = 256;
 
@@ -24,11 +21,6 @@ constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, We
 
 uint32_t pieces(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
-}
-
-/// Rows of a narrow product, at most.
-uint32_t few_rows(const GpuLimits& gpu) {
-  return gpu.copies_aside() && !gpu.adds_slowly() ? kFewRows : kNarrow;
 }
 
 uint32_t narrow_stage_bytes(const TileShape& shape) {
@@ -103,13 +95,18 @@ void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape&
     plan_wide(plan, wide_warps(shape.code_bytes, plan.columns), gpu);
     if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
   }
-  if (plan.columns != 64 || !gpu.adds_slowly() || gpu.units == 0) return;
-  // Blocks of half the columns have half the rows, too, and are dealt out more evenly. Their weights are decoded twice,
-  // which takes less than what they wait for.
-  ProductPlan halves = plan;
-  halves.columns = 32;
-  plan_wide(halves, wide_warps(shape.code_bytes, halves.columns), gpu);
-  if (busiest(first, second, halves, width, gpu) < busiest(first, second, plan, width, gpu)) plan = halves;
+  if (plan.columns != 64 || gpu.units == 0) return;
+  const auto try_other = [&](uint32_t columns, uint32_t warps) {
+    ProductPlan other = plan;
+    other.columns = columns;
+    plan_wide(other, warps, gpu);
+    if (busiest(first, second, other, width, gpu) < busiest(first, second, plan, width, gpu)) plan = other;
+  };
+  // Smaller blocks are dealt out more evenly, and read rows of the pass more often.
+  if (plan.row_warps > kFewerWarps) try_other(64, kFewerWarps);
+  // Blocks of half the columns have half the rows, too. Their weights are decoded twice, which takes less than what
+  // they wait for where tensor cores are slow.
+  if (gpu.adds_slowly()) try_other(32, wide_warps(shape.code_bytes, 32));
 }
 
 }  // namespace
@@ -119,7 +116,7 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
   ProductPlan plan;
   plan.cut = column_cut(first, first_shape);
   const auto wide_stage = [](const TileShape& shape) { return shape.step_bytes() + shape.super_bytes(); };
-  if (width <= few_rows(gpu)) {
+  if (width <= kNarrow) {
     plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan.stage_steps = narrow_steps(first_shape.bytes());  // of both, where there are two
@@ -163,7 +160,7 @@ ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint
 
 uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu) {
   if (experts.read_again(width) < kEnoughReadAgain) return 1;
-  return 1.0 * width * experts.used / experts.touched(width) > few_rows(gpu) ? 16 : kNarrow;
+  return 1.0 * width * experts.used / experts.touched(width) > kNarrow ? 16 : kNarrow;
 }
 
 uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns) {
@@ -180,10 +177,11 @@ std::string expert_kernel(WeightType type, uint32_t columns) {
   return std::string("experts_") + kernel_suffix(type) + (columns > kNarrow ? "_" + std::to_string(columns) : "");
 }
 
-std::string product_kernel(WeightType first, WeightType second, uint32_t columns) {
+std::string product_kernel(WeightType first, WeightType second, const ProductPlan& plan) {
   std::string name = std::string("product_") + kernel_suffix(first);
   if (second != first) name += std::string("_") + kernel_suffix(second);
-  return name + "_" + std::to_string(columns);
+  name += "_" + std::to_string(std::max(plan.columns, kNarrow));
+  return plan.columns == 64 && plan.row_warps == kFewerWarps ? name + "_" + std::to_string(kFewerWarps) : name;
 }
 
 }  // namespace canopy::cuda

@@ -76,6 +76,6 @@ std::string expert_kernel(WeightType type, uint32_t columns);
 /// Whether a launch may take both weights: there are kernels for their types, and their columns are cut alike.
 bool go_together(WeightType first_type, const WeightParams& first, WeightType second_type, const WeightParams& second);
 /// The kernel's name. Of one weight: twice the same type.
-std::string product_kernel(WeightType first, WeightType second, uint32_t columns);
+std::string product_kernel(WeightType first, WeightType second, const ProductPlan& plan);
 
 }  // namespace canopy::cuda

@@ -96,8 +96,7 @@ void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaW
     p.partials = partials_.at_least(plan.partial_bytes(), "the partial sums of products");
     p.counters = counters_.at_least(floats(1, plan.tiles()), "the counters of products");
   }
-  const std::string name =
-      product_kernel(first.type(), second != nullptr ? second->type() : first.type(), plan.columns);
+  const std::string name = product_kernel(first.type(), second != nullptr ? second->type() : first.type(), plan);
   const uint32_t rows = plan.row_tiles[0] + plan.row_tiles[1];
   if (plan.columns == kNarrow) {
     calls.push_back(call_of(name, p, plan.threads, rows, 1, 1, plan.shared_bytes));

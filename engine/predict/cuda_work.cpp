@@ -71,7 +71,7 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   const bool narrow = plan.columns == cuda::kNarrow;
 
   Work work;
-  work.kernel = cuda::product_kernel(first->type(), second != nullptr ? second->type() : first->type(), plan.columns);
+  work.kernel = cuda::product_kernel(first->type(), second != nullptr ? second->type() : first->type(), plan);
   const CudaCode code = cuda_code(work.kernel, device.cuda_capability);
   work.registers = code.registers;
   work.shared_bytes = plan.shared_bytes;
@@ -101,8 +101,8 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
   const uint32_t columns = cuda::columns_of_experts(experts, width, limits);
   const cuda::ExpertPlan plan = cuda::plan_experts(one, tile_shape_of(weight), columns, limits);
   const bool narrow = columns <= cuda::kNarrow;
-  const CudaCode code = cuda_code(
-      cuda::product_kernel(weight->type(), weight->type(), std::max(columns, cuda::kNarrow)), device.cuda_capability);
+  const CudaCode code =
+      cuda_code(cuda::product_kernel(weight->type(), weight->type(), plan.product), device.cuda_capability);
   const double pairs = 1.0 * width * experts.used, touched = experts.touched(width), of_expert = pairs / touched;
   const double tiles = columns == 1 ? pairs : touched * std::ceil(of_expert / columns);
   const double staged = narrow ? cuda::kNarrow - std::min<double>(columns, of_expert) : 0;

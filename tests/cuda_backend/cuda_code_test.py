@@ -17,8 +17,9 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 import cuda_code  # noqa: E402
 
 ARCHITECTURES = []
-# More would halve the warps of a multiprocessor.
+# More would halve the warps of a multiprocessor; it has two blocks of six warps with up to 168.
 MOST_REGISTERS = 128
+MOST_REGISTERS_OF_SIX = 168
 # Bytes of the stack of kernels without tensor-core instructions: a unit of a weight, whose parts are taken by number.
 STACK_OF_ROWS = {"embed_": 16}
 ASYNC_COPIES_FROM = 80
@@ -29,7 +30,7 @@ SKIPPED = 77
 
 def without_code(name, architecture):
     """Products of so many rows at a time that the shared memory of 7.5 has no room: they are there and do nothing."""
-    return architecture < ASYNC_COPIES_FROM and re.fullmatch(r"product_(f32_32|\w+_64)", name) is not None
+    return architecture < ASYNC_COPIES_FROM and re.fullmatch(r"product_(f32_32|\w+_64(_6)?)", name) is not None
 
 
 class CudaCode(unittest.TestCase):
@@ -49,7 +50,8 @@ class CudaCode(unittest.TestCase):
     def test_registers_leave_room_for_warps(self):
         for name, architecture, kernel in self.each(""):
             self.assertGreater(kernel.registers, 0, (name, architecture))
-            self.assertLessEqual(kernel.registers, MOST_REGISTERS, (name, architecture))
+            most = MOST_REGISTERS_OF_SIX if re.fullmatch(r"product_\w+_64_6", name) else MOST_REGISTERS
+            self.assertLessEqual(kernel.registers, most, (name, architecture))
 
     def test_products_are_computed_by_tensor_cores(self):
         for name, architecture, kernel in self.each("(product|experts)_"):

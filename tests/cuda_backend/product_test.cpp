@@ -76,27 +76,34 @@ TEST(ProductPlanTest, KeepsEnoughUnderWayOnAnH100) {
   }
 }
 
-// An H100's memory is as fast as its arithmetic: from five rows on, those are staged once for all warps of a block.
-TEST(ProductPlanTest, IsNarrowForFewRowsWhereArithmeticIsShort) {
+TEST(ProductPlanTest, IsNarrowForUpToEightRows) {
   const auto columns = [](uint32_t width, const GpuLimits& gpu) {
     return plan_product(shape_of(4096, 4096), kTileQ4K, {}, {}, width, gpu).columns;
   };
-  for (const uint32_t width : {1u, 4u}) EXPECT_EQ(columns(width, {90, 227 << 10, 132}), kNarrow);
-  for (const uint32_t width : {5u, 8u, 16u}) EXPECT_EQ(columns(width, {90, 227 << 10, 132}), 16u);
-  for (const uint32_t width : {1u, 8u}) EXPECT_EQ(columns(width, {89, 99 << 10, 128}), kNarrow);
-  for (const uint32_t width : {1u, 8u}) EXPECT_EQ(columns(width, {75, 64 << 10, 68}), kNarrow);
+  for (const GpuLimits& gpu : {GpuLimits{90, 227 << 10, 132}, {89, 99 << 10, 128}, {75, 64 << 10, 68}}) {
+    for (const uint32_t width : {1u, 8u}) EXPECT_EQ(columns(width, gpu), kNarrow);
+    for (const uint32_t width : {9u, 16u}) EXPECT_EQ(columns(width, gpu), 16u);
+  }
 }
 
-// Where all wait for tensor cores, as few units as possible have a block more than others: 192 of 256 rows on 128 units
-// would keep 64 of them idle half of the time.
+// As few units as possible have a block more than others: 192 blocks of 256 rows on 132 units would keep 72 of them
+// idle half of the time.
 TEST(ProductPlanTest, DealsOutWidePassesEvenly) {
-  const auto columns = [](uint32_t rows, uint32_t cols, const GpuLimits& gpu) {
-    return plan_product(shape_of(rows, cols), kTileQ4K, {}, {}, 64, gpu).columns;
+  struct Blocks {
+    uint32_t columns, rows;
+    bool operator==(const Blocks&) const = default;
   };
-  EXPECT_EQ(columns(24576, 4096, {89, 99 << 10, 128}), 32u);
-  EXPECT_EQ(columns(4096, 12288, {89, 99 << 10, 128}), 64u);
-  EXPECT_EQ(columns(24576, 4096, {89, 99 << 10, 0}), 64u);
-  EXPECT_EQ(columns(24576, 4096, {90, 227 << 10, 132}), 64u);
+  const auto blocks = [](uint32_t rows, uint32_t cols, const GpuLimits& gpu, const TileShape& shape = kTileQ4K) {
+    const ProductPlan plan = plan_product(shape_of(rows, cols), shape, {}, {}, 64, gpu);
+    return Blocks{plan.columns, plan.block_rows};
+  };
+  EXPECT_EQ(blocks(24576, 4096, {90, 227 << 10, 132}), (Blocks{64, 192}));
+  EXPECT_EQ(blocks(4096, 12288, {90, 227 << 10, 132}), (Blocks{64, 256}));
+  EXPECT_EQ(blocks(24576, 4096, {90, 227 << 10, 0}), (Blocks{64, 256}));
+  EXPECT_EQ(blocks(24576, 4096, {90, 227 << 10, 132}, kTileF16), (Blocks{64, 128}));
+  EXPECT_EQ(blocks(24576, 4096, {89, 99 << 10, 128}), (Blocks{64, 192}));
+  EXPECT_EQ(blocks(12288, 4096, {89, 99 << 10, 96}), (Blocks{32, 128}));
+  EXPECT_EQ(blocks(4096, 12288, {89, 99 << 10, 128}), (Blocks{64, 256}));
 }
 
 /// A product with a norm at several widths: each row against the same row alone, the last pass against the oracle.

@@ -170,6 +170,9 @@ CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t column
   if (code_bytes >= 32) return columns == 32 ? 4 : 2;
   return code_bytes < 16 && columns == 64 ? 8 : 4;
 }
+/// The other number of warps that blocks of 64 rows of the pass may have, where those of wide_warps() would leave many
+/// units of a GPU without a last one. Only where that is 8.
+inline constexpr uint32_t kFewerWarps = 6;
 
 /// Products of one or two weights, one under the other, with the rows of a pass (kernels/product.h).
 struct ProductParams {

@@ -4,8 +4,8 @@
 
 namespace canopy::cuda {
 
-CANOPY_PRODUCTS(f32, FormatF32)
-CANOPY_PRODUCTS(f16, FormatF16)
-CANOPY_PRODUCTS(bf16, FormatBf16)
+CANOPY_PRODUCTS_OF_WIDE_TYPE(f32, FormatF32)
+CANOPY_PRODUCTS_OF_WIDE_TYPE(f16, FormatF16)
+CANOPY_PRODUCTS_OF_WIDE_TYPE(bf16, FormatBf16)
 
 }  // namespace canopy::cuda

@@ -30,11 +30,12 @@ struct PassTile {
 
 template <class F, uint32_t TILES, uint32_t WARPS, class Columns = PassTile<TILES * 8>>
 struct WideProduct {
-  static constexpr uint32_t kColumns = TILES * 8;                           // rows of the pass
-  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;                  // of the weight
-  static constexpr uint32_t kUnits = kColumns * kStepUnits / (WARPS * 32);  // that a lane stages in a step
+  static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
+  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
+  static constexpr uint32_t kRowsAtOnce = 32 / kStepUnits;  // of the pass, that a warp stages a unit of for each lane
+  static constexpr uint32_t kUnits = (kColumns / kRowsAtOnce + WARPS - 1) / WARPS;  // that a lane stages in a step
   static constexpr uint32_t kBatches = kUnits <= 2 ? 1 : kUnits == 4 && F::kCodeBytes < 32 ? 2 : 4;
-  static constexpr uint32_t kBatch = kUnits / kBatches;
+  static constexpr uint32_t kBatch = (kUnits + kBatches - 1) / kBatches;
   static constexpr uint32_t kOctets = 4 / kBatches;  // of columns, while a batch is under way
   // What an octet's number chooses is known where the loop over them is unrolled: that saves a third of the
   // instructions. F32 would take more registers than there are, and is no type of large weights.
@@ -88,21 +89,26 @@ struct WideProduct {
 
   CANOPY_DEVICE static Rows rows_of(uint32_t step) { return Rows(kHead + step % 2 * kStagedBytes); }
 
-  /// Of a step, a lane has a unit of some rows of the pass: a warp two rows at a time.
+  /// Of a step, a lane has a unit of some rows of the pass. Behind the last one warps have nothing to do.
   CANOPY_DEVICE static uint32_t row_of(uint32_t batch, uint32_t i) {
-    return ((batch * kBatch + i) * WARPS + gpu::warp()) * (32 / kStepUnits) + gpu::lane() / kStepUnits;
+    return ((batch * kBatch + i) * WARPS + gpu::warp()) * kRowsAtOnce + gpu::lane() / kStepUnits;
+  }
+  CANOPY_DEVICE static bool is_one(uint32_t row) {
+    return kBatches * kBatch * WARPS * kRowsAtOnce == kColumns || row < kColumns;
   }
   CANOPY_DEVICE void load(Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
     const uint32_t first = step * kStepUnits + gpu::lane() % kStepUnits, row_units = p.in.stride / kStep * kStepUnits;
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
-      units[i] = Span<const Unit>{p.in.halves}[columns.row(p, row_of(batch, i)) * row_units + first];
+      const uint32_t row = row_of(batch, i);
+      if (is_one(row)) units[i] = Span<const Unit>{p.in.halves}[columns.row(p, row) * row_units + first];
     }
   }
   CANOPY_DEVICE void stage(const Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
-      rows_of(step).store(row_of(batch, i), gpu::lane() % kStepUnits, units[i]);
+      const uint32_t row = row_of(batch, i);
+      if (is_one(row)) rows_of(step).store(row, gpu::lane() % kStepUnits, units[i]);
     }
   }
 
@@ -252,6 +258,14 @@ CANOPY_DEVICE void wide_products_of(const ProductParams& p) {
   }
   using Product = WideProduct<F, TILES, WARPS>;
   finish_wide(p, Product::kRows, Product::kColumns, p.segment_supers < p.chunk_supers);
+}
+
+template <class F, class SECOND>
+CANOPY_DEVICE void wide_products_of_fewer_warps(const ProductParams& p) {
+  static_assert(wide_warps(F::kCodeBytes, 64) > kFewerWarps && wide_warps(SECOND::kCodeBytes, 64) > kFewerWarps);
+  if constexpr (64 <= most_columns(F::kCodeBytes, gpu::kCopiesAside)) {
+    wide_products_of<F, SECOND, 8, kFewerWarps>(p);
+  }
 }
 
 template <class F, class SECOND, uint32_t TILES>
