@@ -212,8 +212,8 @@ def read_kernels(path):
 
 
 def weight_instructions(name, kernel):
-    """Instructions x lanes of a product's main loop for each weight, those of tensor cores left out: with 8 rows of the
-    pass staged or, in wide kernels, all. A tensor-core instruction has 16 x 16 weights and 8 rows of the pass."""
+    """Instructions x lanes of a product's main loop for each weight, those of tensor cores left out: with all rows of the
+    pass that a block has at most. A tensor-core instruction has 16 x 16 weights and 8 rows of the pass."""
     if not name.startswith("product_") or not kernel.loops:
         return 0
     columns = int(re.search(r"_(8|16|32|64)(_6)?$", name)[1])
