@@ -58,6 +58,8 @@ TEST(AttentionPlan, EachQueryHasItsPlaceOnce) {
         const auto places = places_of(p, group, items);
         EXPECT_EQ(places.size(), width * group) << described(gpu, form, width);
         for (const auto& [query, times] : places) ASSERT_EQ(times, 1) << described(gpu, form, width);
+        // Its merge (kernels/attention_merge.h) gives each warp eight heads at most.
+        EXPECT_LE(p.tile_rows * p.tile_pieces * p.item_heads, launch.threads / 32 * kItemQueries);
       }
     }
   }

@@ -7,7 +7,7 @@
 // attention_few: a tile is one item, the warps of a block have a chunk of the span each. attention_many: a tile has an
 // item for each warp, and the block reads a chunk once for all of them.
 
-#include "engine/cuda_backend/kernels/attention_blocks.h"
+#include "engine/cuda_backend/kernels/attention_merge.h"
 
 namespace canopy::cuda {
 namespace {
@@ -49,15 +49,36 @@ CANOPY_DEVICE void merge_chunks(const AttentionParams& p, const AttentionPlace& 
   }
 }
 
+/// What a warp has to read before its keys, asked for before the queries so that it is there with them.
+struct FewChunk {
+  bool of_span = false, is_there = false;  // there: a row for this lane, or where the chunk is a row's own for all
+  uint32_t number = 0, page = 0;           // of a span
+  uint32_t row = 0, own = 0;               // of a row's own
+  Row pass_row;                            // of the own chunk, or of the query that a lane below 8 has
+
+  CANOPY_DEVICE FewChunk(const AttentionParams& p, const AttentionPlace& place, const Item& item)
+      : of_span(place.work < p.span_blocks) {
+    if (of_span) {
+      number = place.work * kSpanChunks + gpu::warp();
+      if (number < p.page_count) page = Span<const uint32_t>{p.pages}[number];
+      is_there = gpu::lane() < kItemQueries && item.has(p, gpu::lane());
+      row = item.row(p, gpu::lane());
+    } else {
+      const uint32_t unit = (place.work - p.span_blocks) * p.own_warps + gpu::warp();
+      is_there = unit / p.own_chunks < item.rows;
+      row = item.first_row + unit / p.own_chunks;
+      own = unit % p.own_chunks;
+    }
+    if (is_there) pass_row = row_of(p, row);
+  }
+};
+
 template <uint32_t TYPE>
 CANOPY_DEVICE void attend_span(const AttentionParams& p, const AttentionPlace& place, const Item& item,
-                               const Queries& queries) {
-  const uint32_t number = place.work * kSpanChunks + gpu::warp(), g = gpu::lane() / 4;
-  const uint32_t page = number < p.page_count ? Span<const uint32_t>{p.pages}[number] : 0;
+                               const FewChunk& mine, const Queries& queries) {
+  const uint32_t g = gpu::lane() / 4, page = mine.page;
   // A lane below 8 looks whether its query has the chunk.
-  const bool mine = gpu::lane() < kItemQueries && item.has(p, gpu::lane()) &&
-                    chunks_of(p, row_of(p, item.row(p, gpu::lane()))).shares(number);
-  const uint32_t has = gpu::ballot(mine);
+  const uint32_t has = gpu::ballot(mine.is_there && chunks_of(p, mine.pass_row).shares(mine.number));
   ChunkOfQueries<TYPE> chunk;
   if (has != 0) {
     const auto slot_of = [&](uint32_t position) { return page * kPagePositions + position; };
@@ -84,13 +105,13 @@ CANOPY_DEVICE void attention_few(const AttentionParams& p) {
   const AttentionPlace place(p);
   const Item item = place.item(p, 0);
   const Queries queries(p, 0);
-  queries.bring(p, item, gpu::warp(), gpu::threads() / 32);
+  const FewChunk mine(p, place, item);
+  queries.bring<kItemQueries / kSpanChunks>(p, item, gpu::warp(), kSpanChunks);
   gpu::sync();
-  if (place.work < p.span_blocks) {
-    attend_span<TYPE>(p, place, item, queries);
-  } else {
-    const uint32_t unit = (place.work - p.span_blocks) * p.own_warps + gpu::warp(), row = unit / p.own_chunks;
-    if (row < item.rows) attend_own<TYPE>(p, place, item, item.first_row + row, unit % p.own_chunks, queries);
+  if (mine.of_span) {
+    attend_span<TYPE>(p, place, item, mine, queries);
+  } else if (mine.is_there) {
+    attend_own<TYPE>(p, place, item, mine.row, mine.pass_row, mine.own, queries);
   }
   finish_attention(p);
 }
@@ -176,7 +197,6 @@ template <uint32_t TYPE>
 CANOPY_DEVICE void attend_tile(const AttentionParams& p, const AttentionPlace& place, const Queries& queries) {
   constexpr uint32_t each = kStagePositions<TYPE>, parts = kChunkStages<TYPE>, batch = 1;
   const Item item = place.item(p, gpu::warp());
-  queries.bring(p, item, 0, 1);
   const ChunkRange range = shared_chunks(p, place);
   const uint32_t key_stages = parts * p.slices, of_chunk = key_stages + parts;
   const uint32_t stages = range.begin < range.end ? (range.end - range.begin) * of_chunk : 0;
@@ -197,6 +217,7 @@ CANOPY_DEVICE void attend_tile(const AttentionParams& p, const AttentionPlace& p
   ChunkOfQueries<TYPE> chunk;
   CANOPY_NO_UNROLL
   for (uint32_t i = 0; i + 1 < p.stages; ++i) bring(i);
+  queries.bring<kItemQueries>(p, item, 0, 1);  // while the first stages are on their way
   CANOPY_NO_UNROLL
   for (uint32_t i = 0; i < stages; ++i) {
     wait_for_stage(p.stages - 1);
@@ -231,9 +252,10 @@ CANOPY_DEVICE void attention_many(const AttentionParams& p) {
     const uint32_t row = rest / p.tile_pieces;
     const Item item = place.item(p, row / p.item_rows * p.tile_pieces + rest % p.tile_pieces);
     if (row < place.rows(p) && item.rows > 0) {
-      queries.bring(p, item, 0, 1);
+      const Row pass_row = row_of(p, place.first_row(p) + row);  // there with the queries
+      queries.bring<kItemQueries>(p, item, 0, 1);
       gpu::sync_warp();
-      attend_own<TYPE>(p, place, item, place.first_row(p) + row, unit % p.own_chunks, queries);
+      attend_own<TYPE>(p, place, item, place.first_row(p) + row, pass_row, unit % p.own_chunks, queries);
     }
   }
   finish_attention(p);

@@ -1,5 +1,5 @@
 #pragma once
-// What a block of attention works on, and what all of them do: rows' own chunks, and the merge of all results.
+// What a block of attention works on, and what all of them do with a chunk and with rows' own chunks.
 
 #include "engine/cuda_backend/kernels/attention_warp.h"
 
@@ -109,8 +109,7 @@ struct SlotsOfLanes {
 /// Own chunk `own` of row `row`, by a warp: of the row's queries in an item whose queries are in shared memory.
 template <uint32_t TYPE>
 CANOPY_DEVICE void attend_own(const AttentionParams& p, const AttentionPlace& place, const Item& item, uint32_t row,
-                              uint32_t own, const Queries& queries) {
-  const Row pass_row = row_of(p, row);
+                              const Row& pass_row, uint32_t own, const Queries& queries) {
   const RowChunks chunks = chunks_of(p, pass_row);
   const uint32_t number = chunks.own_chunk(p, own);
   if (number == kNoSlot) return;
@@ -126,79 +125,6 @@ CANOPY_DEVICE void attend_own(const AttentionParams& p, const AttentionPlace& pl
   attend_chunk<TYPE>(p, item.kv_head, place.slice, queries, slots, low, high, chunk);
   leave(p, item, place.slice, chunk.out, chunk.parts,
         [&](uint32_t n) { return item.row(p, n) == row ? p.spans + own : kNoSlot; });
-}
-
-/// Merges what there is of a row's head, `elements` of a slice. For one warp.
-CANOPY_DEVICE void merge_head(const AttentionParams& p, uint32_t row, uint32_t head, uint32_t slice) {
-  constexpr uint32_t at_a_time = 8, each = kSliceDims / 32;
-  const RowChunks chunks = chunks_of(p, row_of(p, row));
-  const uint32_t results = chunks.results(), elements = slice_elements(p, slice);
-  Part all, span;
-  float out[each] = {}, span_out[each] = {};
-  const auto end_span = [&] {
-    const PartFactors factors = merge_into(all, span);
-    CANOPY_UNROLL
-    for (uint32_t e = 0; e < each; ++e) {
-      out[e] = merged(out[e], span_out[e], factors);
-      span_out[e] = 0;
-    }
-    span = {};
-  };
-  CANOPY_NO_UNROLL
-  for (uint32_t first = 0; first < results; first += at_a_time) {
-    Part parts[at_a_time];
-    float more[at_a_time][each] = {};
-    CANOPY_UNROLL
-    for (uint32_t i = 0; i < at_a_time; ++i) {  // asked for together
-      if (first + i >= results) break;
-      const uint64_t at = entry_at(p, row, head, chunks.entry_of_result(p, first + i));
-      parts[i] = part_at(p, at, slice);
-      CANOPY_UNROLL
-      for (uint32_t e = 0; e < each; ++e) {
-        const uint32_t element = e * 32 + gpu::lane();
-        if (element < elements) {
-          more[i][e] = Span<const float>{p.part_out}[at * p.cache.head_dim + slice * kSliceDims + element];
-        }
-      }
-    }
-    CANOPY_UNROLL
-    for (uint32_t i = 0; i < at_a_time; ++i) {
-      const uint32_t result = first + i;
-      if (result >= results) break;
-      if (result > 0 && chunks.span_of_result(result) != chunks.span_of_result(result - 1)) end_span();
-      const PartFactors factors = merge_into(span, parts[i]);
-      CANOPY_UNROLL
-      for (uint32_t e = 0; e < each; ++e) span_out[e] = merged(span_out[e], more[i][e], factors);
-    }
-  }
-  end_span();
-  if (p.sinks != 0) {  // scores without values
-    const PartFactors factors = merge_into(all, Part{Span<const float>{p.sinks}[head], 1.0f});
-    CANOPY_UNROLL
-    for (uint32_t e = 0; e < each; ++e) out[e] = out[e] * factors.keep;
-  }
-  const uint32_t to = head * p.cache.head_dim + slice * kSliceDims;
-  CANOPY_UNROLL
-  for (uint32_t e = 0; e < each; ++e) {
-    const uint32_t element = e * 32 + gpu::lane();
-    if (element >= elements) continue;
-    store_activation(p.out, uint64_t{p.first_row} + row, to + element, results > 0 ? out[e] / all.sum : 0.0f, 1);
-  }
-}
-
-/// Merges the tile where this block is the last of it.
-CANOPY_CALLED void finish_attention(const AttentionParams& p) {
-  const AttentionPlace place(p);
-  const gpu::Shared<uint32_t> flag(kAttentionFlag, 1);
-  const uint32_t counter = (place.kv_head * p.tiles + place.tile) * p.slices + place.slice;
-  if (!comes_last(p.counters, counter, p.span_blocks + p.own_blocks, flag)) return;
-  const uint32_t heads = p.tile_pieces * p.item_heads, first = place.first_piece(p) * p.item_heads;
-  for (uint32_t i = gpu::warp(); i < place.rows(p) * heads; i += gpu::threads() / 32) {
-    const uint32_t head = first + i % heads;
-    if (head < p.group()) {
-      merge_head(p, place.first_row(p) + i / heads, place.kv_head * p.group() + head, place.slice);
-    }
-  }
 }
 
 }  // namespace canopy::cuda

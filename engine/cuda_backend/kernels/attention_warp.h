@@ -177,32 +177,58 @@ struct Queries {
   CANOPY_DEVICE uint32_t rest() const { return kItemQueries * (dims + 8) * 2; }
   CANOPY_DEVICE float& factor(uint32_t n) const { return gpu::Shared<float>(at(n, dims), 1)[0]; }
 
-  /// Every `warps`-th query from `warp` on, by this warp. Warps wait for each other behind it.
-  CANOPY_DEVICE void bring(const AttentionParams& p, const Item& item, uint32_t warp, uint32_t warps) const {
-    for (uint32_t n = warp; n < kItemQueries; n += warps) {
-      const float largest = bring_query(p, item, n, 1.0f);
-      float power = 1;
-      if (gpu::ballot(largest > kMostHalf) != 0) {
-        power = query_factor(gpu::from_bits(gpu::largest(gpu::bits(largest))));
-        bring_query(p, item, n, 1.0f / power);
+  /// COUNT queries, `first` and every `step`-th from there, by this warp, asked for together. Warps wait for each other
+  /// behind it.
+  template <uint32_t COUNT>
+  CANOPY_DEVICE void bring(const AttentionParams& p, const Item& item, uint32_t first, uint32_t step) const {
+    constexpr uint32_t each = 2, apart = 64;  // pairs of a lane of each query, and elements between them
+    float largest[COUNT] = {};
+    CANOPY_NO_UNROLL
+    for (uint32_t d = gpu::lane() * 2; d < dims; d += each * apart) {
+      FloatPair values[COUNT * each];
+      CANOPY_UNROLL
+      for (uint32_t i = 0; i < COUNT * each; ++i) {
+        values[i] = pair_of(p, item, first + i / each * step, d + i % each * apart);
       }
-      if (gpu::lane() == 0) factor(n) = power;
+      CANOPY_UNROLL
+      for (uint32_t i = 0; i < COUNT * each; ++i) {
+        largest[i / each] = fmaxf(largest[i / each], largest_of(values[i]));
+        store(first + i / each * step, d + i % each * apart, values[i], 1.0f);
+      }
+    }
+    uint32_t beyond = 0;  // the range of halves
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < COUNT; ++i) {
+      if (gpu::ballot(largest[i] > kMostHalf) != 0) beyond |= 1u << i;
+      if (gpu::lane() == 0) factor(first + i * step) = 1;
+    }
+    CANOPY_NO_UNROLL
+    for (uint32_t i = 0; beyond >> i != 0; ++i) {
+      if ((beyond >> i & 1u) != 0) bring_scaled(p, item, first + i * step);
     }
   }
-  /// Query n, multiplied by a power of two. The largest of the elements that this lane has brought, as they were.
-  CANOPY_DEVICE float bring_query(const AttentionParams& p, const Item& item, uint32_t n, float by) const {
-    const bool is_there = item.has(p, n);
-    const uint64_t from = (uint64_t{p.first_row + item.row(p, n)} * p.heads + item.head(p, n)) * p.cache.head_dim;
+  /// Query n again, divided by a power of two.
+  CANOPY_DEVICE void bring_scaled(const AttentionParams& p, const Item& item, uint32_t n) const {
     float largest = 0;
-    for (uint32_t d = gpu::lane() * 2; d < dims; d += 64) {
-      FloatPair values{0, 0};
-      if (is_there && d < p.cache.head_dim) values = Span<const FloatPair>{p.q}[(from + d) / 2];
-      largest = fmaxf(largest, fmaxf(fabsf(values.first), fabsf(values.second)));
-      const SplitPair pair = split(values.first * by, values.second * by);
-      gpu::Shared<uint32_t>(at(n, d), 1)[0] = pair.halves;
-      gpu::Shared<uint32_t>(at(n, d) + rest(), 1)[0] = pair.rest;
-    }
-    return largest;
+    CANOPY_NO_UNROLL
+    for (uint32_t d = gpu::lane() * 2; d < dims; d += 64) largest = fmaxf(largest, largest_of(pair_of(p, item, n, d)));
+    const float power = query_factor(gpu::from_bits(gpu::largest(gpu::bits(largest))));
+    CANOPY_NO_UNROLL
+    for (uint32_t d = gpu::lane() * 2; d < dims; d += 64) store(n, d, pair_of(p, item, n, d), 1.0f / power);
+    if (gpu::lane() == 0) factor(n) = power;
+  }
+  /// Elements d and d + 1 of query n; zeros where there are none.
+  CANOPY_DEVICE FloatPair pair_of(const AttentionParams& p, const Item& item, uint32_t n, uint32_t d) const {
+    if (!item.has(p, n) || d >= p.cache.head_dim) return {0, 0};
+    const uint64_t from = (uint64_t{p.first_row + item.row(p, n)} * p.heads + item.head(p, n)) * p.cache.head_dim;
+    return Span<const FloatPair>{p.q}[(from + d) / 2];
+  }
+  CANOPY_DEVICE static float largest_of(const FloatPair& pair) { return fmaxf(fabsf(pair.first), fabsf(pair.second)); }
+  CANOPY_DEVICE void store(uint32_t n, uint32_t d, const FloatPair& values, float by) const {
+    if (d >= dims) return;
+    const SplitPair pair = split(values.first * by, values.second * by);
+    gpu::Shared<uint32_t>(at(n, d), 1)[0] = pair.halves;
+    gpu::Shared<uint32_t>(at(n, d) + rest(), 1)[0] = pair.rest;
   }
   /// What an instruction takes of elements d ... d + 15.
   CANOPY_DEVICE void load(uint32_t d, uint32_t (&halves)[2], uint32_t (&left)[2]) const {
