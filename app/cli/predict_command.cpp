@@ -34,11 +34,17 @@ struct DevicePrediction {
   double ms_of_one = 0;
 };
 
+/// Rules to replace are those of the Vulkan kernels: the CUDA backend's go by their machine code.
+predict::Kernels kernels_of(const PredictOptions& options, const predict::DeviceProfile& device) {
+  if (!options.kernels.empty()) return predict::kernels_named(options.kernels);
+  return options.assumptions.empty() ? predict::default_kernels(device) : predict::vulkan_kernels(device);
+}
+
 DevicePrediction predict_device(predict::RecordedModel& model, const predict::DeviceProfile& device,
                                 const PredictOptions& options) {
   DevicePrediction result;
   result.device = &device;
-  result.kernels = options.kernels.empty() ? predict::default_kernels(device) : predict::kernels_named(options.kernels);
+  result.kernels = kernels_of(options, device);
   predict::KernelRules rules = predict::rules_of(result.kernels);
   predict::assume(rules, options.assumptions);
   const bool integers = result.kernels == predict::Kernels::matrix_i8;
@@ -217,9 +223,12 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option(
       "--kernels", options->kernels,
       "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "
-      "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: matrix where "
-      "the device has matrix cores, else fma)");
-  command->add_option("--assume", options->assumptions, "Rules of the kernels to replace: tile_rows=128,...");
+      "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: what Canopy "
+      "uses "
+      "there, that is cuda on NVIDIA's GPUs, elsewhere and with --assume matrix where there are matrix cores, else "
+      "fma)");
+  command->add_option("--assume", options->assumptions,
+                      "Rules of the kernels to replace, not of CUDA's: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
   command->add_flag("--sampled", options->sampled, "A token is drawn at random instead of taking the likeliest");
   command->add_flag("--ops", options->with_ops, "Print the time of each op, too");

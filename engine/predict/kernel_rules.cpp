@@ -168,8 +168,12 @@ Kernels kernels_named(std::string_view name) {
                   "'; allowed: today, fma, matrix, matrix_i8, cuda, llama.cpp.");
 }
 
-Kernels default_kernels(const DeviceProfile& device) {
+Kernels vulkan_kernels(const DeviceProfile& device) {
   return device.matrix_tflop_s > 0 ? Kernels::matrix : Kernels::fma;
+}
+
+Kernels default_kernels(const DeviceProfile& device) {
+  return device.cuda_capability > 0 ? Kernels::cuda : vulkan_kernels(device);
 }
 
 KernelRules rules_of(Kernels kernels) {

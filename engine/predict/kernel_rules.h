@@ -69,7 +69,9 @@ struct KernelRules {
 const char* to_string(Kernels kernels);
 /// Nothing else: throws bad_input that lists them.
 Kernels kernels_named(std::string_view name);
-/// What a device gets: matrix where it has matrix cores, else fma.
+/// What a device gets from the Vulkan backend: matrix where it has matrix cores, else fma.
+Kernels vulkan_kernels(const DeviceProfile& device);
+/// What Canopy uses there unless told otherwise: cuda on NVIDIA's GPUs, else the Vulkan backend's.
 Kernels default_kernels(const DeviceProfile& device);
 
 KernelRules rules_of(Kernels kernels);

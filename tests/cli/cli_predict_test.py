@@ -8,6 +8,7 @@ import unittest
 from cli import GOLDEN, run
 
 DEVICES = ["rtx3090", "rtx4090", "h100", "h200", "strix-halo", "rx9070xt", "rx7900xtx", "b580"]
+OF_NVIDIA = DEVICES[:4]
 
 
 class Predictions(unittest.TestCase):
@@ -25,11 +26,12 @@ class Predictions(unittest.TestCase):
             self.assertEqual(len(device["widths"]), len(device["ms"]))
             self.assertEqual(device["widths"], sorted(device["widths"]))
             self.assertTrue({1, 2, 4, 8, 16, 32, 64, 128} <= set(device["widths"]))
-            self.assertEqual(device["ms"], sorted(device["ms"]))
+            if device["name"] not in OF_NVIDIA:  # CUDA's wider tiles may fill a GPU better
+                self.assertEqual(device["ms"], sorted(device["ms"]))
             self.assertTrue(0 < device["bandwidth_share"] < 1)
             self.assertEqual(device["source"], "predicted")
             self.assertEqual(device["shape"], "qwen3-8b-q4_k")
-            self.assertEqual(device["kernels"], "matrix")
+            self.assertEqual(device["kernels"], "cuda" if device["name"] in OF_NVIDIA else "matrix")
 
     def test_share_and_time_agree(self):
         (device,) = json.loads(self.predicted("-m", "qwen3-8b-bf16", "-d", "h100", "--widths", "1", "--json"))["devices"]
@@ -67,6 +69,9 @@ class Predictions(unittest.TestCase):
             if op["kernel"].startswith(("product", "attention")):
                 self.assertTrue(32 <= op["registers"] <= 128, op)
                 self.assertGreater(op["shared_bytes"], 4096, op)
+        by_default = json.loads(self.predicted("-m", "qwen3-8b-q4_k_m", "-d", "h100", "--widths", "1,64", "--context",
+                                               "4096", "--json"))["devices"][0]
+        self.assertEqual((by_default["kernels"], by_default["ms"]), ("cuda", device["ms"]))
         self.assertAlmostEqual(sum(op["us"] * op["times"] for op in wide["ops"]) / 1e3 + wide["host_ms"], wide["ms"])
 
     def test_a_file_is_taken_by_its_own_types(self):
@@ -78,7 +83,7 @@ class Predictions(unittest.TestCase):
         def ms(*arguments):
             return json.loads(self.predicted("-m", "qwen3-8b-q4_k", "-d", "h100", "--widths", "64", "--json",
                                              *arguments))["devices"][0]["ms"][0]
-        self.assertLess(ms("--assume", "decode=0.5,columns_in_flight=256"), ms())
+        self.assertLess(ms("--assume", "decode=0.5,columns_in_flight=256"), ms("--kernels", "matrix"))
 
     def measured(self, text, *arguments):
         with tempfile.TemporaryDirectory() as folder:

@@ -66,7 +66,9 @@ TEST(Kernels, AreChosenByNameAndByDevice) {
   }
   EXPECT_NE(message_of([] { kernels_named("opencl"); }).find("today, fma, matrix, matrix_i8, cuda, llama.cpp"),
             std::string::npos);
-  DeviceProfile device = device_profile("h100");
+  EXPECT_EQ(default_kernels(device_profile("h100")), Kernels::cuda);
+  EXPECT_EQ(vulkan_kernels(device_profile("h100")), Kernels::matrix);
+  DeviceProfile device = device_profile("rx7900xtx");
   EXPECT_EQ(default_kernels(device), Kernels::matrix);
   device.matrix_tflop_s = 0;
   EXPECT_EQ(default_kernels(device), Kernels::fma);
