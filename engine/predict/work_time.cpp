@@ -84,8 +84,8 @@ WorkTime time_of(const Work& work, const DeviceProfile& device) {
   time.memory = memory.us;
   time.cache = work.cache_bytes / (device.cache_tb_s * 1e6);
   time.arithmetic = arithmetic_time(work, device);
-  time.steps = work.steps * (device.step_us + work.first_latencies * device.latency_us) +
-               work.tail_latencies * device.cache_latency_us;
+  time.steps = work.steps * (device.step_us - work.early_us + work.first_latencies * device.latency_us) +
+               (work.cache_latencies + work.tail_latencies) * device.cache_latency_us;
   time.total = norm_of(time.memory, time.cache, time.arithmetic) + time.steps;
   time.limit = limit_of(time, memory.in_flight);
   return time;

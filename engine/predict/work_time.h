@@ -24,8 +24,10 @@ struct Work {
   double shared_bytes = 0;               // of a workgroup
   double longest_memory_bytes = 0;       // of the workgroup that reads most; 0: all read the same
   double workgroups_reading_memory = 0;  // the others read what these brought to the cache; 0: all
-  double tail_latencies = 0;             // dependent accesses to the cache behind the last workgroup's work
+  double cache_latencies = 0;            // dependent accesses to the shared cache before those of memory
+  double tail_latencies = 0;             // the same behind the last workgroup's work
   double steps = 1;                      // dispatches that wait for the one before
+  double early_us = 0;                   // of each of them, that it begins before the one in front has ended
   // Of memory, from a step's start to its first result: its descriptors or activations, then its weights.
   double first_latencies = 2;
 };

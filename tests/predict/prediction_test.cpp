@@ -165,6 +165,19 @@ TEST(Prediction, CudaKernelsReadTheWeightsOnce) {
   }
 }
 
+TEST(Prediction, CudaKernelsStartEarlyFromComputeCapability90On) {
+  RecordedModel model(model_shape("qwen3-8b-q4_k"));
+  const OpList ops = model.record(1, 0, 0);
+  for (const DeviceProfile& device : device_profiles()) {
+    if (device.cuda_capability == 0) continue;
+    const bool early = device.name == "h100" || device.name == "h200";
+    for (const Op& op : ops) {
+      EXPECT_EQ(work_of(op, rules_of(Kernels::cuda), device).early_us, early ? 0.15 : 0) << device.name;
+      EXPECT_EQ(work_of(op, rules_of(Kernels::matrix), device).early_us, 0) << device.name;
+    }
+  }
+}
+
 TEST(Prediction, CudaAttentionGrowsWithItsContext) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   for (const uint32_t width : {1u, 64u}) {

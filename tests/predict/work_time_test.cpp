@@ -120,6 +120,10 @@ TEST(WorkTime, StepsAddTheirCostAndTwoLatencies) {
   work.tail_latencies = 2;
   time = time_of(work, device);
   EXPECT_DOUBLE_EQ(time.total, 2 * (3 + 2 * 0.5) + 2 * 0.25);
+  work.cache_latencies = 3;
+  work.early_us = 0.75;
+  time = time_of(work, device);
+  EXPECT_DOUBLE_EQ(time.total, 2 * (3 - 0.75 + 2 * 0.5) + 5 * 0.25);
 }
 
 TEST(WorkTime, EachLimitHasAName) {
