@@ -1,7 +1,7 @@
 #pragma once
-// The merge of a tile's results, by the block that comes last for it: a head's chunks of a span in ascending order, then
-// its spans. A warp has up to eight heads. Their results, head behind head, come in batches of eight, so that heads with
-// few results do not wait for memory one after the other.
+// The merge of a tile's results, by the block that comes last for it: a head's chunks of a span in ascending order,
+// then its spans. A warp has up to eight heads. Their results, head behind head, come in batches of eight, so that
+// heads with few results do not wait for memory one after the other.
 
 #include "engine/cuda_backend/kernels/attention_blocks.h"
 
@@ -41,10 +41,9 @@ struct MergeSlot {
   uint32_t row = 0, column = 0;  // where its head goes
   float sink = 0;
 
-  /// That of the i-th, for all lanes.
+  /// Where the head goes that the i-th result ends, and its sink, for all lanes.
   CANOPY_DEVICE MergeSlot of(uint32_t i) const {
-    MergeSlot slot = *this;
-    slot.part = {gpu::shuffle(part.best, i), gpu::shuffle(part.sum, i)};
+    MergeSlot slot;
     slot.row = gpu::shuffle(row, i);
     slot.column = gpu::shuffle(column, i);
     slot.sink = gpu::shuffle(sink, i);
@@ -68,7 +67,8 @@ struct MergeSlot {
     const bool is_last = is_slot && slot + 1 == end;
     there = gpu::ballot(is_there);
     ends_head = gpu::ballot(is_last);
-    ends_span = gpu::ballot(is_last || (is_there && chunks.span_of_result(result + 1) != chunks.span_of_result(result)));
+    ends_span =
+        gpu::ballot(is_last || (is_there && chunks.span_of_result(result + 1) != chunks.span_of_result(result)));
     const uint32_t at = static_cast<uint32_t>(entry_at(p, row, head, chunks.entry_of_result(p, result)));
     if (is_there) part = part_at(p, at, slice);
     if (is_last && p.sinks != 0) sink = Span<const float>{p.sinks}[head];
@@ -96,29 +96,65 @@ struct MergeBatch {
   }
 };
 
+/// What the i-th result of a batch, in lane i, and the span that it ends are multiplied by. Only the largest scores go
+/// from result to result; the exponentials of all of them are taken together.
+struct MergeFactors {
+  PartFactors of_chunk, of_span;
+  float best = kLowest;  // of the head, up to the result
+};
+struct LargestScores {
+  float all = kLowest, span = kLowest;  // so far
+
+  CANOPY_DEVICE MergeFactors factors(const MergeSlot& slots) {
+    float span_before = kLowest, span_now = kLowest, all_before = kLowest, all_now = kLowest;
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kMergeBatch; ++i) {
+      const float before = span, best = gpu::shuffle(slots.part.best, i), head_before = all;
+      if ((slots.there >> i & 1u) != 0) span = fmaxf(span, best);
+      const float now = span;
+      if ((slots.ends_span >> i & 1u) != 0) {
+        all = fmaxf(all, span);
+        span = kLowest;
+      }
+      if (gpu::lane() == i) {
+        span_before = before;
+        span_now = now;
+        all_before = head_before;
+        all_now = all;
+      }
+      if ((slots.ends_head >> i & 1u) != 0) all = kLowest;
+    }
+    return {{expf(span_before - span_now), expf(slots.part.best - span_now)},
+            {expf(all_before - all_now), expf(span_now - all_now)},
+            all_now};
+  }
+};
+
 /// A head as far as it is merged: its spans, and the chunks of one.
 struct MergedHead {
-  Part all, span;
+  float sum = 0, span_sum = 0;
   float out[kLaneDims] = {}, span_out[kLaneDims] = {};
 
-  CANOPY_DEVICE void add(const Part& part, const gpu::Shared<float>& more, uint32_t first) {
-    const PartFactors factors = merge_into(span, part);
+  CANOPY_DEVICE void add(float more_sum, const PartFactors& factors, const gpu::Shared<float>& more, uint32_t first) {
+    span_sum = merged(span_sum, more_sum, factors);
     CANOPY_UNROLL
     for (uint32_t e = 0; e < kLaneDims; ++e) {
       span_out[e] = merged(span_out[e], more[first + e * 32 + gpu::lane()], factors);
     }
   }
-  CANOPY_DEVICE void end_span() {
-    const PartFactors factors = merge_into(all, span);
+  CANOPY_DEVICE void end_span(const PartFactors& factors) {
+    sum = merged(sum, span_sum, factors);
+    span_sum = 0;
     CANOPY_UNROLL
     for (uint32_t e = 0; e < kLaneDims; ++e) {
       out[e] = merged(out[e], span_out[e], factors);
       span_out[e] = 0;
     }
-    span = {};
   }
   /// Writes the head, of which there is something or nothing; the next begins.
-  CANOPY_DEVICE void end(const AttentionParams& p, const MergeSlot& slot, uint32_t elements, bool is_there) {
+  CANOPY_DEVICE void end(const AttentionParams& p, const MergeSlot& slot, float best, uint32_t elements,
+                         bool is_there) {
+    Part all{best, sum};
     if (p.sinks != 0) {  // scores without values
       const PartFactors factors = merge_into(all, Part{slot.sink, 1.0f});
       CANOPY_UNROLL
@@ -135,6 +171,10 @@ struct MergedHead {
   }
 };
 
+CANOPY_DEVICE PartFactors factors_of(const PartFactors& factors, uint32_t lane) {
+  return {gpu::shuffle(factors.keep, lane), gpu::shuffle(factors.add, lane)};
+}
+
 /// Merges the heads of a warp. The next batch is on its way while one is merged, from shared memory: a loop over
 /// registers would have to be unrolled, with all that ends a head in it.
 CANOPY_DEVICE void merge_heads(const AttentionParams& p, const WarpHeads& heads, uint32_t slice) {
@@ -142,6 +182,7 @@ CANOPY_DEVICE void merge_heads(const AttentionParams& p, const WarpHeads& heads,
   static_assert(kMergeBatch * kSliceDims * 4 == kWarpOutputs && kWarpOutputs <= kAttentionStageBytes);
   const uint32_t all = heads.all_slots(), elements = slice_elements(p, slice);
   MergedHead merging;
+  LargestScores scores;
   MergeBatch batch;
   uint32_t count = 0;
   CANOPY_NO_UNROLL
@@ -152,13 +193,17 @@ CANOPY_DEVICE void merge_heads(const AttentionParams& p, const WarpHeads& heads,
       outs[i * 32 + gpu::lane()] = batch.out[i / kLaneDims][i % kLaneDims];
     }
     if (next < all) batch.ask(p, heads, slice, next);
+    const MergeFactors factors = scores.factors(slots);
     CANOPY_NO_UNROLL
     for (uint32_t i = 0; i < count; ++i) {
-      const MergeSlot slot = slots.of(i);
-      const bool is_there = (slot.there >> i & 1u) != 0;
-      if (is_there) merging.add(slot.part, outs, i * kSliceDims);
-      if ((slot.ends_span >> i & 1u) != 0) merging.end_span();
-      if ((slot.ends_head >> i & 1u) != 0) merging.end(p, slot, elements, is_there);
+      const bool is_there = (slots.there >> i & 1u) != 0;
+      if (is_there) {
+        merging.add(gpu::shuffle(slots.part.sum, i), factors_of(factors.of_chunk, i), outs, i * kSliceDims);
+      }
+      if ((slots.ends_span >> i & 1u) != 0) merging.end_span(factors_of(factors.of_span, i));
+      if ((slots.ends_head >> i & 1u) != 0) {
+        merging.end(p, slots.of(i), gpu::shuffle(factors.best, i), elements, is_there);
+      }
     }
     count = all - next < kMergeBatch ? all - next : kMergeBatch;
   }
