@@ -224,9 +224,7 @@ void add_predict(CLI::App& app, Action& action) {
       "--kernels", options->kernels,
       "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "
       "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: what Canopy "
-      "uses "
-      "there, that is cuda on NVIDIA's GPUs, elsewhere and with --assume matrix where there are matrix cores, else "
-      "fma)");
+      "uses there: cuda on NVIDIA's GPUs; elsewhere and with --assume matrix where there are matrix cores, else fma)");
   command->add_option("--assume", options->assumptions,
                       "Rules of the kernels to replace, not of CUDA's: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
