@@ -55,12 +55,20 @@ uint32_t narrow_row_warps(const WeightParams& weight, const TileShape& shape, ui
   return warps;
 }
 
-void plan_wide(ProductPlan& plan, uint32_t warps, const GpuLimits& gpu) {
+uint32_t wide_stage_bytes(const TileShape& shape, uint32_t columns, const GpuLimits& gpu) {
+  return wide_steps(shape.bytes(), columns, gpu.is_roomy()) * shape.step_bytes() + shape.super_bytes();
+}
+
+/// For a weight, or two whose stages have as many steps.
+void plan_wide(ProductPlan& plan, const TileShape& first, const TileShape& second, uint32_t warps,
+               const GpuLimits& gpu) {
+  const uint32_t steps = wide_steps(first.bytes(), plan.columns, gpu.is_roomy());
+  plan.stage_bytes = std::max(wide_stage_bytes(first, plan.columns, gpu), wide_stage_bytes(second, plan.columns, gpu));
   plan.row_warps = warps;
   plan.threads = warps * 32;
   plan.block_rows = warps * 2 * kTileRows;
   plan.parts = plan.cut.chunks * (plan.cut.two_segments() ? 2 : 1);
-  const uint32_t staged = 2 * (plan.columns + 1) * kStep * 2;
+  const uint32_t staged = 2 * steps * (plan.columns + 1) * kStep * 2;
   plan.stages = stages_of(plan.stage_bytes, 2 * warps, kMostStages, kWideHead + staged, gpu);
   const uint32_t sums = plan.block_rows * (plan.columns + 1) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kWideHead + std::max({2 * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
@@ -89,17 +97,17 @@ uint64_t busiest(const WeightParams& first, const WeightParams& second, const Pr
 }
 
 void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape& shape, const WeightParams& second,
-                  uint32_t width, const GpuLimits& gpu) {
+                  const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
   const uint32_t most = most_columns(shape.code_bytes, gpu.copies_aside());
   for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
-    plan_wide(plan, wide_warps(shape.code_bytes, plan.columns), gpu);
+    plan_wide(plan, shape, second_shape, wide_warps(shape.code_bytes, plan.columns), gpu);
     if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
   }
   if (plan.columns != 64 || gpu.units == 0) return;
   const auto try_other = [&](uint32_t columns, uint32_t warps) {
     ProductPlan other = plan;
     other.columns = columns;
-    plan_wide(other, warps, gpu);
+    plan_wide(other, shape, second_shape, warps, gpu);
     if (busiest(first, second, other, width, gpu) < busiest(first, second, plan, width, gpu)) plan = other;
   };
   // Smaller blocks are dealt out more evenly, and read rows of the pass more often.
@@ -115,15 +123,13 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
                          const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
   ProductPlan plan;
   plan.cut = column_cut(first, first_shape);
-  const auto wide_stage = [](const TileShape& shape) { return shape.step_bytes() + shape.super_bytes(); };
   if (width <= kNarrow) {
     plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan.stage_steps = narrow_steps(first_shape.bytes());  // of both, where there are two
     plan_narrow(plan, width, gpu);
   } else {
-    plan.stage_bytes = std::max(wide_stage(first_shape), wide_stage(second_shape));
-    plan_columns(plan, first, first_shape, second, width, gpu);
+    plan_columns(plan, first, first_shape, second, second_shape, width, gpu);
   }
   plan.pass_tiles = pieces(width, plan.columns);
   plan.row_tiles = {pieces(first.rows, plan.block_rows), second.rows > 0 ? pieces(second.rows, plan.block_rows) : 0};
@@ -142,8 +148,7 @@ ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint
   product.cut = column_cut(expert, shape);
   product.columns = columns;
   if (wide) {
-    product.stage_bytes = shape.step_bytes() + shape.super_bytes();
-    plan_wide(product, warps, room);
+    plan_wide(product, shape, {}, warps, room);
     product.parts = 1;
   } else {
     product.row_warps = narrow_row_warps(expert, shape, product.cut.chunks);

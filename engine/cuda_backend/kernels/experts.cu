@@ -160,7 +160,7 @@ struct WidePairs : WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile> {
         const uint32_t end = segment == 0 ? range.middle : range.end;
         CANOPY_UNROLL
         for (uint32_t i = 0; i < Product::kSums; ++i) this->sum(i) = 0;
-        for (; step < end; ++step) this->add_step(step, stage_number);
+        for (; step < end; step += Product::kSteps) this->add_stage(step, stage_number);
         CANOPY_UNROLL
         for (uint32_t i = 0; i < Product::kSums; ++i) of_chunk(i) = of_chunk(i) + this->sum(i);
       }

@@ -170,6 +170,11 @@ CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t column
   if (code_bytes >= 32) return columns == 32 ? 4 : 2;
   return code_bytes < 16 && columns == 64 ? 8 : 4;
 }
+/// Steps of a stage of a wide product's ring. Of two steps scales are read once, where there are registers for that,
+/// and shared memory for two blocks on a multiprocessor (`is_roomy`).
+CANOPY_SHARED constexpr uint32_t wide_steps(uint32_t tile_bytes, uint32_t columns, bool is_roomy) {
+  return columns <= 32 && is_roomy ? narrow_steps(tile_bytes) : 1;
+}
 /// The other number of warps that blocks of 64 rows of the pass may have, where those of wide_warps() would leave many
 /// units of a GPU without a last one. Only where that is 8.
 inline constexpr uint32_t kFewerWarps = 6;

@@ -1,6 +1,6 @@
 #pragma once
 // Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for
-// all rows of the pass; those are brought by the block, a step ahead, to one of two buffers. A block has one
+// all rows of the pass; those are brought by the block, a stage ahead, to one of two buffers. A block has one
 // segment of a chunk of the weight's columns: all units of a large GPU would not be busy otherwise, and there are not
 // enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
 //
@@ -40,10 +40,11 @@ struct WideProduct {
   // What an octet's number chooses is known where the loop over them is unrolled: that saves a third of the
   // instructions. F32 would take more registers than there are, and is no type of large weights.
   static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 ? 1 : 4;
-  static constexpr uint32_t kStageBytes = F::kStepBytes + F::kSuperBytes;  // of 16 rows
+  static constexpr uint32_t kSteps = wide_steps(F::kBytes, kColumns, gpu::kIsRoomy);               // of a stage
+  static constexpr uint32_t kStageBytes = kSteps * F::kStepBytes + F::kSuperBytes;  // of 16 rows
   static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
   using Rows = Staged<kSlot, 32>;
-  static constexpr uint32_t kRings = kHead + 2 * kStagedBytes;
+  static constexpr uint32_t kRings = kHead + 2 * kSteps * kStagedBytes;
 
   const ProductParams& p;
   const WeightParams& weight;
@@ -82,12 +83,12 @@ struct WideProduct {
     const uint64_t policy = gpu::read_once();
     CANOPY_UNROLL
     for (uint32_t m = 0; m < 2; ++m) {
-      copy_steps<F, 1>(ring() + (stage * 2 + m) * kStageBytes, tiles()[m] + uint64_t{step / 2} * F::kBytes, step % 2,
-                       policy);
+      copy_steps<F, kSteps>(ring() + (stage * 2 + m) * kStageBytes, tiles()[m] + uint64_t{step / 2} * F::kBytes,
+                            step % 2, policy);
     }
   }
 
-  CANOPY_DEVICE static Rows rows_of(uint32_t step) { return Rows(kHead + step % 2 * kStagedBytes); }
+  CANOPY_DEVICE static Rows rows_of(uint32_t step) { return Rows(kHead + step % (2 * kSteps) * kStagedBytes); }
 
   /// Of a step, a lane has a unit of some rows of the pass. Behind the last one warps have nothing to do.
   CANOPY_DEVICE static uint32_t row_of(uint32_t batch, uint32_t i) {
@@ -128,16 +129,27 @@ struct WideProduct {
     }
   }
 
-  CANOPY_DEVICE void multiply_step(uint32_t step, uint32_t stage_number, bool has_next) {
-    const uint32_t at = ring() + stage_number * 2 * kStageBytes;
-    const Fragment<F> weights[2] = {{at, at + F::kStepBytes, step % 2},
-                                    {at + kStageBytes, at + kStageBytes + F::kStepBytes, step % 2}};
+  CANOPY_DEVICE void multiply_step(const Fragment<F> (&weights)[2], uint32_t step) {
+    const uint32_t next = step + kSteps;
+    const bool has_next = next < steps_end()[0];
     Unit units[kBatch];
     CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {
-      if (has_next && octet % kOctets == 0) load(units, octet / kOctets, step + 1);
+      if (has_next && octet % kOctets == 0) load(units, octet / kOctets, next);
       multiply_octet(weights, octet, rows_of(step));
-      if (has_next && octet % kOctets == kOctets - 1) stage(units, octet / kOctets, step + 1);
+      if (has_next && octet % kOctets == kOctets - 1) stage(units, octet / kOctets, next);
+    }
+  }
+
+  /// The steps of a stage from `step` on.
+  CANOPY_DEVICE void multiply_stage(uint32_t step, uint32_t stage_number) {
+    const uint32_t at = ring() + stage_number * 2 * kStageBytes, super = at + kSteps * F::kStepBytes;
+    const uint32_t parity = kSteps == 2 ? 0 : step % 2, last = (kSteps - 1) * F::kStepBytes;
+    const Fragment<F> weights[2][2] = {{{at, super, parity}, {at + kStageBytes, super + kStageBytes, parity}},
+                                       {{at + last, super, 1}, {at + kStageBytes + last, super + kStageBytes, 1}}};
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < kSteps; ++i) {
+      if (i == 0 || step + i < steps_end()[0]) multiply_step(weights[i], step + i);
     }
   }
 
@@ -146,27 +158,29 @@ struct WideProduct {
     find_tiles(weight, row_tile);
     steps_end()[0] = range.end;  // all threads write the same
     for (uint32_t i = 0; i < p.stages; ++i) {
-      if (range.begin + i < range.end) copy(range.begin + i, i);
+      if (range.begin + i * kSteps < range.end) copy(range.begin + i * kSteps, i);
       gpu::end_copy_group();
     }
     gpu::let_next_start();
     gpu::wait_for_earlier();
     columns.factors(p, factors);  // for later
     CANOPY_UNROLL
-    for (uint32_t batch = 0; batch < kBatches && range.begin < range.end; ++batch) {
+    for (uint32_t i = 0; i < kSteps * kBatches; ++i) {
+      const uint32_t step = range.begin + i / kBatches, batch = i % kBatches;
+      if (step >= range.end) break;
       Unit units[kBatch];
-      load(units, batch, range.begin);
-      stage(units, batch, range.begin);
+      load(units, batch, step);
+      stage(units, batch, step);
     }
   }
 
-  /// Adds what a step brings, and asks for the weights of a later one.
-  CANOPY_DEVICE void add_step(uint32_t step, uint32_t& stage_number) {
+  /// Adds what a stage brings, and asks for the weights of a later one.
+  CANOPY_DEVICE void add_stage(uint32_t step, uint32_t& stage_number) {
     wait_for_stage(p.stages);
-    gpu::sync();  // this step's rows are there, the other buffer is free
-    multiply_step(step, stage_number, step + 1 < steps_end()[0]);
+    gpu::sync();  // these steps' rows are there, the other buffer is free
+    multiply_stage(step, stage_number);
     gpu::sync_warp();
-    if (step + p.stages < steps_end()[0]) copy(step + p.stages, stage_number);
+    if (step + p.stages * kSteps < steps_end()[0]) copy(step + p.stages * kSteps, stage_number);
     gpu::end_copy_group();
     stage_number = stage_number + 1 == p.stages ? 0 : stage_number + 1;
   }
@@ -176,7 +190,7 @@ struct WideProduct {
     const Steps range = steps();
     begin(row_tile, range);
     uint32_t stage_number = 0;
-    for (uint32_t step = range.begin; step < steps_end()[0]; ++step) add_step(step, stage_number);
+    for (uint32_t step = range.begin; step < steps_end()[0]; step += kSteps) add_stage(step, stage_number);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kSums; ++i) sum(i) = 0.0f + sum(i);  // as narrow products begin a chunk
   }

@@ -189,6 +189,13 @@ constexpr bool kCopiesAside = true;
 constexpr bool kCopiesAside = false;
 #endif
 
+/// Whether a multiprocessor has 164 KiB of shared memory or more; as GpuLimits::is_roomy says of GPUs that run this code.
+#if __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
+constexpr bool kIsRoomy = true;
+#else
+constexpr bool kIsRoomy = false;
+#endif
+
 /// For data that is read once: the L2 cache gives it up first.
 CANOPY_DEVICE uint64_t read_once() {
   uint64_t policy = 0;

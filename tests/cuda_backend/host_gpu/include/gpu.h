@@ -172,7 +172,7 @@ inline uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
 inline void keep(uint32_t&) {}
 inline void keep(uint64_t&) {}
 
-constexpr bool kCopiesAside = true;
+constexpr bool kCopiesAside = true, kIsRoomy = true;
 inline uint64_t read_once() {
   return 0;
 }
