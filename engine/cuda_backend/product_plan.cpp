@@ -96,6 +96,20 @@ uint64_t busiest(const WeightParams& first, const WeightParams& second, const Pr
   return (blocks + gpu.units - 1) / gpu.units * plan.block_rows * plan.columns;
 }
 
+/// A narrow product whose blocks have half of the rows each, and half of those again, as long as the busiest unit has
+/// less to do then. Sums of squares need kSquareBlock rows in a block.
+void deal_out_narrow(ProductPlan& plan, const WeightParams& first, const WeightParams& second, uint32_t width,
+                     const GpuLimits& gpu, ProductKind kind) {
+  const uint32_t least = kind == ProductKind::add ? kSquareBlock / kTileRows : 1;
+  while (gpu.units > 0 && plan.row_warps / 2 >= least) {
+    ProductPlan halves = plan;
+    halves.row_warps /= 2;
+    plan_narrow(halves, width, gpu);
+    if (busiest(first, second, halves, width, gpu) >= busiest(first, second, plan, width, gpu)) return;
+    plan = halves;
+  }
+}
+
 void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape& shape, const WeightParams& second,
                   const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
   const uint32_t most = most_columns(shape.code_bytes, gpu.copies_aside());
@@ -120,7 +134,7 @@ void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape&
 }  // namespace
 
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
-                         const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
+                         const TileShape& second_shape, uint32_t width, const GpuLimits& gpu, ProductKind kind) {
   ProductPlan plan;
   plan.cut = column_cut(first, first_shape);
   if (width <= kNarrow) {
@@ -128,6 +142,7 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan.stage_steps = narrow_steps(first_shape.bytes());  // of both, where there are two
     plan_narrow(plan, width, gpu);
+    deal_out_narrow(plan, first, second, width, gpu, kind);
   } else {
     plan_columns(plan, first, first_shape, second, second_shape, width, gpu);
   }

@@ -55,9 +55,10 @@ struct ProductPlan {
 };
 
 /// A product of one weight, or of two with the same cut and the same warps in a block (second.rows may be 0), with
-/// `width` rows. Shapes are of their types' tiles.
+/// `width` rows. Shapes are of their types' tiles. `kind`: what is made of the sums.
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
-                         const TileShape& second_shape, uint32_t width, const GpuLimits& gpu);
+                         const TileShape& second_shape, uint32_t width, const GpuLimits& gpu,
+                         ProductKind kind = ProductKind::add);
 
 /// Products of pairs of a row and one of its experts, of which a block computes up to `product.columns`.
 struct ExpertPlan {

@@ -85,7 +85,8 @@ void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaW
   p.in = rows_of(in, width, first.cols(), "The activations of a product");
   p.width = width;
   p.norm_eps = eps;
-  const ProductPlan plan = plan_product(p.weights[0], first.tiles.shape, p.weights[1], second_shape, width, limits());
+  const ProductPlan plan =
+      plan_product(p.weights[0], first.tiles.shape, p.weights[1], second_shape, width, limits(), p.kind);
   p.chunk_supers = plan.cut.chunk_supers;
   p.segment_supers = plan.cut.segment_supers;
   p.row_warps = plan.row_warps;

@@ -68,10 +68,12 @@ double product_ops(const cuda::ProductPlan& plan, const Weight* weight, uint32_t
   return weights * (code.of_weight - (cuda::kNarrow - width) * kNarrowStageOps / kRowsOfTile);
 }
 
-Work launch_of_product(const Weight* first, const Weight* second, uint32_t width, const DeviceProfile& device) {
+Work launch_of_product(const Weight* first, const Weight* second, uint32_t width, cuda::ProductKind kind,
+                       const DeviceProfile& device) {
   const cuda::GpuLimits limits = gpu_limits_of(device);
-  const cuda::ProductPlan plan = cuda::plan_product(weight_params_of(first), tile_shape_of(first),
-                                                    weight_params_of(second), tile_shape_of(second), width, limits);
+  const cuda::ProductPlan plan =
+      cuda::plan_product(weight_params_of(first), tile_shape_of(first), weight_params_of(second), tile_shape_of(second),
+                         width, limits, kind);
   const double rows = first->rows() + (second != nullptr ? second->rows() : 0);
   const double row_tiles = plan.row_tiles[0] + plan.row_tiles[1];
   const bool narrow = plan.columns == cuda::kNarrow;
@@ -150,7 +152,7 @@ Work launches_of_heads(const ProjectHeadsArgs& args, const DeviceProfile& device
         !cuda::go_together(first->type(), weight_params_of(first), second->type(), weight_params_of(second))) {
       second = nullptr;
     }
-    const Work one = launch_of_product(first, second, args.heads.width, device);
+    const Work one = launch_of_product(first, second, args.heads.width, cuda::ProductKind::heads, device);
     work = i == 0 ? one : in_turn(work, one);
     i += second != nullptr ? 2 : 1;
   }
@@ -237,13 +239,13 @@ Work launches_of(const Op& op, const DeviceProfile& device) {
   if (const auto* heads = std::get_if<ProjectHeadsArgs>(&op)) return launches_of_heads(*heads, device);
   if (const auto* attention = std::get_if<AttentionArgs>(&op)) return launch_of_attention(*attention, device);
   if (const auto* linear = std::get_if<LinearArgs>(&op)) {
-    return launch_of_product(linear->weight, nullptr, linear->width, device);
+    return launch_of_product(linear->weight, nullptr, linear->width, cuda::ProductKind::store, device);
   }
   if (const auto* swiglu = std::get_if<LinearSwigluArgs>(&op)) {
-    return launch_of_product(swiglu->weight, nullptr, swiglu->width, device);
+    return launch_of_product(swiglu->weight, nullptr, swiglu->width, cuda::ProductKind::swiglu, device);
   }
   if (const auto* add = std::get_if<LinearAddArgs>(&op)) {
-    Work work = launch_of_product(add->weight, nullptr, add->width, device);
+    Work work = launch_of_product(add->weight, nullptr, add->width, cuda::ProductKind::add, device);
     work.cache_bytes += 2.0 * sizeof(float) * add->width * add->weight->rows();  // x
     return work;
   }

@@ -19,7 +19,7 @@ struct RowTile {
 struct TileSums {
   gpu::Shared<float> data;
   uint32_t stride;      // of a row of the weight
-  uint32_t rows;        // a multiple of kSquareBlock
+  uint32_t rows;        // a multiple of kTileRows, or where squares are summed kSquareBlock
   uint32_t weight_row;  // the first, in its weight
   uint32_t weight_end;  // rows of the weight
   uint32_t first_out;   // what the weight's first row is of all the product's outputs
