@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <iterator>
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/half.h"
 
 namespace canopy::cuda {
 namespace {
@@ -16,11 +19,32 @@ uint32_t at(Bytes bytes, size_t i) {
   return std::to_integer<uint32_t>(bytes[i]);
 }
 
+// Scales in tiles are less than this. A unit that was chosen by some of a weight's leaves room for others that are
+// larger, so that the largest may be kLeastScale.
+constexpr int kMostExponent = 15;
+constexpr float kMostScale = 1 << kMostExponent, kRoom = 8, kLeastScale = kMostScale / 2 / kRoom;
+
 /// A row on the way to its places in the tiles of its 16 rows.
 class RowTiles {
  public:
-  RowTiles(std::span<std::byte> group, const TileShape& shape, uint32_t row)
-      : group_(group), shape_(shape), row_(row) {}
+  /// `largest` becomes that of the scales in tiles, if it is less.
+  RowTiles(std::span<std::byte> group, const TileLayout& tiles, uint32_t row, float& largest)
+      : group_(group), shape_(tiles.shape), row_(row), factor_(1 / (tiles.unit * kCodeUnit)), largest_(largest) {}
+
+  /// A scale or minimum, as tiles have it, times `part`. `most`: the largest number that a scale is multiplied by.
+  std::array<std::byte, 2> scaled(Bytes half, float most, float part = 1) const {
+    uint16_t bits = 0;
+    std::memcpy(&bits, half.data(), sizeof(bits));
+    const float value = f16_to_f32(bits) * (factor_ * part);
+    note(std::abs(value) * most);
+    bits = f32_to_f16(value);
+    return {static_cast<std::byte>(bits & 255), static_cast<std::byte>(bits >> 8)};
+  }
+  /// e of a scale 2^(e - 128).
+  std::byte scaled_exponent(uint32_t e) const {
+    note(std::ldexp(factor_, static_cast<int>(e) - 128));
+    return static_cast<std::byte>(std::clamp(static_cast<int>(e) + std::ilogb(factor_), 0, 255));
+  }
 
   const TileShape& shape() const { return shape_; }
 
@@ -63,6 +87,9 @@ class RowTiles {
   }
 
  private:
+  void note(float scale) const {
+    if (std::isfinite(scale)) largest_ = std::max(largest_, scale);
+  }
   uint64_t step_of(uint32_t block) const {
     return uint64_t{block / 8} * shape_.bytes() + block % 8 / 4 * shape_.step_bytes();
   }
@@ -72,6 +99,8 @@ class RowTiles {
   std::span<std::byte> group_;
   const TileShape& shape_;
   uint32_t row_;
+  float factor_;
+  float& largest_;
 };
 
 /// 32 codes of 4 bits: column i in the lower half of byte i, column i + 16 in the upper.
@@ -101,7 +130,7 @@ void pack_dense(Bytes row, uint32_t, const RowTiles& to) {
 
 /// Codes become bytes of code + 128.
 void pack_q8_0(Bytes from, uint32_t block, const RowTiles& to) {
-  to.put_step_scale(block, from.first(2));
+  to.put_step_scale(block, to.scaled(from, 1));
   for (uint32_t octet = 0; octet < 4; ++octet) {
     std::array<std::byte, 8> codes;
     std::ranges::transform(from.subspan(2 + octet * 8, 8), codes.begin(),
@@ -111,36 +140,41 @@ void pack_q8_0(Bytes from, uint32_t block, const RowTiles& to) {
 }
 
 void pack_q4_0(Bytes from, uint32_t block, const RowTiles& to) {
-  to.put_step_scale(block, from.first(2));
+  to.put_step_scale(block, to.scaled(from, 1));
   to.put_nibbles(block, halves_of(from.subspan(2)));
 }
 
 void pack_iq4_nl(Bytes from, uint32_t block, const RowTiles& to) {
-  to.put_step_scale(block, from.first(2));
+  to.put_step_scale(block, to.scaled(from, 1));
   to.put_nibbles(block, halves_of(from.subspan(2)), index_at);
 }
 
+void put_scale_and_minimum(Bytes from, uint32_t block, const RowTiles& to) {
+  const auto scale = to.scaled(from, 1), minimum = to.scaled(from.subspan(2), 1, 1.0f / kMinimumPart);
+  to.put_step_scale(block, std::array{scale[0], scale[1], minimum[0], minimum[1]});
+}
+
 void pack_q4_1(Bytes from, uint32_t block, const RowTiles& to) {
-  to.put_step_scale(block, from.first(4));
+  put_scale_and_minimum(from, block, to);
   to.put_nibbles(block, halves_of(from.subspan(4)));
 }
 
 void pack_q5_0(Bytes from, uint32_t block, const RowTiles& to) {
   const auto codes = fives_of(from.subspan(2, 4), from.subspan(6));
-  to.put_step_scale(block, from.first(2));
+  to.put_step_scale(block, to.scaled(from, 1));
   to.put_nibbles(block, codes);
   to.put_ones(block, codes, 4);
 }
 
 void pack_q5_1(Bytes from, uint32_t block, const RowTiles& to) {
   const auto codes = fives_of(from.subspan(4, 4), from.subspan(8));
-  to.put_step_scale(block, from.first(4));
+  put_scale_and_minimum(from, block, to);
   to.put_nibbles(block, codes);
   to.put_ones(block, codes, 4);
 }
 
 void pack_mxfp4(Bytes from, uint32_t block, const RowTiles& to) {
-  to.put_step_scale(block, from.first(1));
+  to.put_step_scale(block, std::array{to.scaled_exponent(at(from, 0))});
   to.put_nibbles(block, halves_of(from.subspan(1)), index_at);
 }
 
@@ -154,14 +188,16 @@ std::array<uint8_t, 32> k_codes(Bytes bytes, uint32_t b) {
   return codes;
 }
 
-/// Two halves, the second with the other sign: a minimum is subtracted.
-std::array<std::byte, 4> with_negative_minimum(Bytes halves) {
-  return {halves[0], halves[1], halves[2], halves[3] ^ std::byte{128}};
+/// Two halves, the second with the other sign: a minimum is subtracted. Both are multiplied by factors up to `most`;
+/// the minimum's is a subnormal half, so it has room by itself.
+std::array<std::byte, 4> with_negative_minimum(Bytes halves, float most, const RowTiles& to) {
+  const auto scale = to.scaled(halves, most), minimum = to.scaled(halves.subspan(2), 1);
+  return {scale[0], scale[1], minimum[0], minimum[1] ^ std::byte{128}};
 }
 
 void pack_k_scales(Bytes from, uint32_t super, const RowTiles& to) {
   std::array<std::byte, 16> scales;
-  std::ranges::copy(with_negative_minimum(from), scales.begin());
+  std::ranges::copy(with_negative_minimum(from, 63, to), scales.begin());
   std::ranges::copy(from.subspan(4, 12), scales.begin() + 4);
   to.put_scale(super, scales);
 }
@@ -189,7 +225,7 @@ void pack_q6_k(Bytes from, uint32_t super, const RowTiles& to) {
   std::array<std::byte, 16> factors;
   std::ranges::transform(from.subspan(192, 16), factors.begin(), [](std::byte b) { return b ^ std::byte{128}; });
   to.put_scale(super, factors);
-  to.put_behind(super, from.subspan(208, 2));
+  to.put_behind(super, to.scaled(from.subspan(208), 128));
   for (uint32_t b = 0; b < 8; ++b) {
     const uint32_t n = b / 4, j = b % 4;
     std::array<uint8_t, 32> codes = {};
@@ -210,7 +246,7 @@ uint32_t two_bits(Bytes bytes, uint32_t b, uint32_t i) {
 /// 16 bytes of factors, 64 of codes, scale and minimum.
 void pack_q2_k(Bytes from, uint32_t super, const RowTiles& to) {
   to.put_scale(super, from.first(16));
-  to.put_behind(super, with_negative_minimum(from.subspan(80, 4)));
+  to.put_behind(super, with_negative_minimum(from.subspan(80), 15, to));
   for (uint32_t b = 0; b < 8; ++b) {
     std::array<uint8_t, 32> codes = {};
     for (uint32_t i = 0; i < 32; ++i) codes[i] = static_cast<uint8_t>(two_bits(from.subspan(16, 64), b, i));
@@ -227,7 +263,7 @@ void pack_q3_k(Bytes from, uint32_t super, const RowTiles& to) {
     factors[i] = static_cast<std::byte>((low | high << 4) + 96);
   }
   to.put_scale(super, factors);
-  to.put_behind(super, from.subspan(108, 2));
+  to.put_behind(super, to.scaled(from.subspan(108), 32));
   for (uint32_t b = 0; b < 8; ++b) {
     std::array<uint8_t, 32> codes = {};
     for (uint32_t i = 0; i < 32; ++i) {
@@ -247,7 +283,7 @@ void pack_iq4_xs(Bytes from, uint32_t super, const RowTiles& to) {
     factors[b] = static_cast<std::byte>((low | high << 4) + 96);
   }
   to.put_scale(super, factors);
-  to.put_behind(super, from.first(2));
+  to.put_behind(super, to.scaled(from, 32));
   for (uint32_t b = 0; b < 8; ++b) to.put_nibbles(super * 8 + b, halves_of(from.subspan(8 + b * 16, 16)), index_at);
 }
 
@@ -295,14 +331,40 @@ TileLayout tile_layout(std::span<const WeightPart> parts, WeightLayout layout) {
   return {extent.rows, extent.cols, tile_shape(parts[0].type)};
 }
 
-void fill_group(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t group,
-                std::span<std::byte> to, std::vector<std::byte>& scratch) {
+float fill_group(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles, uint32_t group,
+                 std::span<std::byte> to, std::vector<std::byte>& scratch) {
   const Format& format = format_of(parts[0].type);
+  float largest = 0;
   std::ranges::fill(to, std::byte{0});
   for (uint32_t r = 0; r < kTileRows && group * kTileRows + r < tiles.rows; ++r) {
     const JoinedRow from = joined_row(parts, layout, group * kTileRows + r);
-    pack_row(read_rows(parts[from.part], from.row, 1, scratch), format, {to, format.shape, r});
+    pack_row(read_rows(parts[from.part], from.row, 1, scratch), format, {to, tiles, r, largest});
   }
+  return largest;
+}
+
+bool fits_unit(float largest) {
+  return largest == 0 || (largest >= kLeastScale && largest < kMostScale);
+}
+
+float unit_for(float unit, float largest) {
+  if (largest == 0) return unit;
+  int exponent = 0, of_unit = 0;
+  std::frexp(largest, &exponent);  // of the power of two above it
+  std::frexp(unit, &of_unit);      // one more than its own
+  // Within what f32 has room for beside sums; only exponents of MXFP4 go so far.
+  return std::ldexp(1.0f, std::clamp(of_unit - 1 + exponent - kMostExponent, -64, 64));
+}
+
+float likely_unit(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles) {
+  constexpr uint32_t samples = 4;
+  std::vector<std::byte> group(tiles.group_bytes()), scratch;
+  float largest = 0;
+  for (uint32_t i = 0; i < std::min(samples, tiles.groups()); ++i) {
+    const uint64_t which = uint64_t{i} * tiles.groups() / samples;
+    largest = std::max(largest, fill_group(parts, layout, tiles, static_cast<uint32_t>(which), group, scratch));
+  }
+  return unit_for(tiles.unit, largest) * (largest > 0 && tiles.groups() > samples ? kRoom : 1);
 }
 
 }  // namespace canopy::cuda

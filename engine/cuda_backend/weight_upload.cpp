@@ -25,12 +25,14 @@ std::vector<Piece> pieces_of(const TileLayout& tiles, uint64_t slot_bytes) {
   return pieces;
 }
 
+/// `largest`: of each group, its largest scale.
 LayOutBand group_layout(std::span<const WeightPart> parts, WeightLayout layout, const TileLayout& tiles,
-                        const std::vector<Piece>& pieces) {
+                        const std::vector<Piece>& pieces, std::vector<float>& largest) {
   auto scratch = std::make_shared<std::vector<std::byte>>();
-  return [=, &tiles, &pieces](size_t piece, uint64_t band, std::span<std::byte> slot) {
+  return [=, &tiles, &pieces, &largest](size_t piece, uint64_t band, std::span<std::byte> slot) {
     const uint32_t group = pieces[piece].first + static_cast<uint32_t>(band);
-    fill_group(parts, layout, tiles, group, slot.subspan(band * tiles.group_bytes(), tiles.group_bytes()), *scratch);
+    const auto to = slot.subspan(band * tiles.group_bytes(), tiles.group_bytes());
+    largest[group] = fill_group(parts, layout, tiles, group, to, *scratch);
   };
 }
 
@@ -107,11 +109,16 @@ std::unique_ptr<CudaWeight> WeightUpload::make(std::span<const WeightPart> parts
   auto weight = std::make_unique<CudaWeight>(parts[0].type, tiles);
   WeightArena alone(context_, {});
   weight->memory = (arena_ ? *arena_ : alone).create(tiles.bytes(), name);
-  fill(*weight, parts, layout);
+  weight->tiles.unit = likely_unit(parts, layout, tiles);
+  const float largest = fill(*weight, parts, layout);
+  if (!fits_unit(largest)) {
+    weight->tiles.unit = unit_for(weight->tiles.unit, largest);
+    fill(*weight, parts, layout);
+  }
   return weight;
 }
 
-void WeightUpload::fill(const CudaWeight& weight, std::span<const WeightPart> parts, WeightLayout layout) {
+float WeightUpload::fill(const CudaWeight& weight, std::span<const WeightPart> parts, WeightLayout layout) {
   const TileLayout& tiles = weight.tiles;
   const uint64_t slot_bytes = std::max(kUploadSlotBytes, tiles.group_bytes());
   if (slots_ == nullptr || slots_->slot_bytes() < slot_bytes) {
@@ -119,16 +126,18 @@ void WeightUpload::fill(const CudaWeight& weight, std::span<const WeightPart> pa
     slots_ = std::make_unique<PinnedSlots>(context_, slot_bytes);
   }
   const std::vector<Piece> pieces = pieces_of(tiles, slots_->slot_bytes());
+  std::vector<float> largest(tiles.groups());
   UploadWork work;
   for (const Piece& piece : pieces) work.bands.push_back(piece.groups);
   work.bands_of_a_thread = std::max<uint64_t>(1, kBytesOfAThread / tiles.group_bytes());
-  work.make_layout = [&] { return group_layout(parts, layout, tiles, pieces); };
+  work.make_layout = [&] { return group_layout(parts, layout, tiles, pieces, largest); };
   work.send = [&](size_t index, uint64_t slot) {
     const Piece& piece = pieces[index];
     const uint64_t first = piece.first * tiles.group_bytes(), bytes = piece.groups * tiles.group_bytes();
     slots_->submit(slot, weight.memory.address() + first, bytes);
   };
   stream_upload(*slots_, next_slot_, work);
+  return std::ranges::max(largest);
 }
 
 // ---- the rate of copies ---------------------------------------------------------------------------------------------

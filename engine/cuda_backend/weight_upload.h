@@ -53,7 +53,8 @@ class WeightUpload {
   std::unique_ptr<CudaWeight> make(std::span<const WeightPart> parts, WeightLayout layout, std::string_view name);
 
  private:
-  void fill(const CudaWeight& weight, std::span<const WeightPart> parts, WeightLayout layout);
+  /// Returns the largest scale in its tiles.
+  float fill(const CudaWeight& weight, std::span<const WeightPart> parts, WeightLayout layout);
 
   Context& context_;
   std::unique_ptr<WeightArena> arena_;  // during a load

@@ -101,12 +101,12 @@ FileMatrix Random::blocks(WeightType type, uint32_t rows, uint32_t cols, Half ha
   return matrix;
 }
 
-FileMatrix Random::matrix(WeightType type, uint32_t rows, uint32_t cols) {
-  const float unit = unit_of(type);
-  const float minimum = type == WeightType::q4_1 || type == WeightType::q5_1 ? 1.0f : 0x1p-6f;
+FileMatrix Random::matrix(WeightType type, uint32_t rows, uint32_t cols, float scale) {
+  const float unit = unit_of(type) * scale;
+  const float minimum = (type == WeightType::q4_1 || type == WeightType::q5_1 ? 1.0f : 0x1p-6f) * scale;
   return blocks(
       type, rows, cols, [&](bool is_minimum) { return f32_to_f16(value() * (is_minimum ? minimum : unit)); },
-      [&] { return value(); });
+      [&] { return value() * scale; });
 }
 
 FileMatrix Random::integer_matrix(WeightType type, uint32_t rows, uint32_t cols) {

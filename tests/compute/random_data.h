@@ -21,8 +21,8 @@ class Random {
   /// Integers from -bound to bound, so that sums of their products are exact in f32 in any order.
   std::vector<float> integers(size_t count, uint32_t bound);
 
-  /// Arbitrary finite blocks of the type.
-  FileMatrix matrix(WeightType type, uint32_t rows, uint32_t cols);
+  /// Arbitrary finite blocks of the type, with elements or scales times `scale`.
+  FileMatrix matrix(WeightType type, uint32_t rows, uint32_t cols, float scale = 1);
   /// Blocks that decode to integers of magnitude at most 16, or 4096 for K-quants and IQ4.
   FileMatrix integer_matrix(WeightType type, uint32_t rows, uint32_t cols);
   /// Like matrix(), but with subnormal halves: elements of f16, and scales and minima of quantized blocks (MXFP4 has

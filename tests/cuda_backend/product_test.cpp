@@ -49,6 +49,8 @@ TEST(ProductPlanTest, FitsIntoTheSharedMemoryOfEachGpu) {
                        ", width " + std::to_string(width) + ", rows " + std::to_string(rows));
           const ProductPlan plan = plan_product(shape_of(rows, cols), shape, {}, {}, width, gpu);
           EXPECT_LE(plan.shared_bytes, gpu.shared_bytes);
+          const ProductPlan heads = plan_product(shape_of(rows, cols), shape, {}, {}, width, gpu, ProductKind::heads);
+          EXPECT_LE(heads.shared_bytes, gpu.shared_bytes);
           EXPECT_GE(plan.row_tiles[0] * plan.block_rows, rows);
           EXPECT_GE(plan.pass_tiles * plan.columns, width);
           EXPECT_EQ(plan.block_rows % kSquareBlock, 0u);
@@ -106,15 +108,64 @@ TEST(ProductPlanTest, DealsOutWidePassesEvenly) {
   EXPECT_EQ(blocks(4096, 12288, {89, 99 << 10, 128}), (Blocks{64, 256}));
 }
 
+// 192 blocks on 132 units would keep 72 of them idle half of the time; of 384 they have two or three. Sums of squares
+// need the larger ones.
+TEST(ProductPlanTest, DealsOutNarrowPassesEvenly) {
+  const auto plan = [](uint32_t rows, ProductKind kind, uint32_t units = 132) {
+    return plan_product(shape_of(rows, 4096), kTileQ4K, {}, {}, 1, {90, 227 << 10, units}, kind);
+  };
+  EXPECT_EQ(plan(6144, ProductKind::heads).row_tiles[0], 384u);
+  EXPECT_EQ(plan(6144, ProductKind::heads).threads, 128u);
+  EXPECT_EQ(plan(6144, ProductKind::add).row_tiles[0], 192u);
+  EXPECT_EQ(plan(6144, ProductKind::heads, 0).row_tiles[0], 192u);
+  EXPECT_EQ(plan(4096, ProductKind::store).row_tiles[0], 128u);
+}
+
+// Whatever the scales are, the largest one of a weight is a half in tiles, and not far below the largest half.
+TEST(WeightUnitTest, FollowsTheLargestScale) {
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    const auto type = static_cast<WeightType>(i);
+    SCOPED_TRACE(to_string(type));
+    for (const float scale : {0.0f, 0x1p-12f, 1.0f, 0x1p12f}) {
+      Random random(i);
+      const FileMatrix matrix = random.matrix(type, 80, 256, scale);
+      const WeightPart part = matrix.part();
+      TileLayout tiles = tile_layout({&part, 1}, WeightLayout::stacked);
+      const bool is_dense = tiles.shape.code_bytes >= 16;
+      std::vector<std::byte> group(tiles.group_bytes()), scratch;
+      const auto largest = [&] {
+        float of_all = 0;
+        for (uint32_t g = 0; g < tiles.groups(); ++g) {
+          of_all = std::max(of_all, fill_group({&part, 1}, WeightLayout::stacked, tiles, g, group, scratch));
+        }
+        return of_all;
+      };
+      tiles.unit = likely_unit({&part, 1}, WeightLayout::stacked, tiles);
+      EXPECT_TRUE(fits_unit(largest()));
+      EXPECT_EQ(tiles.unit == 1, is_dense || (scale == 0 && type != WeightType::mxfp4));
+      tiles.unit = unit_for(tiles.unit, largest());
+      EXPECT_TRUE(fits_unit(largest()));
+    }
+  }
+}
+
 /// A product with a norm at several widths: each row against the same row alone, the last pass against the oracle.
 struct DeepCase {
   WeightType type;
   uint32_t rows, cols;
+  float scale = 1, last_scale = 1;  // of all rows, and beside that of the last 16
 
+  FileMatrix matrix(Random& random) const {
+    FileMatrix all = random.matrix(type, rows, cols, scale);
+    if (last_scale == 1) return all;
+    const FileMatrix last = random.matrix(type, kTileRows, cols, scale * last_scale);
+    std::ranges::copy(last.data, all.data.end() - static_cast<ptrdiff_t>(last.data.size()));
+    return all;
+  }
   Results run(Device& device, const std::vector<uint32_t>& which) const {
     OpBench bench(device);
     Random random(rows + cols);
-    const Weight* weight = bench.weight(random.matrix(type, rows, cols));
+    const Weight* weight = bench.weight(matrix(random));
     const std::vector<float> all = random.values(size_t{pool} * cols);
     std::vector<float> values;
     for (const uint32_t row : which)
@@ -128,18 +179,14 @@ struct DeepCase {
   static constexpr uint32_t pool = 5;
 };
 
-class DeepProductTest : public OpTest {};
-
-TEST_P(DeepProductTest, HasTheSameRowsAtAllWidths) {
-  static constexpr DeepCase cases[] = {{WeightType::q4_k, 270, 4352},  {WeightType::q6_k, 40, 12544},
-                                       {WeightType::f32, 70, 2100},    {WeightType::f16, 33, 4200},
-                                       {WeightType::q8_0, 8200, 1056}, {WeightType::q5_1, 16400, 1184}};
-  for (const DeepCase& c : cases) {
-    SCOPED_TRACE(std::string(to_string(c.type)) + " [" + std::to_string(c.rows) + ", " + std::to_string(c.cols) + "]");
-    const bool is_large = c.rows > 1000;
+class DeepProductTest : public OpTest {
+ protected:
+  void expect_same_rows(const DeepCase& c, const std::vector<uint32_t>& widths) {
+    SCOPED_TRACE(std::string(to_string(c.type)) + " [" + std::to_string(c.rows) + ", " + std::to_string(c.cols) +
+                 "] times " + std::to_string(c.scale) + ", " + std::to_string(c.last_scale));
     std::vector<std::vector<uint32_t>> alone;
     for (uint32_t row = 0; row < DeepCase::pool; ++row) alone.push_back(c.run(device(), {row})[0].words);
-    for (const uint32_t width : is_large ? std::vector{7u, 33u} : std::vector{2u, 8u, 9u, 17u, 33u, 65u}) {
+    for (const uint32_t width : widths) {
       std::vector<uint32_t> which(width);
       for (uint32_t w = 0; w < width; ++w) which[w] = (3 * w + width) % DeepCase::pool;
       const Results together = c.run(device(), which);
@@ -151,6 +198,36 @@ TEST_P(DeepProductTest, HasTheSameRowsAtAllWidths) {
     }
     expect_same(c.run(oracle(), {3, 1, 2}), c.run(device(), {3, 1, 2}));
   }
+};
+
+TEST_P(DeepProductTest, HasTheSameRowsAtAllWidths) {
+  static constexpr DeepCase cases[] = {{WeightType::q4_k, 270, 4352},  {WeightType::q6_k, 40, 12544},
+                                       {WeightType::f32, 70, 2100},    {WeightType::f16, 33, 4200},
+                                       {WeightType::q8_0, 8200, 1056}, {WeightType::q5_1, 16400, 1184}};
+  for (const DeepCase& c : cases) {
+    if (c.rows > 1000) {
+      expect_same_rows(c, {7, 33});
+    } else {
+      expect_same_rows(c, {2, 8, 9, 17, 33, 65});
+    }
+  }
+}
+
+// Scales at both ends of what a half can be, and some far larger than those that a weight's unit is guessed by.
+TEST_P(DeepProductTest, TakesScalesOfAllSizes) {
+  const auto cases = [&](WeightType type, float large, float small) {
+    for (const DeepCase& c :
+         {DeepCase{type, 80, 2304, large}, DeepCase{type, 80, 2304, small}, DeepCase{type, 80, 1280, 1, 0x1p9f},
+          DeepCase{type, 80, 1280, 1, 0x1p-9f}, DeepCase{type, 80, 1280, 0, 1}}) {
+      expect_same_rows(c, {2, 9, 33});
+    }
+  };
+  cases(WeightType::q4_0, 0x1p18f, 0x1p-19f);
+  cases(WeightType::q4_1, 0x1p15f, 0x1p-15f);
+  cases(WeightType::q8_0, 0x1p22f, 0x1p-15f);
+  cases(WeightType::q2_k, 0x1p20f, 0x1p-17f);
+  cases(WeightType::q4_k, 0x1p21f, 0x1p-12f);
+  cases(WeightType::q6_k, 0x1p27f, 0x1p-10f);
 }
 
 // Queries and keys in one type, values in another, with more columns than a chunk has: in one kernel, or in two where

@@ -21,6 +21,7 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
   const Span<const float> norm{p.norm};
   const Span<float> x{p.x}, out{p.out.values};  // halves follow when the row is known
   const uint64_t tiles = p.table.tiles + uint64_t{row / kTileRows} * p.table.supers() * F::kBytes;
+  const float unit = F::kScaled ? p.table.unit * kCodeUnit : 1.0f;
   float sum = 0;
   for (uint32_t block = gpu::lane(); block * 32 < cols; block += 32) {
     const uint32_t parity = block / 4 % 2, place = row % kTileRows * 4 + block % 4;
@@ -29,7 +30,7 @@ CANOPY_DEVICE void embed(const EmbedParams& p) {
     const BlockScale scale = F::scale(here, parity);
     for (uint32_t i = 0; i < 32 && block * 32 + i < cols; ++i) {
       const uint32_t k = block * 32 + i;
-      float value = F::element(here, i, scale);
+      float value = F::element(here, i, scale) * unit;
       if (p.scale != 1.0f) value = value * p.scale;
       x[uint64_t{w} * cols + k] = value;
       out[uint64_t{w} * p.out.stride + k] = value * norm[k];

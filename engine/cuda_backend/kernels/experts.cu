@@ -162,7 +162,7 @@ struct WidePairs : WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile> {
         for (uint32_t i = 0; i < Product::kSums; ++i) this->sum(i) = 0;
         for (; step < end; step += Product::kSteps) this->add_stage(step, stage_number);
         CANOPY_UNROLL
-        for (uint32_t i = 0; i < Product::kSums; ++i) of_chunk(i) = of_chunk(i) + this->sum(i);
+        for (uint32_t i = 0; i < Product::kSums; ++i) of_chunk(i) = of_chunk(i) + this->sum(i) * weight.unit;
       }
       CANOPY_UNROLL
       for (uint32_t i = 0; i < Product::kSums; ++i) {

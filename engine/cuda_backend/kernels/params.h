@@ -99,11 +99,18 @@ CANOPY_SHARED constexpr uint32_t two_at(uint32_t i) {
   return (two_rotation(i % 16 / 4) + (i % 4 < 2 ? 4 : 8) + i % 2 * 16) % 32;
 }
 
-/// A weight [rows, cols] as tiles, padded with zeros: tile (rows / 16, columns / 256) at group * supers + super.
+/// Scales and minima of quantized weights in tiles are 1 / (unit * kCodeUnit) times the weight's; minima of blocks of
+/// 32 with halves of their own, which may be many times as large as scales, are 1 / kMinimumPart of that.
+inline constexpr float kCodeUnit = 0x1p-24f;
+inline constexpr uint32_t kMinimumPart = 32;
+
+/// A weight [rows, cols] as tiles, padded with zeros: tile (rows / 16, columns / 256) at group * supers + super. What
+/// kernels add up are sums in `unit`.
 struct WeightParams {
   uint64_t tiles = 0;
   uint32_t rows = 0;
   uint32_t cols = 0;
+  float unit = 1;  // a power of two
 
   CANOPY_SHARED constexpr uint32_t groups() const { return (rows + kTileRows - 1) / kTileRows; }
   CANOPY_SHARED constexpr uint32_t supers() const { return (cols + kTileColumns - 1) / kTileColumns; }

@@ -112,7 +112,7 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
       stage = stage + 1 == p.stages ? 0 : stage + 1;
     }
     CANOPY_UNROLL
-    for (uint32_t e = 0; e < 4; ++e) total[e] = total[e] + sums[e];
+    for (uint32_t e = 0; e < 4; ++e) total[e] = total[e] + sums[e] * weight.unit;
   }
 }
 

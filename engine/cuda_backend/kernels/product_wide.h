@@ -192,7 +192,7 @@ struct WideProduct {
     uint32_t stage_number = 0;
     for (uint32_t step = range.begin; step < steps_end()[0]; step += kSteps) add_stage(step, stage_number);
     CANOPY_UNROLL
-    for (uint32_t i = 0; i < kSums; ++i) sum(i) = 0.0f + sum(i);  // as narrow products begin a chunk
+    for (uint32_t i = 0; i < kSums; ++i) sum(i) = 0.0f + sum(i) * weight.unit;  // as narrow products begin a chunk
   }
 
   /// Where sum i of this lane is among those of a block, whose rows have `stride` of them.

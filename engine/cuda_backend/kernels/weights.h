@@ -2,12 +2,19 @@
 // Decoding of weights in tiles (params.h): eight columns of a row at a time, as halves for tensor cores, or one column
 // as f32.
 //
-// Of a quantized weight, halves are scale * code + minimum in the arithmetic of halves: a code becomes a half by its
-// bits, as 0x6400 | code is 1024 + code, or 1024 + 16 code where it begins four bits higher, from which the code itself
-// follows exactly; then there is one rounding, and one of scale and minimum where those are products themselves. The
-// scales could be applied to f32 sums of 32 columns instead, which would save the second multiplication of each pair:
-// of Q4_K 16 instructions for 16 rows and 32 columns, but cost 4 for each 8 rows of the pass, or 8 with a minimum. That
-// is even at 8 rows and a loss at 16 and more, and all widths must have one arithmetic.
+// Of a quantized weight, halves are scale * code + minimum in the arithmetic of halves, one instruction for two of
+// them: a half whose exponent bits are zero is a subnormal number, so a code IS a half, code * 2^-24, or 16 times that
+// where it begins four bits higher, and multiply-adds take subnormal numbers as they take others. Scales have the 2^24
+// in them, and as halves end at 65504, tiles have weights in a unit of their own, a power of two for each weight
+// (WeightParams): its largest scale is 2^11 to 2^15 in tiles, and sums of products are multiplied by the unit in f32,
+// which is exact. A minimum, or what a scale makes of the number that codes are less by, is added in the same unit. So
+// there is one rounding, and one of scale and minimum where those are products themselves; what is below 2^-24 of a
+// unit is rounded to that, 2^-11 of a step of the weight's largest scale at most, also where a weight's scales are far
+// apart.
+//
+// The scales could be applied to f32 sums of 32 columns instead, which would save the multiply-add of each pair: of
+// Q4_K 16 instructions for 16 rows and 32 columns, but cost 4 for each 8 rows of the pass, or 8 with a minimum. That is
+// even at 8 rows and a loss at 16 and more, and all widths must have one arithmetic.
 //
 // BF16 is rounded to halves: those have the bits of every number from 2^-17 to 2^16, smaller ones are off by 2^-25 at
 // most. Instructions for BF16 would need activations in BF16, with 8 bits where halves have 11.
@@ -37,17 +44,25 @@ CANOPY_DEVICE uint32_t upper_twice(uint32_t word) {
   return gpu::permute(word, word, 0x3232);
 }
 
-/// value = scale * code + minimum, of columns 0 to 15 and 16 to 31 of a block.
+/// value = scale * code + minimum, of columns 0 to 15 and 16 to 31 of a block; in tiles' numbers, 2^24 / unit times the
+/// weight's.
 struct BlockScale {
   float scale[2] = {1, 1}, minimum[2] = {0, 0};
 };
 CANOPY_DEVICE BlockScale both(float scale, float minimum) {
   return {{scale, scale}, {minimum, minimum}};
 }
-/// The same as halves, in as few words as they fit into: what is in them the kinds of scales say.
+/// The same as halves, the minimum in the weight's unit, in as few words as they fit into: what is in them the kinds of
+/// scales say.
 struct HalfScale {
   uint32_t words[2] = {};
 };
+// Numbers that scales are multiplied by, as halves: 1, 1/16 for codes four bits higher, and what makes -offset * unit
+// of a scale, -offset * 2^-24, which has the offset's bits.
+constexpr uint32_t kHalfOne = 0x3C00u, kHalfSixteenth = 0x2C00u;
+CANOPY_SHARED constexpr uint32_t half_offset(uint32_t offset) {
+  return 0x8000u | offset;
+}
 
 /// A block of a row of a tile, in memory that Memory reads: `step` and `super` are where the step's bytes and those
 /// behind both steps begin, `place` is 4 * row in the tile + block of the step. So what a step has for each block of
@@ -70,7 +85,7 @@ struct TileBlock {
 // twice.
 
 struct NoScale {
-  static constexpr bool kScaled = false, kMinimum = false;  // so that nobody asks for them
+  static constexpr bool kScaled = false;  // so that nobody asks for them
   template <class F, class M>
   CANOPY_DEVICE static BlockScale value(const TileBlock<M>&, uint32_t) {
     return {};
@@ -81,20 +96,36 @@ struct NoScale {
   }
 };
 
+/// What the offset of codes makes of a scale, both twice.
+template <class F>
+CANOPY_DEVICE uint32_t minimum_of(uint32_t scale) {
+  return gpu::half2_mul(scale, half_twice(half_offset(F::kOffset)));
+}
 /// One scale for a block, twice in the first word.
 struct OneScale {
+  static constexpr bool kScaled = true;
   CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return s.words[0]; }
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale&, uint32_t) { return 0; }
+  template <class F>
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
+    return minimum_of<F>(scale(s, octet));
+  }
 };
 /// Scale and minimum of a block.
 struct ScaleAndMinimum {
+  static constexpr bool kScaled = true;
   CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return lower_twice(s.words[0]); }
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t) { return upper_twice(s.words[0]); }
+  template <class F>
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t) {
+    return upper_twice(s.words[0]);
+  }
 };
+/// Of two halves, for columns 0 to 15 and 16 to 31 of a block, the octet's.
+CANOPY_DEVICE uint32_t half_of_octet(uint32_t word, uint32_t octet) {
+  return gpu::permute(word, word, octet < 2 ? 0x1010 : 0x3232);
+}
 
 /// A half for each block.
 struct HalfOfBlock : OneScale {
-  static constexpr bool kScaled = true, kMinimum = false;
   template <class F, class M>
   CANOPY_DEVICE static uint16_t bits(const TileBlock<M>& t) {
     return t.half(t.step + F::kStepScalesAt + t.place * 2);
@@ -109,26 +140,25 @@ struct HalfOfBlock : OneScale {
   }
 };
 
-/// Scale and minimum as halves for each block.
+/// Scale and minimum as halves for each block, the minimum 1 / kMinimumPart of what it is, as it may be many times the
+/// scale.
 struct HalvesOfBlock : ScaleAndMinimum {
-  static constexpr bool kScaled = true, kMinimum = true;
   template <class F, class M>
   CANOPY_DEVICE static uint32_t bits(const TileBlock<M>& t) {
     return t.word(t.step + F::kStepScalesAt + t.place * 4);
   }
   template <class F, class M>
   CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t) {
-    return both(low_half(bits<F>(t)), high_half(bits<F>(t)));
+    return both(low_half(bits<F>(t)), high_half(bits<F>(t)) * kMinimumPart);
   }
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
-    return {{bits<F>(t)}};
+    return {{gpu::half2_mul(bits<F>(t), kHalfOne | kMinimumPart << 16)}};  // the latter: that many 2^-24
   }
 };
 
 /// A byte e for each block: 2^(e - 128).
 struct ExponentOfBlock : OneScale {
-  static constexpr bool kScaled = true, kMinimum = false;
   template <class F, class M>
   CANOPY_DEVICE static float power(const TileBlock<M>& t) {
     const uint32_t e = t.byte(t.step + F::kStepScalesAt + t.place);
@@ -149,7 +179,6 @@ struct ExponentOfBlock : OneScale {
 /// eight pairs of factors of 6 bits. Those of blocks 0 to 3 are the lower bits of bytes 0 to 3 and 4 to 7; the lower 4
 /// bits of the others' share bytes 8 to 11, their upper 2 are above those of the first.
 struct SixBitFactors : ScaleAndMinimum {
-  static constexpr bool kScaled = true, kMinimum = true;
   template <class F, class M>
   CANOPY_DEVICE static BlockScale value(const TileBlock<M>& t, uint32_t parity) {
     const uint32_t at = t.super + t.row() * 16, a = t.byte(at + 4 + t.q()), b = t.byte(at + 8 + t.q()),
@@ -162,22 +191,24 @@ struct SixBitFactors : ScaleAndMinimum {
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
     const auto unit = t.memory.template read<Unit>(t.super + t.row() * 16);
-    // A factor in byte 0, a minimum's in byte 2.
+    // A factor in byte 0, which becomes a number by way of 1024 more; a minimum's in byte 2, which is one, and 2^-24 of
+    // what tiles have.
+    constexpr uint32_t more = 0x6400u, less = 0xE400u;
     const uint32_t first = gpu::permute(unit.words[1] >> (8 * t.q()), unit.words[2] >> (8 * t.q()), 0x4400);
-    uint32_t factors = gpu::and_or(first, 0x003F003Fu, 0x64006400u);
+    uint32_t factors = gpu::and_or(first, 0x003F003Fu, more);
     if (parity != 0) {
       const uint32_t c = unit.words[3] >> (8 * t.q());
-      factors = gpu::and_or(gpu::permute(c, c >> 4, 0x4400), 0x000F000Fu, 0x64006400u);
+      factors = gpu::and_or(gpu::permute(c, c >> 4, 0x4400), 0x000F000Fu, more);
       factors = gpu::and_or(first >> 2, 0x00300030u, factors);
     }
-    return {{gpu::half2_mul(gpu::half2_add(factors, half_twice(0xE400u)), unit.words[0])}};
+    return {{gpu::half2_mul(gpu::half2_add(factors, less), unit.words[0])}};
   }
 };
 
 /// Of a tile's row 16 bytes, for each 16 columns a factor of 4 bits and above it a minimum's; behind those scale and
 /// minimum as halves, the latter's sign changed.
 struct FourBitFactors {
-  static constexpr bool kScaled = true, kMinimum = true;
+  static constexpr bool kScaled = true;
   template <class M>
   CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
     return t.half(t.super + t.row() * 16 + parity * 8 + t.q() * 2);
@@ -195,30 +226,23 @@ struct FourBitFactors {
   }
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
-    const uint32_t f = factors(t, parity), word = scales(t);
-    HalfScale result;
-    CANOPY_UNROLL
-    for (uint32_t i = 0; i < 2; ++i) {
-      const uint32_t g = f >> (8 * i), pair = gpu::and_or(gpu::permute(g, g >> 4, 0x4400), 0x000F000Fu, 0x64006400u);
-      result.words[i] = gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE400u)), word);
-    }
-    return result;
+    const uint32_t pair = gpu::permute(factors(t, parity), 0, 0x4140), word = scales(t);
+    const uint32_t numbers = gpu::half2_add(gpu::and_or(pair, 0x000F000Fu, 0x64006400u), half_twice(0xE400u));
+    // Four bits higher, as higher codes are.
+    const uint32_t minimum = gpu::half2_mul(upper_twice(word), half_twice(kHalfSixteenth));
+    return {{gpu::half2_mul(numbers, lower_twice(word)), gpu::half2_mul(gpu::and_or(pair, 0x00F000F0u, 0), minimum)}};
   }
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) { return lower_twice(word(s, octet)); }
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) { return upper_twice(word(s, octet)); }
-
- private:
-  /// A choice of two registers: a number to count with would bring them to local memory.
-  CANOPY_DEVICE static uint32_t word(const HalfScale& s, uint32_t octet) {
-    const uint32_t first = s.words[0], second = s.words[1];
-    return octet < 2 ? first : second;
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) { return half_of_octet(s.words[0], octet); }
+  template <class F>
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
+    return half_of_octet(s.words[1], octet);
   }
 };
 
 /// Of a tile's row a byte of factor + 128 for each 16 columns, or each 32 (EACH), and behind those the scale as a half.
 template <uint32_t EACH>
 struct ByteFactors {
-  static constexpr bool kScaled = true, kMinimum = false;
+  static constexpr bool kScaled = true;
   static constexpr uint32_t kFactors = 256 / EACH, kOfBlock = 32 / EACH;
   template <class M>
   CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
@@ -241,25 +265,17 @@ struct ByteFactors {
     return {{gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE480u)), lower_twice(half(t)))}};
   }
   CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
-    if (kOfBlock == 1) return s.words[0];
-    return gpu::permute(s.words[0], s.words[0], octet < 2 ? 0x1010 : 0x3232);
+    return kOfBlock == 1 ? s.words[0] : half_of_octet(s.words[0], octet);
   }
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale&, uint32_t) { return 0; }
+  template <class F>
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
+    return minimum_of<F>(scale(s, octet));
+  }
 };
 
 // ---- codes: of a block --------------------------------------------------------------------------------------
 // Each kind: code i of a block as a number (value), and columns 8 octet + 4 half ... + 3 as two pairs of halves
-// (pairs), scaled.
-
-/// pairs[i] = scale * codes[i] + minimum
-template <class F>
-CANOPY_DEVICE void scale_pairs(const HalfScale& s, uint32_t octet, uint32_t (&pairs)[2]) {
-  const uint32_t scale = F::Scale::scale(s, octet), minimum = F::Scale::minimum(s, octet);
-  CANOPY_UNROLL
-  for (uint32_t i = 0; i < 2; ++i) {
-    pairs[i] = F::kMinimum ? gpu::half2_fma(pairs[i], scale, minimum) : gpu::half2_mul(pairs[i], scale);
-  }
-}
+// (pairs), scaled. kOffset: what codes in tiles are more than the numbers.
 
 template <class F, class M>
 CANOPY_DEVICE uint32_t code_at(const TileBlock<M>& t, uint32_t octet) {
@@ -267,6 +283,7 @@ CANOPY_DEVICE uint32_t code_at(const TileBlock<M>& t, uint32_t octet) {
 }
 
 struct CodesF32 {
+  static constexpr uint32_t kOffset = 0;
   template <class F, class M>
   CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     return gpu::from_bits(t.word(code_at<F>(t, i / 8) + i % 8 * 4));
@@ -281,6 +298,7 @@ struct CodesF32 {
 };
 
 struct CodesF16 {
+  static constexpr uint32_t kOffset = 0;
   template <class F, class M>
   CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     return gpu::half_value(t.half(code_at<F>(t, i / 8) + i % 8 * 2));
@@ -295,6 +313,7 @@ struct CodesF16 {
 };
 
 struct CodesBf16 {
+  static constexpr uint32_t kOffset = 0;
   template <class F, class M>
   CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     return gpu::from_bits(static_cast<uint32_t>(t.half(code_at<F>(t, i / 8) + i % 8 * 2)) << 16);
@@ -311,17 +330,19 @@ struct CodesBf16 {
   }
 };
 
-/// Four bytes of code + 128 as two pairs.
-CANOPY_DEVICE void byte_pairs(uint32_t bytes, uint32_t (&pairs)[2]) {
+/// Four bytes of code + 128 as two pairs, scaled.
+template <class F>
+CANOPY_DEVICE void byte_pairs(uint32_t bytes, uint32_t octet, const HalfScale& s, uint32_t (&pairs)[2]) {
+  const uint32_t scale = F::Scale::scale(s, octet), minimum = F::Scale::template minimum<F>(s, octet);
   CANOPY_UNROLL
   for (uint32_t i = 0; i < 2; ++i) {
-    const uint32_t halves = gpu::permute(bytes, 0x64646464u, i == 0 ? 0x4140 : 0x4342);
-    pairs[i] = gpu::half2_add(halves, half_twice(0xE480u));  // - 1024 - 128
+    pairs[i] = gpu::half2_fma(gpu::permute(bytes, 0, i == 0 ? 0x4140 : 0x4342), scale, minimum);
   }
 }
 
 /// Bytes of code + 128.
 struct CodesBytes {
+  static constexpr uint32_t kOffset = 128;
   template <class F, class M>
   CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     return number(static_cast<int>(t.byte(code_at<F>(t, i / 8) + i % 8)) - 128);
@@ -330,14 +351,14 @@ struct CodesBytes {
   CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
     const auto words = t.memory.template read<WordPair>(code_at<F>(t, octet));
-    byte_pairs(half == 0 ? words.first : words.second, pairs);
-    scale_pairs<F>(s, octet, pairs);
+    byte_pairs<F>(half == 0 ? words.first : words.second, octet, s, pairs);
   }
 };
 
 /// Places in a table of 16 numbers, of 4 bits. Words of the table: their bytes, plus 128.
 template <uint32_t T0, uint32_t T1, uint32_t T2, uint32_t T3>
 struct CodesTable {
+  static constexpr uint32_t kOffset = 128;
   template <class F, class M>
   CANOPY_DEVICE static float value(const TileBlock<M>& t, uint32_t i) {
     const uint32_t place = t.word(code_at<F>(t, i / 8)) >> index_at(i) & 15u;
@@ -351,14 +372,15 @@ struct CodesTable {
     // Among eight numbers, and which eight by the fourth bit.
     const uint32_t places = (word & 0x77777777u) >> (16 * half);
     const uint32_t eights = gpu::and_or(word >> 1, 0x44444444u, 0x32103210u) >> (16 * half);
-    byte_pairs(gpu::permute(gpu::permute(T0, T1, places), gpu::permute(T2, T3, places), eights), pairs);
-    scale_pairs<F>(s, octet, pairs);
+    const uint32_t bytes = gpu::permute(gpu::permute(T0, T1, places), gpu::permute(T2, T3, places), eights);
+    byte_pairs<F>(bytes, octet, s, pairs);
   }
 };
 
 /// Integers of up to 6 bits less OFFSET: a nibble, then two more bits, then one more, as far as the type has them.
 template <uint32_t OFFSET>
 struct CodesBits {
+  static constexpr uint32_t kOffset = OFFSET;
   template <class F>
   static constexpr uint32_t kLow = F::kCodeBytes > 0 ? 4 : 0;  // bits of the nibble
 
@@ -383,7 +405,7 @@ struct CodesBits {
   }
 
   /// Of two pairs the codes begin at bit 0 and bit 4 of their halves. Two bits come behind a nibble or take its place,
-  /// one bit behind what there is.
+  /// one bit behind what there is. Six bits from bit 4 on end where a half's exponent begins.
   template <class F, class M>
   CANOPY_DEVICE static void pairs(const TileBlock<M>& t, uint32_t octet, uint32_t half, const HalfScale& s,
                                   uint32_t (&pairs)[2]) {
@@ -395,16 +417,16 @@ struct CodesBits {
       two = gpu::rotate_right(twos<F>(t, octet / 2), two_rotation(c % 4) + 4 - two_first);
     }
     if constexpr (F::kOnes > 0) one = gpu::rotate_right(ones<F>(t), one_rotation(c) + 4 - one_first);
+    const uint32_t scale = F::Scale::scale(s, octet), high_scale = gpu::half2_mul(scale, half_twice(kHalfSixteenth));
+    const uint32_t minimum = F::Scale::template minimum<F>(s, octet);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t word = 0x64006400u;
+      uint32_t word = 0;
       if constexpr (kLow < F >> 0) word = gpu::and_or(nibbles, half_twice(15u << (4 * i)), word);
       if constexpr (F::kTwos > 0) word = gpu::and_or(two, half_twice(3u << (two_first + 4 * i)), word);
       if constexpr (F::kOnes > 0) word = gpu::and_or(one, half_twice(1u << (one_first + 4 * i)), word);
-      pairs[i] = i == 0 ? gpu::half2_add(word, half_twice(0xE400u + OFFSET))
-                        : gpu::half2_fma(word, half_twice(0x2C00u), half_twice(0xD400u + OFFSET * 16));
+      pairs[i] = gpu::half2_fma(word, i == 0 ? scale : high_scale, minimum);
     }
-    scale_pairs<F>(s, octet, pairs);
   }
 };
 
@@ -417,7 +439,8 @@ struct Format {
                             kStepScalesAt = SHAPE.step_scales_at();
   static constexpr uint32_t kStepBytes = SHAPE.step_bytes(), kSuperBytes = SHAPE.super_bytes(), kBytes = SHAPE.bytes();
   using Scale = Scales;
-  static constexpr bool kScaled = Scales::kScaled, kMinimum = Scales::kMinimum;
+  static constexpr bool kScaled = Scales::kScaled;
+  static constexpr uint32_t kOffset = Codes::kOffset;
 
   template <class M>
   CANOPY_DEVICE static HalfScale half_scale(const TileBlock<M>& t, uint32_t parity) {
@@ -432,6 +455,7 @@ struct Format {
   CANOPY_DEVICE static BlockScale scale(const TileBlock<M>& t, uint32_t parity) {
     return Scales::template value<Format>(t, parity);
   }
+  /// In tiles' numbers, too.
   template <class M>
   CANOPY_DEVICE static float element(const TileBlock<M>& t, uint32_t i, const BlockScale& s) {
     const float code = Codes::template value<Format>(t, i);
