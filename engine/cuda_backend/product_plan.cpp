@@ -97,7 +97,8 @@ uint64_t busiest(const WeightParams& first, const WeightParams& second, const Pr
 }
 
 /// A narrow product whose blocks have half of the rows each, and half of those again, as long as the busiest unit has
-/// less to do then. Sums of squares need kSquareBlock rows in a block.
+/// a fifth less to do then: more blocks read rows of the pass more often. Sums of squares need kSquareBlock rows in
+/// one.
 void deal_out_narrow(ProductPlan& plan, const WeightParams& first, const WeightParams& second, uint32_t width,
                      const GpuLimits& gpu, ProductKind kind) {
   const uint32_t least = kind == ProductKind::add ? kSquareBlock / kTileRows : 1;
@@ -105,7 +106,7 @@ void deal_out_narrow(ProductPlan& plan, const WeightParams& first, const WeightP
     ProductPlan halves = plan;
     halves.row_warps /= 2;
     plan_narrow(halves, width, gpu);
-    if (busiest(first, second, halves, width, gpu) >= busiest(first, second, plan, width, gpu)) return;
+    if (busiest(first, second, halves, width, gpu) * 5 > busiest(first, second, plan, width, gpu) * 4) return;
     plan = halves;
   }
 }
