@@ -33,15 +33,9 @@ CANOPY_DEVICE float number(int code) {
   return static_cast<float>(code);
 }
 
-// Two halves of the same value, and of two values.
+/// Two halves of the same value.
 CANOPY_SHARED constexpr uint32_t half_twice(uint32_t bits) {
   return bits | bits << 16;
-}
-CANOPY_DEVICE uint32_t lower_twice(uint32_t word) {
-  return gpu::permute(word, word, 0x1010);
-}
-CANOPY_DEVICE uint32_t upper_twice(uint32_t word) {
-  return gpu::permute(word, word, 0x3232);
 }
 
 /// value = scale * code + minimum, of columns 0 to 15 and 16 to 31 of a block; in tiles' numbers, 2^24 / unit times the
@@ -55,7 +49,7 @@ CANOPY_DEVICE BlockScale both(float scale, float minimum) {
 /// The same as halves, the minimum in the weight's unit, in as few words as they fit into: what is in them the kinds of
 /// scales say.
 struct HalfScale {
-  uint32_t words[2] = {};
+  uint32_t words[3] = {};
 };
 // Numbers that scales are multiplied by, as halves: 1, 1/16 for codes four bits higher, and what makes -offset * unit
 // of a scale, -offset * 2^-24, which has the offset's bits.
@@ -96,36 +90,43 @@ struct NoScale {
   }
 };
 
-/// What the offset of codes makes of a scale, both twice.
-template <class F>
-CANOPY_DEVICE uint32_t minimum_of(uint32_t scale) {
-  return gpu::half2_mul(scale, half_twice(half_offset(F::kOffset)));
-}
-/// One scale for a block, twice in the first word.
-struct OneScale {
-  static constexpr bool kScaled = true;
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return s.words[0]; }
-  template <class F>
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
-    return minimum_of<F>(scale(s, octet));
-  }
-};
-/// Scale and minimum of a block.
+// Instructions on halves take one half of a word twice as well as both: so what is different for some columns needs no
+// words of its own.
+
+/// Scale and minimum of a block in the first word, and in the second with the scale of codes four bits higher.
 struct ScaleAndMinimum {
   static constexpr bool kScaled = true;
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return lower_twice(s.words[0]); }
+  CANOPY_DEVICE static HalfScale halves_of(uint32_t word) {
+    return {{word, gpu::half2_mul(word, kHalfSixteenth | kHalfOne << 16)}};
+  }
+  /// Of a scale, given twice, and the offset of codes.
   template <class F>
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t) {
-    return upper_twice(s.words[0]);
+  CANOPY_DEVICE static HalfScale halves_of_scale(uint32_t twice) {
+    return halves_of(gpu::half2_mul(twice, kHalfOne | half_offset(F::kOffset) << 16));
+  }
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t) { return gpu::lower_twice(s.words[0]); }
+  CANOPY_DEVICE static uint32_t high_scale(const HalfScale& s, uint32_t) { return gpu::lower_twice(s.words[1]); }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t) { return gpu::upper_twice(s.words[0]); }
+};
+
+/// Two scales, two of higher codes and two minima, for columns 0 to 15 and 16 to 31 of a block.
+struct TwoScales {
+  static constexpr bool kScaled = true;
+  CANOPY_DEVICE static HalfScale halves_of(uint32_t scales, uint32_t minima) {
+    return {{scales, gpu::half2_mul(scales, half_twice(kHalfSixteenth)), minima}};
+  }
+  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) { return one(s.words[0], octet); }
+  CANOPY_DEVICE static uint32_t high_scale(const HalfScale& s, uint32_t octet) { return one(s.words[1], octet); }
+  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) { return one(s.words[2], octet); }
+
+ private:
+  CANOPY_DEVICE static uint32_t one(uint32_t word, uint32_t octet) {
+    return octet < 2 ? gpu::lower_twice(word) : gpu::upper_twice(word);
   }
 };
-/// Of two halves, for columns 0 to 15 and 16 to 31 of a block, the octet's.
-CANOPY_DEVICE uint32_t half_of_octet(uint32_t word, uint32_t octet) {
-  return gpu::permute(word, word, octet < 2 ? 0x1010 : 0x3232);
-}
 
 /// A half for each block.
-struct HalfOfBlock : OneScale {
+struct HalfOfBlock : ScaleAndMinimum {
   template <class F, class M>
   CANOPY_DEVICE static uint16_t bits(const TileBlock<M>& t) {
     return t.half(t.step + F::kStepScalesAt + t.place * 2);
@@ -136,7 +137,7 @@ struct HalfOfBlock : OneScale {
   }
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
-    return {{lower_twice(bits<F>(t))}};
+    return halves_of_scale<F>(gpu::lower_twice(bits<F>(t)));
   }
 };
 
@@ -153,12 +154,12 @@ struct HalvesOfBlock : ScaleAndMinimum {
   }
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
-    return {{gpu::half2_mul(bits<F>(t), kHalfOne | kMinimumPart << 16)}};  // the latter: that many 2^-24
+    return halves_of(gpu::half2_mul(bits<F>(t), kHalfOne | kMinimumPart << 16));  // the latter: that many 2^-24
   }
 };
 
 /// A byte e for each block: 2^(e - 128).
-struct ExponentOfBlock : OneScale {
+struct ExponentOfBlock : ScaleAndMinimum {
   template <class F, class M>
   CANOPY_DEVICE static float power(const TileBlock<M>& t) {
     const uint32_t e = t.byte(t.step + F::kStepScalesAt + t.place);
@@ -171,7 +172,7 @@ struct ExponentOfBlock : OneScale {
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t) {
     const float scale = power<F>(t);
-    return {{gpu::pack_halves(scale, scale)}};
+    return halves_of_scale<F>(gpu::pack_halves(scale, scale));
   }
 };
 
@@ -201,14 +202,13 @@ struct SixBitFactors : ScaleAndMinimum {
       factors = gpu::and_or(gpu::permute(c, c >> 4, 0x4400), 0x000F000Fu, more);
       factors = gpu::and_or(first >> 2, 0x00300030u, factors);
     }
-    return {{gpu::half2_mul(gpu::half2_add(factors, less), unit.words[0])}};
+    return halves_of(gpu::half2_mul(gpu::half2_add(factors, less), unit.words[0]));
   }
 };
 
 /// Of a tile's row 16 bytes, for each 16 columns a factor of 4 bits and above it a minimum's; behind those scale and
 /// minimum as halves, the latter's sign changed.
-struct FourBitFactors {
-  static constexpr bool kScaled = true;
+struct FourBitFactors : TwoScales {
   template <class M>
   CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
     return t.half(t.super + t.row() * 16 + parity * 8 + t.q() * 2);
@@ -229,20 +229,15 @@ struct FourBitFactors {
     const uint32_t pair = gpu::permute(factors(t, parity), 0, 0x4140), word = scales(t);
     const uint32_t numbers = gpu::half2_add(gpu::and_or(pair, 0x000F000Fu, 0x64006400u), half_twice(0xE400u));
     // Four bits higher, as higher codes are.
-    const uint32_t minimum = gpu::half2_mul(upper_twice(word), half_twice(kHalfSixteenth));
-    return {{gpu::half2_mul(numbers, lower_twice(word)), gpu::half2_mul(gpu::and_or(pair, 0x00F000F0u, 0), minimum)}};
-  }
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) { return half_of_octet(s.words[0], octet); }
-  template <class F>
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
-    return half_of_octet(s.words[1], octet);
+    const uint32_t minimum = gpu::half2_mul(gpu::upper_twice(word), half_twice(kHalfSixteenth));
+    return halves_of(gpu::half2_mul(numbers, gpu::lower_twice(word)),
+                     gpu::half2_mul(gpu::and_or(pair, 0x00F000F0u, 0), minimum));
   }
 };
 
 /// Of a tile's row a byte of factor + 128 for each 16 columns, or each 32 (EACH), and behind those the scale as a half.
 template <uint32_t EACH>
-struct ByteFactors {
-  static constexpr bool kScaled = true;
+struct ByteFactors : TwoScales {
   static constexpr uint32_t kFactors = 256 / EACH, kOfBlock = 32 / EACH;
   template <class M>
   CANOPY_DEVICE static uint32_t factors(const TileBlock<M>& t, uint32_t parity) {
@@ -262,14 +257,12 @@ struct ByteFactors {
   template <class F, class M>
   CANOPY_DEVICE static HalfScale halves(const TileBlock<M>& t, uint32_t parity) {
     const uint32_t pair = gpu::permute(factors(t, parity), 0x64646464u, kOfBlock == 2 ? 0x4140 : 0x4040);
-    return {{gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE480u)), lower_twice(half(t)))}};
+    const uint32_t scales = gpu::half2_mul(gpu::half2_add(pair, half_twice(0xE480u)), gpu::lower_twice(half(t)));
+    return halves_of(scales, gpu::half2_mul(scales, half_twice(half_offset(F::kOffset))));
   }
-  CANOPY_DEVICE static uint32_t scale(const HalfScale& s, uint32_t octet) {
-    return kOfBlock == 1 ? s.words[0] : half_of_octet(s.words[0], octet);
-  }
-  template <class F>
-  CANOPY_DEVICE static uint32_t minimum(const HalfScale& s, uint32_t octet) {
-    return minimum_of<F>(scale(s, octet));
+  /// Made again and again: there are too few registers to keep it beside the others.
+  CANOPY_DEVICE static uint32_t high_scale(const HalfScale& s, uint32_t octet) {
+    return gpu::half2_mul(scale(s, octet), half_twice(kHalfSixteenth));
   }
 };
 
@@ -333,7 +326,7 @@ struct CodesBf16 {
 /// Four bytes of code + 128 as two pairs, scaled.
 template <class F>
 CANOPY_DEVICE void byte_pairs(uint32_t bytes, uint32_t octet, const HalfScale& s, uint32_t (&pairs)[2]) {
-  const uint32_t scale = F::Scale::scale(s, octet), minimum = F::Scale::template minimum<F>(s, octet);
+  const uint32_t scale = F::Scale::scale(s, octet), minimum = F::Scale::minimum(s, octet);
   CANOPY_UNROLL
   for (uint32_t i = 0; i < 2; ++i) {
     pairs[i] = gpu::half2_fma(gpu::permute(bytes, 0, i == 0 ? 0x4140 : 0x4342), scale, minimum);
@@ -417,8 +410,8 @@ struct CodesBits {
       two = gpu::rotate_right(twos<F>(t, octet / 2), two_rotation(c % 4) + 4 - two_first);
     }
     if constexpr (F::kOnes > 0) one = gpu::rotate_right(ones<F>(t), one_rotation(c) + 4 - one_first);
-    const uint32_t scale = F::Scale::scale(s, octet), high_scale = gpu::half2_mul(scale, half_twice(kHalfSixteenth));
-    const uint32_t minimum = F::Scale::template minimum<F>(s, octet);
+    const uint32_t scale = F::Scale::scale(s, octet), high_scale = F::Scale::high_scale(s, octet);
+    const uint32_t minimum = F::Scale::minimum(s, octet);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
       uint32_t word = 0;

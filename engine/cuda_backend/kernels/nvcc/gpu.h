@@ -189,7 +189,8 @@ constexpr bool kCopiesAside = true;
 constexpr bool kCopiesAside = false;
 #endif
 
-/// Whether a multiprocessor has 164 KiB of shared memory or more; as GpuLimits::is_roomy says of GPUs that run this code.
+/// Whether a multiprocessor has 164 KiB of shared memory or more; as GpuLimits::is_roomy says of GPUs that run this
+/// code.
 #if __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
 constexpr bool kIsRoomy = true;
 #else
@@ -259,6 +260,17 @@ CANOPY_DEVICE float half_value(uint16_t bits) {
   __half_raw raw;
   raw.x = bits;
   return __half2float(__half(raw));
+}
+/// The lower or the upper half twice, which instructions on halves take out of a word by themselves.
+CANOPY_DEVICE uint32_t lower_twice(uint32_t word) {
+  uint32_t twice;
+  asm("{.reg .b16 lower, upper; mov.b32 {lower, upper}, %1; mov.b32 %0, {lower, lower};}" : "=r"(twice) : "r"(word));
+  return twice;
+}
+CANOPY_DEVICE uint32_t upper_twice(uint32_t word) {
+  uint32_t twice;
+  asm("{.reg .b16 lower, upper; mov.b32 {lower, upper}, %1; mov.b32 %0, {upper, upper};}" : "=r"(twice) : "r"(word));
+  return twice;
 }
 CANOPY_DEVICE uint32_t half2_add(uint32_t a, uint32_t b) {
   uint32_t sum;

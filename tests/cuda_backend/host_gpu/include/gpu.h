@@ -199,6 +199,12 @@ inline float half_value(uint16_t bits) {
 inline uint32_t pack_halves(float first, float second) {
   return f32_to_f16(first) | static_cast<uint32_t>(f32_to_f16(second)) << 16;
 }
+inline uint32_t lower_twice(uint32_t word) {
+  return (word & 0xFFFFu) | word << 16;
+}
+inline uint32_t upper_twice(uint32_t word) {
+  return word >> 16 | (word & 0xFFFF0000u);
+}
 inline uint32_t half2_add(uint32_t a, uint32_t b) {
   const auto one = [](uint32_t x, uint32_t y) {
     return half_value(static_cast<uint16_t>(x)) + half_value(static_cast<uint16_t>(y));
