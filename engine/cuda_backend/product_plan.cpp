@@ -118,6 +118,9 @@ void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape&
     plan_wide(plan, shape, second_shape, wide_warps(shape.code_bytes, plan.columns), gpu);
     if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
   }
+  if (plan.columns == 64 && second.rows > 0 && second_shape.bytes() != shape.bytes()) {
+    plan_wide(plan, shape, second_shape, kFewerWarps, gpu);  // two types have no kernel with more
+  }
   if (plan.columns != 64 || gpu.units == 0) return;
   const auto try_other = [&](uint32_t columns, uint32_t warps) {
     ProductPlan other = plan;

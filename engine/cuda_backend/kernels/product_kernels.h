@@ -4,8 +4,8 @@
 #include "engine/cuda_backend/kernels/product_narrow.h"
 #include "engine/cuda_backend/kernels/product_wide.h"
 
-/// product_NAME_8, _16, _32, _64 for weights of type F, the second of type SECOND.
-#define CANOPY_PRODUCTS_BY_COLUMNS(NAME, F, SECOND)                     \
+/// product_NAME_8, _16, _32 for weights of type F, the second of type SECOND.
+#define CANOPY_PRODUCTS_TO_32(NAME, F, SECOND)                          \
   CANOPY_STREAMING_KERNEL(product_##NAME##_8, ProductParams, 256, 2) {  \
     narrow_products<F, SECOND>(p);                                      \
   }                                                                     \
@@ -14,15 +14,25 @@
   }                                                                     \
   CANOPY_STREAMING_KERNEL(product_##NAME##_32, ProductParams, 128, 4) { \
     wide_products<F, SECOND, 4>(p);                                     \
-  }                                                                     \
-  CANOPY_STREAMING_KERNEL(product_##NAME##_64, ProductParams, 256, 2) { \
-    wide_products<F, SECOND, 8>(p);                                     \
   }
-/// Beside those product_NAME_64_6, for types of which kFewerWarps are fewer.
-#define CANOPY_PRODUCTS_OF_TWO(NAME, F, SECOND)                           \
-  CANOPY_PRODUCTS_BY_COLUMNS(NAME, F, SECOND)                             \
+#define CANOPY_PRODUCTS_OF_64(NAME, F)                                  \
+  CANOPY_STREAMING_KERNEL(product_##NAME##_64, ProductParams, 256, 2) { \
+    wide_products<F, F, 8>(p);                                          \
+  }
+/// With kFewerWarps.
+#define CANOPY_PRODUCTS_OF_64_6(NAME, F, SECOND)                          \
   CANOPY_STREAMING_KERNEL(product_##NAME##_64_6, ProductParams, 192, 2) { \
     wide_products_of_fewer_warps<F, SECOND>(p);                           \
   }
-#define CANOPY_PRODUCTS(NAME, F) CANOPY_PRODUCTS_OF_TWO(NAME, F, F)
-#define CANOPY_PRODUCTS_OF_WIDE_TYPE(NAME, F) CANOPY_PRODUCTS_BY_COLUMNS(NAME, F, F)
+#define CANOPY_PRODUCTS(NAME, F)    \
+  CANOPY_PRODUCTS_TO_32(NAME, F, F) \
+  CANOPY_PRODUCTS_OF_64(NAME, F)    \
+  CANOPY_PRODUCTS_OF_64_6(NAME, F, F)
+/// Of types of which no block has more than kFewerWarps.
+#define CANOPY_PRODUCTS_OF_WIDE_TYPE(NAME, F) \
+  CANOPY_PRODUCTS_TO_32(NAME, F, F)           \
+  CANOPY_PRODUCTS_OF_64(NAME, F)
+/// Two types take more registers than 64 rows of the pass leave to eight warps.
+#define CANOPY_PRODUCTS_OF_TWO(NAME, F, SECOND) \
+  CANOPY_PRODUCTS_TO_32(NAME, F, SECOND)        \
+  CANOPY_PRODUCTS_OF_64_6(NAME, F, SECOND)
