@@ -38,7 +38,6 @@ LOCAL = {0x983, 0x387}         # LDL, STL: a thread's stack
 BRANCH = 0x947                 # BRA
 UNIFORM_BRANCHES = 90          # from this architecture on, the lowest bits of a branch's way are elsewhere
 LOOPS_OF_TABLE = (89, 90)      # the architectures whose main loops the table has: of little shared memory, and of much
-ROOMY = (80, 90, 100)
 
 
 class CodeError(Exception):
@@ -243,12 +242,12 @@ def table_of(kernels):
 #include <algorithm>
 #include <iterator>
 
+#include "engine/cuda_backend/kernels/params.h"
+
 namespace canopy::predict {{
 namespace {{
 
 constexpr int kCapabilities[] = {{{", ".join(map(str, architectures))}}};
-// Whether a multiprocessor has much shared memory (cuda::GpuLimits::is_roomy).
-constexpr bool kRoomy[] = {{{", ".join("true" if a in ROOMY else "false" for a in architectures)}}};
 
 struct KernelCode {{
   std::string_view name;
@@ -269,7 +268,7 @@ CudaCode cuda_code(std::string_view kernel, int capability) {{
   // The code of the last architecture that the GPU can run.
   const auto above = std::ranges::upper_bound(kCapabilities, capability);
   const auto at = above == std::begin(kCapabilities) ? 0 : above - std::begin(kCapabilities) - 1;
-  return {{found->registers[at], found->of_weight[kRoomy[at]]}};
+  return {{found->registers[at], found->of_weight[cuda::is_roomy(kCapabilities[at])]}};
 }}
 
 }}  // namespace canopy::predict

@@ -65,12 +65,11 @@ class CudaDevice : public Device {
   std::unique_ptr<Activations> allocate_activations(uint32_t max_width, uint32_t cols, std::string_view name) override {
     if (max_width == 0 || cols == 0) throw bad_input("Activations need at least one row and one column.");
     auto made = std::make_unique<CudaActivations>(max_width, cols);
-    const uint64_t values = uint64_t{max_width} * CudaActivations::stride_of(cols);
     const auto memory = [&](uint64_t bytes) { return std::make_unique<Memory>(context_, bytes, false, name); };
-    made->values = memory(values * 4);
-    made->squares = memory(uint64_t{max_width} * CudaActivations::blocks_of(cols) * 4);
-    made->halves = memory(values * 2);
-    made->units = memory(uint64_t{max_width} * 2 * 4);
+    made->values = memory(CudaActivations::value_bytes(max_width, cols));
+    made->squares = memory(CudaActivations::square_bytes(max_width, cols));
+    made->halves = memory(CudaActivations::half_bytes(max_width, cols));
+    made->units = memory(CudaActivations::unit_bytes(max_width));
     return made;
   }
   std::unique_ptr<KvCache> allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) override {
@@ -97,7 +96,8 @@ class CudaDevice : public Device {
     return tile_layout(parts, layout).bytes();
   }
   uint64_t activation_bytes(uint32_t max_width, uint32_t cols) const override {
-    return CudaActivations::bytes_of(max_width, cols);
+    return CudaActivations::value_bytes(max_width, cols) + CudaActivations::square_bytes(max_width, cols) +
+           CudaActivations::half_bytes(max_width, cols) + CudaActivations::unit_bytes(max_width);
   }
   uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
                            uint32_t max_positions) const override {

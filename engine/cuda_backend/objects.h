@@ -41,10 +41,11 @@ struct CudaActivations : Activations {
 
   static uint32_t stride_of(uint32_t cols) { return (cols + kStep - 1) / kStep * kStep; }
   static uint32_t blocks_of(uint32_t cols) { return (cols + kSquareBlock - 1) / kSquareBlock; }
-  /// Bytes of all of it.
-  static uint64_t bytes_of(uint32_t max_width, uint32_t cols) {
-    return uint64_t{max_width} * (uint64_t{stride_of(cols)} * (4 + 2) + uint64_t{blocks_of(cols)} * 4 + 2 * 4);
-  }
+  // Bytes of rows.
+  static uint64_t value_bytes(uint64_t rows, uint32_t cols) { return rows * stride_of(cols) * 4; }
+  static uint64_t square_bytes(uint64_t rows, uint32_t cols) { return rows * blocks_of(cols) * 4; }
+  static uint64_t half_bytes(uint64_t rows, uint32_t cols) { return rows * stride_of(cols) * 2; }
+  static uint64_t unit_bytes(uint64_t rows) { return rows * 2 * 4; }
   ActivationsParams params() const {
     return {values->address(),
             squares->address(),

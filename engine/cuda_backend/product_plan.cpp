@@ -56,13 +56,13 @@ uint32_t narrow_row_warps(const WeightParams& weight, const TileShape& shape, ui
 }
 
 uint32_t wide_stage_bytes(const TileShape& shape, uint32_t columns, const GpuLimits& gpu) {
-  return wide_steps(shape.bytes(), columns, gpu.is_roomy()) * shape.step_bytes() + shape.super_bytes();
+  return wide_steps(shape.bytes(), columns, gpu.capability) * shape.step_bytes() + shape.super_bytes();
 }
 
 /// For a weight, or two whose stages have as many steps.
 void plan_wide(ProductPlan& plan, const TileShape& first, const TileShape& second, uint32_t warps,
                const GpuLimits& gpu) {
-  const uint32_t steps = wide_steps(first.bytes(), plan.columns, gpu.is_roomy());
+  const uint32_t steps = wide_steps(first.bytes(), plan.columns, gpu.capability);
   plan.stage_bytes = std::max(wide_stage_bytes(first, plan.columns, gpu), wide_stage_bytes(second, plan.columns, gpu));
   plan.row_warps = warps;
   plan.threads = warps * 32;

@@ -19,8 +19,6 @@ struct GpuLimits {
   uint32_t units = 0;         // multiprocessors; 0: not known
 
   bool copies_aside() const { return capability >= 80; }
-  /// Multiprocessors of data center GPUs have 164 KiB of shared memory or more, the others 100 or 64.
-  bool is_roomy() const { return capability == 80 || (capability >= 90 && capability < 110); }
   /// GeForce and its kin: tensor cores add in f32 at half their rate, so that 64 rows of a pass wait for them alone.
   bool adds_slowly() const { return capability == 86 || capability == 89 || capability == 120; }
 };

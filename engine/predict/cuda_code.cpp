@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/cuda_backend/kernels/params.h"
+
 namespace canopy::predict {
 namespace {
 
 constexpr int kCapabilities[] = {75, 80, 86, 89, 90, 100, 120};
-// Whether a multiprocessor has much shared memory (cuda::GpuLimits::is_roomy).
-constexpr bool kRoomy[] = {false, true, false, false, true, true, false};
 
 struct KernelCode {
   std::string_view name;
@@ -201,7 +201,7 @@ CudaCode cuda_code(std::string_view kernel, int capability) {
   // The code of the last architecture that the GPU can run.
   const auto above = std::ranges::upper_bound(kCapabilities, capability);
   const auto at = above == std::begin(kCapabilities) ? 0 : above - std::begin(kCapabilities) - 1;
-  return {found->registers[at], found->of_weight[kRoomy[at]]};
+  return {found->registers[at], found->of_weight[cuda::is_roomy(kCapabilities[at])]};
 }
 
 }  // namespace canopy::predict

@@ -67,7 +67,8 @@ class Predictions(unittest.TestCase):
         for op in narrow["ops"] + wide["ops"]:
             self.assertGreater(op["us"], 0, op)
             if op["kernel"].startswith(("product", "attention")):
-                self.assertTrue(32 <= op["registers"] <= 168, op)
+                most = 168 if "_64_6" in op["kernel"] else 128  # of blocks of six warps, and of larger ones
+                self.assertTrue(32 <= op["registers"] <= most, op)
                 self.assertGreater(op["shared_bytes"], 4096, op)
         by_default = json.loads(self.predicted("-m", "qwen3-8b-q4_k_m", "-d", "h100", "--widths", "1,64", "--context",
                                                "4096", "--json"))["devices"][0]

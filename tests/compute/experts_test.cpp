@@ -204,9 +204,7 @@ struct ExpertCase {
                       .aux_offset = 2,
                       .bias = down_bias});
     });
-    Tolerance of_gated = bench.of_products(f32_exp, type);
-    if (limit > 0) of_gated.max_error *= 2;  // as sums are larger than what the limit leaves of them
-    Results results = {bench.result("gated", gated, pairs, of_gated),
+    Results results = {bench.result("gated", gated, pairs, bench.of_products(f32_exp, type)),
                        bench.result("products", products, bench.of_products(f32_rounding, type)),
                        bench.result("x", x, bench.of_products(f32_rounding, type)),
                        bench.result("out", out, width, bench.of_products(f32_rounding, type)),
@@ -263,7 +261,7 @@ TEST_P(ExpertTest, OfOddSizesAgreeWithTheOracle) {
 
 // The limit is in the middle of what gates and their factors are, which random blocks of MXFP4 make large.
 TEST_P(ExpertTest, WithBiasesAndClampedGatesAgreeWithTheOracle) {
-  for (const auto& [type, limit] : {std::pair{WeightType::f16, 0.75f}, {WeightType::mxfp4, 100.0f}}) {
+  for (const auto& [type, limit] : {std::pair{WeightType::f16, 3.0f}, {WeightType::mxfp4, 100.0f}}) {
     if (!is_under_test(type)) continue;
     for (const uint32_t width : {1u, 7u, 19u}) {
       SCOPED_TRACE(std::string(to_string(type)) + ", width " + std::to_string(width));

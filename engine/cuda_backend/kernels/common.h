@@ -87,11 +87,14 @@ CANOPY_DEVICE uint16_t half_of(float value, float unit) {
   return static_cast<uint16_t>(gpu::pack_halves(x > most ? most : x < -most ? -most : x, 0.0f));
 }
 
-/// Writes an element of a row of activations whose halves have the unit `unit`; the first one's writer leaves it there.
-CANOPY_DEVICE void store_activation(const ActivationsParams& out, uint64_t row, uint32_t k, float value, float unit) {
-  Span<float>{out.values}[row * out.stride + k] = value;
+/// Writes the half of an element of a row whose halves have the unit `unit`; the first one's writer leaves it there.
+CANOPY_DEVICE void store_half(const ActivationsParams& out, uint64_t row, uint32_t k, float value, float unit) {
   Span<uint16_t>{out.halves}[row * out.stride + half_place(k)] = half_of(value, unit);
   if (k == 0) Span<float>{out.units}[row] = unit;
+}
+CANOPY_DEVICE void store_activation(const ActivationsParams& out, uint64_t row, uint32_t k, float value, float unit) {
+  Span<float>{out.values}[row * out.stride + k] = value;
+  store_half(out, row, k, value, unit);
 }
 
 /// The unit of a row of which nothing is known but what it was when a norm read it last; as if its elements had been
@@ -107,7 +110,7 @@ CANOPY_DEVICE void store_halves(const ActivationsParams& out, uint64_t row, floa
                                 uint32_t count = 32) {
   const float unit = unit_of_squares(squares / static_cast<float>(out.cols));
   for (uint32_t k = first; k < out.cols; k += count) {
-    store_activation(out, row, k, Span<const float>{out.values}[row * out.stride + k], unit);
+    store_half(out, row, k, Span<const float>{out.values}[row * out.stride + k], unit);
   }
 }
 

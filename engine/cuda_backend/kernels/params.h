@@ -2,55 +2,15 @@
 // The arguments of the CUDA kernels: one struct each, read by the backend that fills it and by the kernel. Addresses
 // are of device memory; shapes are [rows, cols], row-major f32 unless said otherwise.
 
-#include <cmath>
 #include <cstdint>
 
 #include "engine/compute/shared_code.h"
+#include "engine/cuda_backend/kernels/activations.h"
 
 namespace canopy::cuda {
 
-/// Columns that share a partial sum of squares.
-inline constexpr uint32_t kSquareBlock = 32;
 /// A tile of a weight is what a warp works on at a time, in two steps; its memory is one run of bytes.
 inline constexpr uint32_t kTileRows = 16, kTileColumns = 256;
-inline constexpr uint32_t kStep = 128;
-
-/// Activations: values [rows, stride], the columns beyond `cols` zero; sums of squares [rows, squares]. Products read
-/// them as halves: half * unit, where a row's unit is a power of two (unit_of).
-struct ActivationsParams {
-  uint64_t values = 0;
-  uint64_t squares = 0;
-  uint64_t halves = 0;      // [rows, stride], in the order of half_place
-  uint64_t units = 0;       // [rows]
-  uint64_t next_units = 0;  // [rows]: for what is added to a residual stream next, by what the row was before; or 0
-  uint32_t cols = 0;
-  uint32_t stride = 0;  // cols up to a whole number of kStep
-  uint32_t blocks = 0;  // of squares of a row
-};
-
-/// Where the half of column k is in its row: of each kStep columns, columns 4s ... 4s + 3 of each block of 32 follow
-/// each other, those of the four blocks side by side, as lanes of a quad take them.
-CANOPY_SHARED uint32_t half_place(uint32_t k) {
-  return k / kStep * kStep + k / 4 % 8 * 16 + k / 32 % 4 * 4 + k % 4;
-}
-
-/// The unit of halves of a row that is normalized by `factor`, 1 / its root mean square: 2^5 to 2^6 times that mean. So
-/// an element may be 2^20 times the mean that the row had when its unit was chosen, which leaves room for what a layer
-/// adds, and is off by 2^-19 of the mean at most besides the rounding of a half.
-CANOPY_SHARED float unit_of(float factor) {
-  constexpr uint32_t above = 5, bias = 127, most = 2 * bias - 2;
-  const uint32_t exponent = bits_of_float(factor) >> 23 & 255u, unit = 2 * bias + above - exponent;
-  return float_of_bits((unit < most ? unit : most) << 23);
-}
-/// 1 / unit, exactly.
-CANOPY_SHARED float inverse_of_unit(float unit) {
-  return float_of_bits((254u << 23) - bits_of_float(unit));
-}
-/// The unit of a row whose elements have this mean of squares, which a row of zeros has, too.
-CANOPY_SHARED float unit_of_squares(float mean) {
-  constexpr float least = 1e-12f;
-  return unit_of(1.0f / sqrtf(mean + least));
-}
 
 /// What a tile of a type is made of, in bytes. Each step has codes, [4 octets of columns][16 rows][4 blocks of 32
 /// columns][code_bytes], with as much as fits into 4 bits of each code or all of it; then two more bits and one more
@@ -177,10 +137,15 @@ CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t column
   if (code_bytes >= 32) return columns == 32 ? 4 : 2;
   return code_bytes < 16 && columns == 64 ? 8 : 4;
 }
+/// Whether a multiprocessor has 164 KiB of shared memory or more, as those of data center GPUs; others have 100 or 64.
+/// Of a GPU, and of an architecture whose code it runs.
+CANOPY_SHARED constexpr bool is_roomy(int capability) {
+  return capability == 80 || (capability >= 90 && capability < 110);
+}
 /// Steps of a stage of a wide product's ring. Of two steps scales are read once, where there are registers for that,
-/// and shared memory for two blocks on a multiprocessor (`is_roomy`).
-CANOPY_SHARED constexpr uint32_t wide_steps(uint32_t tile_bytes, uint32_t columns, bool is_roomy) {
-  return columns <= 32 && is_roomy ? narrow_steps(tile_bytes) : 1;
+/// and shared memory for two blocks on a multiprocessor.
+CANOPY_SHARED constexpr uint32_t wide_steps(uint32_t tile_bytes, uint32_t columns, int capability) {
+  return columns <= 32 && is_roomy(capability) ? narrow_steps(tile_bytes) : 1;
 }
 /// The other number of warps that blocks of 64 rows of the pass may have, where those of wide_warps() would leave many
 /// units of a GPU without a last one. Only where that is 8.

@@ -40,8 +40,8 @@ struct WideProduct {
   // What an octet's number chooses is known where the loop over them is unrolled: that saves a third of the
   // instructions. F32 would take more registers than there are, and is no type of large weights.
   static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 ? 1 : F::kCodeBytes == 8 && TILES == 8 ? 2 : 4;
-  static constexpr uint32_t kSteps = wide_steps(F::kBytes, kColumns, gpu::kIsRoomy);  // of a stage
-  static constexpr uint32_t kStageBytes = kSteps * F::kStepBytes + F::kSuperBytes;    // of 16 rows
+  static constexpr uint32_t kSteps = wide_steps(F::kBytes, kColumns, gpu::kArchitecture);  // of a stage
+  static constexpr uint32_t kStageBytes = kSteps * F::kStepBytes + F::kSuperBytes;         // of 16 rows
   static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
   using Rows = Staged<kSlot, 32>;
   static constexpr uint32_t kRings = kHead + 2 * kSteps * kStagedBytes;

@@ -189,12 +189,11 @@ constexpr bool kCopiesAside = true;
 constexpr bool kCopiesAside = false;
 #endif
 
-/// Whether a multiprocessor has 164 KiB of shared memory or more; as GpuLimits::is_roomy says of GPUs that run this
-/// code.
-#if __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
-constexpr bool kIsRoomy = true;
+/// What this code is made for: 89 is compute capability 8.9. A GPU may run that of one before its own.
+#ifdef __CUDA_ARCH__
+constexpr int kArchitecture = __CUDA_ARCH__ / 10;
 #else
-constexpr bool kIsRoomy = false;
+constexpr int kArchitecture = 0;
 #endif
 
 /// For data that is read once: the L2 cache gives it up first.

@@ -172,7 +172,8 @@ inline uint32_t permute(uint32_t first, uint32_t second, uint32_t selector) {
 inline void keep(uint32_t&) {}
 inline void keep(uint64_t&) {}
 
-constexpr bool kCopiesAside = true, kIsRoomy = true;
+constexpr bool kCopiesAside = true;
+constexpr int kArchitecture = 90;
 inline uint64_t read_once() {
   return 0;
 }
