@@ -182,7 +182,7 @@ ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint
   return plan;
 }
 
-uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu) {
+uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width) {
   if (experts.read_again(width) < kEnoughReadAgain) return 1;
   return 1.0 * width * experts.used / experts.touched(width) > kNarrow ? 16 : kNarrow;
 }

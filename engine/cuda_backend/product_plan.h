@@ -68,7 +68,7 @@ struct ExpertPlan {
 /// `expert`: the weight of one. `columns`: 1, 8 or 16, where 8 and 16 are tiles of pairs with the same expert.
 ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint32_t columns, const GpuLimits& gpu);
 /// How many columns that should be in a pass of `width` rows.
-uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width, const GpuLimits& gpu);
+uint32_t columns_of_experts(const ExpertCounts& experts, uint32_t width);
 /// Tiles that there is room for. Of one column: the pairs.
 uint32_t most_expert_tiles(const ExpertCounts& experts, uint32_t pairs, uint32_t columns);
 /// The kernel's name.

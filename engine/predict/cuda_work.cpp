@@ -106,7 +106,7 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
   const cuda::GpuLimits limits = gpu_limits_of(device);
   cuda::WeightParams one = weight_params_of(weight);
   one.rows /= experts.all;
-  const uint32_t columns = cuda::columns_of_experts(experts, width, limits);
+  const uint32_t columns = cuda::columns_of_experts(experts, width);
   const cuda::ExpertPlan plan = cuda::plan_experts(one, tile_shape_of(weight), columns, limits);
   const bool narrow = columns <= cuda::kNarrow;
   const CudaCode code =

@@ -16,17 +16,14 @@ using namespace cuda;
 
 // Pairs that are together read weights once; a kernel that groups them is worth it where several would be read again.
 TEST(ExpertPlanTest, GroupsPairsWhereExpertsAreSharedByRows) {
-  const GpuLimits h100{90, 227 << 10, 132}, rtx4090{89, 99 << 10, 128};
   const ExpertCounts many{128, 8}, few{32, 4};
-  for (const GpuLimits& gpu : {h100, rtx4090}) {
-    for (const uint32_t width : {1u, 2u}) EXPECT_EQ(columns_of_experts(many, width, gpu), 1u);
-    for (const uint32_t width : {8u, 16u}) EXPECT_EQ(columns_of_experts(many, width, gpu), 8u);
-    EXPECT_EQ(columns_of_experts(few, 1, gpu), 1u);
-    EXPECT_EQ(columns_of_experts(few, 8, gpu), 8u);
-    EXPECT_EQ(columns_of_experts(many, 512, gpu), 16u);
-  }
+  for (const uint32_t width : {1u, 2u}) EXPECT_EQ(columns_of_experts(many, width), 1u);
+  for (const uint32_t width : {8u, 16u}) EXPECT_EQ(columns_of_experts(many, width), 8u);
+  EXPECT_EQ(columns_of_experts(few, 1), 1u);
+  EXPECT_EQ(columns_of_experts(few, 8), 8u);
+  EXPECT_EQ(columns_of_experts(many, 512), 16u);
   // Five rows of an expert are a narrow product.
-  EXPECT_EQ(columns_of_experts(many, 80, h100), 8u);
+  EXPECT_EQ(columns_of_experts(many, 80), 8u);
 }
 
 TEST(ExpertPlanTest, FitsIntoTheSharedMemoryOfEachGpu) {
