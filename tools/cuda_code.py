@@ -37,6 +37,8 @@ ASYNC_COPY = {0xFAE, 0xDAE}    # LDGSTS, with an address in a vector or a unifor
 LOCAL = {0x983, 0x387}         # LDL, STL: a thread's stack
 BRANCH = 0x947                 # BRA
 UNIFORM_BRANCHES = 90          # from this architecture on, the lowest bits of a branch's way are elsewhere
+LANES_APART = 1 << 27          # of a branch's second word: it is taken where lanes are apart
+ROUND_A_CALL = 8 * INSTRUCTION_BYTES  # such a branch that goes no further is taken where they are together
 LOOPS_OF_TABLE = (89, 90)      # the architectures whose main loops the table has: of little shared memory, and of much
 
 
@@ -142,8 +144,9 @@ def opcodes(code):
 
 
 def loops(code, architecture):
-    """(first, last) instruction of each loop: from where a branch goes back to, to the branch."""
-    found = []
+    """(first, last) instruction of each loop: from where a branch goes back to, to the branch. Branches of the last part
+    are none, where lanes are brought together that a branch found apart: they go back to behind that one."""
+    found, apart = [], len(code)
     for at in range(0, len(code), INSTRUCTION_BYTES):
         low, high = struct.unpack_from("<QQ", code, at)
         if low & 0xFFF != BRANCH:
@@ -157,7 +160,9 @@ def loops(code, architecture):
             raise CodeError(f"the branch at byte {at} of {len(code)} goes to {target}")
         if target < at:
             found.append((target // INSTRUCTION_BYTES, at // INSTRUCTION_BYTES))
-    return found
+        elif high & LANES_APART and target - at > ROUND_A_CALL:
+            apart = min(apart, target)
+    return [(first, last) for first, last in found if first * INSTRUCTION_BYTES > apart or last * INSTRUCTION_BYTES < apart]
 
 
 def local_in_tensor_loops(code, architecture):
