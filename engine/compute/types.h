@@ -48,6 +48,7 @@ struct DeviceInfo {
   /// Widths, ascending, that passes are padded to, so that those between share kernels and recordings; beyond the last,
   /// its multiples. Empty: no pass is padded.
   std::vector<uint32_t> width_buckets = {};
+  bool adds_in_halves = false;    // sums of 32 columns of quantized weights, so that none is exact but by chance
   bool rounds_to_8_bits = false;  // activations, in products with quantized weights: other results than by default
   std::string pci_address = {};   // "0000:03:00.0"; empty where it has none, or the driver does not tell
   std::string backend = {};       // "vulkan", "cuda"; empty for one that is none of these

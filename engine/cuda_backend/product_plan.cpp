@@ -118,8 +118,9 @@ void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape&
     plan_wide(plan, shape, second_shape, wide_warps(shape.code_bytes, plan.columns), gpu);
     if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
   }
-  if (plan.columns == 64 && second.rows > 0 && second_shape.bytes() != shape.bytes()) {
-    plan_wide(plan, shape, second_shape, kFewerWarps, gpu);  // two types have no kernel with more
+  const bool two_types = second.rows > 0 && second_shape.bytes() != shape.bytes();
+  if (plan.row_warps > kFewerWarps && (two_types || !has_eight_warps(gpu.capability))) {
+    plan_wide(plan, shape, second_shape, kFewerWarps, gpu);  // there is no kernel with more
   }
   if (plan.columns != 64 || gpu.units == 0) return;
   const auto try_other = [&](uint32_t columns, uint32_t warps) {
@@ -158,7 +159,7 @@ ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape
 ExpertPlan plan_experts(const WeightParams& expert, const TileShape& shape, uint32_t columns, const GpuLimits& gpu) {
   const bool wide = columns > kNarrow;
   const uint32_t warps = wide_warps(shape.code_bytes, columns), tile_bytes = 2 * columns * 4;
-  const uint32_t sets = wide ? expert_sums(gpu.copies_aside()) : 0;
+  const uint32_t sets = wide ? expert_sums(gpu.capability) : 0;
   const uint32_t totals = sets * warps * 2 * kTileRows * (columns + 1) * 4;
   GpuLimits room = gpu;
   room.shared_bytes -= std::min(gpu.shared_bytes, totals + tile_bytes);

@@ -19,8 +19,7 @@ struct GpuLimits {
   uint32_t units = 0;         // multiprocessors; 0: not known
 
   bool copies_aside() const { return capability >= 80; }
-  /// GeForce and its kin: tensor cores add in f32 at half their rate, so that 64 rows of a pass wait for them alone.
-  bool adds_slowly() const { return capability == 86 || capability == 89 || capability == 120; }
+  bool adds_slowly() const { return cuda::adds_slowly(capability); }
 };
 
 /// Of a weight's columns, in tiles of 256. Depends on the weight's shape and type alone.

@@ -27,6 +27,8 @@ constexpr double kEarlyUs = 0.15;
 constexpr double kPartOfStage = 0.5, kNotAside = 0.6;
 // Instructions for each value of a row of the pass that a warp of a narrow product brings: eight for a unit of 8.
 constexpr double kNarrowStageOps = 1;
+// Where rows are raised so that sums may be halves, as many again three times, and half the tensor cores' time.
+constexpr double kRaiseOps = 3, kHalvesPart = 0.5;
 // Bytes of a value of activations: products read halves, what follows a product also has it in f32.
 constexpr double kReadBytes = 2, kWrittenBytes = 4 + 2;
 constexpr double kRowsOfTile = 16;
@@ -59,13 +61,26 @@ double tile_bytes(const Weight* weight) {
   return 1.0 * params.groups() * params.supers() * tile_shape_of(weight).bytes();
 }
 
+/// Whether products of this weight are added in halves, at twice the rate of f32.
+bool adds_halves(const Weight* weight, const DeviceProfile& device) {
+  const bool dense = tile_shape_of(weight).code_bytes >= 16;
+  return cuda::adds_slowly(device.cuda_capability) && !dense;
+}
+
+/// Instructions × lanes that a narrow product has less for each weight, where there are fewer rows than it may have.
+double unstaged_ops(double rows, const Weight* weight, const DeviceProfile& device) {
+  const double of_value = kNarrowStageOps + (adds_halves(weight, device) ? kRaiseOps : 0);
+  return (cuda::kNarrow - rows) * of_value / kRowsOfTile;
+}
+
 /// Instructions × lanes for all weights and rows of the pass.
-double product_ops(const cuda::ProductPlan& plan, const Weight* weight, uint32_t width, const CudaCode& code) {
+double product_ops(const cuda::ProductPlan& plan, const Weight* weight, uint32_t width, const CudaCode& code,
+                   const DeviceProfile& device) {
   if (weight == nullptr) return 0;
   const double weights = 1.0 * weight->rows() * weight->cols();
   if (plan.columns > cuda::kNarrow) return plan.pass_tiles * weights * code.of_weight;
   // The main loop was counted with rows of the pass that are not there.
-  return weights * (code.of_weight - (cuda::kNarrow - width) * kNarrowStageOps / kRowsOfTile);
+  return weights * (code.of_weight - unstaged_ops(width, weight, device));
 }
 
 Work launch_of_product(const Weight* first, const Weight* second, uint32_t width, cuda::ProductKind kind,
@@ -92,8 +107,9 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   const double sums = plan.parts > 1 ? 2.0 * plan.parts : 0;
   work.cache_bytes = work.memory_bytes * (plan.pass_tiles - 1) + row_tiles * width * first->cols() * kReadBytes +
                      width * rows * (kWrittenBytes + sums * sizeof(float));
-  work.lane_ops = product_ops(plan, first, width, code) + product_ops(plan, second, width, code);
+  work.lane_ops = product_ops(plan, first, width, code, device) + product_ops(plan, second, width, code, device);
   work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
+  if (adds_halves(first, device)) work.matrix_flops *= kHalvesPart;
   work.tail_latencies = plan.parts > 1 ? kCountLatencies + 1 : 0;
   work.steps = kGraphStep;
   work.first_latencies = 1;  // a kernel asks for weights before all else, and its parameters come with the launch
@@ -113,7 +129,6 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
       cuda_code(cuda::product_kernel(weight->type(), weight->type(), plan.product), device.cuda_capability);
   const double pairs = 1.0 * width * experts.used, touched = experts.touched(width), of_expert = pairs / touched;
   const double tiles = columns == 1 ? pairs : touched * std::ceil(of_expert / columns);
-  const double staged = narrow ? cuda::kNarrow - std::min<double>(columns, of_expert) : 0;
   const double weights = 1.0 * one.rows * one.cols, bytes = tile_bytes(weight) / experts.all;
 
   Work work;
@@ -128,8 +143,10 @@ Work launch_of_experts(const Weight* weight, const ExpertCounts& experts, uint32
   work.memory_bytes = touched * bytes;
   work.cache_bytes = (tiles - touched) * bytes +
                      pairs * (plan.product.row_tiles[0] * one.cols * kReadBytes + one.rows * kWrittenBytes);
-  work.lane_ops = tiles * weights * (code.of_weight - staged * kNarrowStageOps / kRowsOfTile);
+  const double unstaged = narrow ? unstaged_ops(std::min<double>(columns, of_expert), weight, device) : 0;
+  work.lane_ops = tiles * weights * (code.of_weight - unstaged);
   work.matrix_flops = 2 * tiles * weights * std::max(columns, cuda::kNarrow);
+  if (adds_halves(weight, device)) work.matrix_flops *= kHalvesPart;
   work.steps = kGraphStep;
   return work;
 }

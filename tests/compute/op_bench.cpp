@@ -195,6 +195,7 @@ Tolerance OpBench::of_products(Tolerance f32, WeightType type) const {
   if (device_.info().rounds_to_8_bits && !dense) {
     return {std::max(f32.nmse, byte_operands.nmse), std::max(f32.max_error, byte_operands.max_error)};
   }
+  if (device_.info().adds_in_halves && !dense) return half_sums;
   return device_.info().kernels.find(" matrix") != std::string::npos ? half_operands : f32;
 }
 
@@ -211,7 +212,8 @@ std::vector<float> OpBench::integer_activations(Random& random, uint32_t width, 
 Tolerance OpBench::of_integer_products(WeightType type) const {
   const bool large = type == WeightType::iq4_xs || type == WeightType::q6_k;
   const bool larger = type == WeightType::q4_k || type == WeightType::q5_k;
-  return large || (larger && device_.info().rounds_to_8_bits) ? of_products(exact, type) : exact;
+  const bool is_rounded = large || (larger && device_.info().rounds_to_8_bits) || device_.info().adds_in_halves;
+  return is_rounded ? of_products(exact, type) : exact;
 }
 
 Result OpBench::keys(std::string name, const KvLayer* layer, const KvShape& shape, Tolerance tolerance) {

@@ -33,6 +33,8 @@ inline constexpr Tolerance exact{0, 0};
 inline constexpr Tolerance f32_rounding{1e-11, 1e-5};
 /// For products whose operands are rounded to halves (family matrix of the Vulkan backend).
 inline constexpr Tolerance half_operands{1e-5, 5e-3};
+/// For products whose sums of 32 columns are halves, too.
+inline constexpr Tolerance half_sums{2.5e-5, 8e-3};
 /// For products whose activations are rounded to 8 bits in the same way by the reference device: a value near a
 /// rounding boundary, to which the norm's factor may bring it, is a step off. Without rounding NMSE would be above
 /// 1e-5.

@@ -48,10 +48,13 @@ struct ProjectHeadsCase {
       if (!separately) return r(args);
       for (const Op& op : separate_ops(args)) r(op);
     });
-    Tolerance stored = bench.of_products(cache == CacheType::f32 ? f32_rounding : f16_rounding, type);
-    if (cache == CacheType::q8_0) stored = {stored.nmse + q8_rounding.nmse, stored.max_error + q8_rounding.max_error};
-    Results results = {bench.keys("k", layer, args.heads.shape, stored),
-                       bench.values("v", layer, args.heads.shape, stored)};
+    const auto stored = [&](WeightType of) -> Tolerance {
+      const Tolerance products = bench.of_products(cache == CacheType::f32 ? f32_rounding : f16_rounding, of);
+      if (cache != CacheType::q8_0) return products;
+      return {products.nmse + q8_rounding.nmse, products.max_error + q8_rounding.max_error};
+    };
+    Results results = {bench.keys("k", layer, args.heads.shape, stored(type)),
+                       bench.values("v", layer, args.heads.shape, stored(v_type))};
     if (heads > 0) results.push_back(bench.result("q", args.heads.q, bench.of_products(f32_rounding, type)));
     return results;
   }

@@ -78,5 +78,50 @@ TEST_P(GrowingRowTest, AgreesWithTheOracle) {
 
 CANOPY_OP_TESTS(GrowingRowTest);
 
+/// A product whose row of the pass has another magnitude in each step of 128 columns.
+struct StepsCase {
+  WeightType type;
+  std::vector<float> magnitudes;
+  bool largest = false;  // all of the row is `magnitudes`, and all of the weight the most that Q8_0 has
+
+  Results operator()(Device& device) const {
+    const uint32_t rows = 40, cols = static_cast<uint32_t>(magnitudes.size()) * kStep;
+    OpBench bench(device);
+    Random random(cols);
+    FileMatrix matrix = random.matrix(type, rows, cols);
+    constexpr size_t block = 34;  // of Q8_0: a scale, then 32 codes
+    for (size_t i = 0; largest && i < matrix.data.size(); ++i) {
+      if (i % block >= 2) matrix.data[i] = std::byte{0x80};
+    }
+    std::vector<float> values = random.values(cols);
+    for (uint32_t k = 0; k < cols; ++k) values[k] = (largest ? 1 : values[k]) * magnitudes[k / kStep];
+    const Weight* weight = bench.weight(matrix);
+    const Activations* in = bench.activations(1, cols, values);
+    Buffer* out = bench.output(rows);
+    bench.run([&](Recorder& r) { r(LinearArgs{1, weight, in, 0, out, rows, 0}); });
+    return {bench.result("out", out, bench.of_products(f32_rounding, type))};
+  }
+};
+
+class StepsTest : public OpTest {};
+
+TEST_P(StepsTest, HaveAnyMagnitude) {
+  for (const WeightType type : {WeightType::q8_0, WeightType::q4_k, WeightType::q6_k, WeightType::iq4_nl}) {
+    for (const float magnitude : {0.0f, 1e-3f, 1.0f, 4e3f}) {
+      SCOPED_TRACE(std::string(to_string(type)) + ", magnitude " + std::to_string(magnitude));
+      compare(StepsCase{type, {magnitude, magnitude}});
+      compare(StepsCase{type, {magnitude / 64, 0, magnitude, magnitude / 8}});
+    }
+  }
+}
+
+// Sums of 32 columns come as near as they can to what halves end at.
+TEST_P(StepsTest, MayAllBeTheLargest) {
+  compare(StepsCase{WeightType::q8_0, {65504, 65504, -65504, 65504}, true});
+  compare(StepsCase{WeightType::q8_0, {1, 2047, 1e-4f, 65504}, true});
+}
+
+CANOPY_OP_TESTS(StepsTest);
+
 }  // namespace
 }  // namespace canopy::test

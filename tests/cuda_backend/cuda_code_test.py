@@ -23,13 +23,18 @@ MOST_REGISTERS_OF_SIX = 168
 # Bytes of the stack of kernels without tensor-core instructions: a unit of a weight, whose parts are taken by number.
 STACK_OF_ROWS = {"embed_": 16}
 ASYNC_COPIES_FROM = 80
+# Where tensor cores add in f32 at half their rate, so that sums of 32 columns of quantized weights are halves.
+SLOWLY_ADDING = (86, 89, 120)
 # What the table of predictions may be off by: another compiler of the same kernels.
 TABLE_SLACK = 16
 SKIPPED = 77
 
 
 def without_code(name, architecture):
-    """Products of so many rows at a time that the shared memory of 7.5 has no room: they are there and do nothing."""
+    """Products that are there and do nothing: of so many rows at a time that the shared memory of 7.5 has no room, or that
+    eight warps have too few registers for sums as halves."""
+    if architecture in SLOWLY_ADDING:
+        return re.fullmatch(r"product_(?!f32|f16|bf16)\w+_64", name) is not None
     return architecture < ASYNC_COPIES_FROM and re.fullmatch(r"product_(f32_32|\w+_64(_6)?)", name) is not None
 
 
@@ -64,7 +69,7 @@ class CudaCode(unittest.TestCase):
     def test_weights_come_into_shared_memory_beside_the_work(self):
         for name, architecture, kernel in self.each("(product|experts)_"):
             with self.subTest(kernel=name, architecture=architecture):
-                if architecture >= ASYNC_COPIES_FROM:
+                if architecture >= ASYNC_COPIES_FROM and not without_code(name, architecture):
                     self.assertGreater(kernel.async_copies, 0)
                 else:
                     self.assertEqual(kernel.async_copies, 0)

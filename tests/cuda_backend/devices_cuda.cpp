@@ -1,4 +1,5 @@
-// The CUDA backend on the made-up GPU, for the cases of the ops.
+// The CUDA backend on the made-up GPU, for the cases of the ops. CANOPY_TEST_CAPABILITY: 89 for one of compute
+// capability 8.9; 9.0 else.
 
 #include "engine/cuda_backend/cuda_device.h"
 #include "tests/compute/devices.h"
@@ -14,7 +15,7 @@ Device& oracle() {
 
 const std::vector<NamedDevice>& devices_under_test() {
   static const std::unique_ptr<Device> device = [] {
-    use_machine({});
+    use_machine(machine_under_test());
     return open_cuda_device(fake_device_options());
   }();
   static const std::vector<NamedDevice> devices{{"Cuda", device.get()}};

@@ -1,7 +1,9 @@
 #include "tests/cuda_backend/fake_device.h"
 
 #include <array>
+#include <cstdlib>
 #include <span>
+#include <string>
 
 namespace canopy::test {
 
@@ -12,6 +14,13 @@ const EmbeddedKernels& fake_kernels() {
                                                 kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0};
   static const EmbeddedKernels kernels{std::as_bytes(std::span(bytes)), 13000, {75}};
   return kernels;
+}
+
+FakeMachine machine_under_test() {
+  FakeMachine machine;
+  const char* capability = std::getenv("CANOPY_TEST_CAPABILITY");
+  if (capability != nullptr) machine.gpus[0].capability = std::stoi(capability);
+  return machine;
 }
 
 CudaDeviceOptions fake_device_options(size_t ordinal) {

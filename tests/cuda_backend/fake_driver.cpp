@@ -414,7 +414,7 @@ void fill_kernels(DriverApi& api) {
   };
   api.function = [](FunctionHandle* function, ModuleHandle module, const char* name) -> Result {
     CANOPY_CALL_IN_CONTEXT("function");
-    const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name);
+    const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name, gpu(*state.current).capability);
     if (kernel == nullptr || reinterpret_cast<Module*>(module) != state.last_module[*state.current])
       return 500;  // not found
     *function = reinterpret_cast<FunctionHandle>(const_cast<host_gpu::KernelEntry*>(kernel));

@@ -105,7 +105,7 @@ TEST(ProductPlanTest, DealsOutWidePassesEvenly) {
   EXPECT_EQ(blocks(24576, 4096, {90, 227 << 10, 132}, kTileF16), (Blocks{64, 128}));
   EXPECT_EQ(blocks(24576, 4096, {89, 99 << 10, 128}), (Blocks{64, 192}));
   EXPECT_EQ(blocks(24576, 4096, {86, 99 << 10, 82}), (Blocks{32, 128}));
-  EXPECT_EQ(blocks(4096, 12288, {89, 99 << 10, 128}), (Blocks{64, 256}));
+  EXPECT_EQ(blocks(4096, 12288, {89, 99 << 10, 128}), (Blocks{32, 128}));
 }
 
 // 192 blocks on 132 units would keep 72 of them idle half of the time; of 384 they have two or three. Sums of squares

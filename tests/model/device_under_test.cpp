@@ -41,7 +41,7 @@ std::unique_ptr<Device> open_vulkan() {
 }
 
 std::unique_ptr<Device> open_cuda_host() {
-  use_machine({});
+  use_machine(machine_under_test());
   return open_cuda_device(fake_device_options());
 }
 

@@ -2,6 +2,7 @@
 // The device that the tests of passes run on, so that one test body serves the oracle and every backend.
 //   CANOPY_TEST_DEVICE   "reference" (default), "reference_i8" (which rounds activations like the kernels matrix_i8),
 //                        "vulkan" or "cuda_host" (the CUDA backend on a made-up GPU)
+//   CANOPY_TEST_CAPABILITY of that GPU: 89 is compute capability 8.9; empty: 90
 //   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best
 //   CANOPY_TEST_MAX_TILE columns of a matrix product's tile; empty: the device's own choice
 //   CANOPY_TEST_PROMPTS  names of generate.json's prompts, with commas between; empty: all. SwiftShader multiplies so

@@ -1,6 +1,6 @@
-// What the halves of matrix cores change, and activations of 8 bits: the default model's probabilities over 2,000
-// positions of its own texts, by the families matrix and matrix_i8 against the f32 products of the family fma, on one
-// device. CANOPY_TEST_TOKENS shortens it.
+// What the halves of matrix cores change, activations of 8 bits, and sums as halves: the default model's probabilities
+// over 2,000 positions of its own texts, by the families matrix and matrix_i8 and by CUDA's kernels on the made-up GPU,
+// against the f32 products of the family fma. CANOPY_TEST_TOKENS shortens it.
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/cuda_backend/cuda_device.h"
 #include "engine/session/engine.h"
 #include "engine/vulkan/vulkan_device.h"
+#include "tests/cuda_backend/fake_device.h"
 #include "tests/model/all_logits.h"
 
 namespace canopy::test {
@@ -93,17 +94,10 @@ struct Compared {
   double mean() const { return divergence / positions; }
 };
 
-/// The family's probabilities against those of f32 products; none, and the reason is told, where the device lacks it.
-std::optional<Compared> compared_with_f32(vk::KernelFamily family) {
-  std::unique_ptr<Device> device;
-  try {
-    device = open_vulkan_device({.family = family});
-  } catch (const Error& e) {
-    std::cout << e.what() << "\n";
-    return std::nullopt;
-  }
+/// A device's probabilities against those of f32 products.
+Compared compared_with_f32(Device& device, const std::string& name) {
   const auto singles = open_vulkan_device({.family = vk::KernelFamily::fma});
-  const auto approximate = load(*device), exact = load(*singles);
+  const auto approximate = load(device), exact = load(*singles);
   const char* wanted = std::getenv("CANOPY_TEST_TOKENS");
   uint32_t left = wanted == nullptr ? 2000 : static_cast<uint32_t>(std::stoul(wanted));
   Compared result;
@@ -120,27 +114,52 @@ std::optional<Compared> compared_with_f32(vk::KernelFamily family) {
       }
     }
   }
-  std::cout << vk::to_string(family) << ", " << result.positions << " positions: KL divergence " << result.mean()
-            << " (worst " << result.worst << "), the same best token in " << 100.0 * result.same / result.positions
-            << "%\n";
+  std::cout << name << ", " << result.positions << " positions: KL divergence " << result.mean() << " (worst "
+            << result.worst << "), the same best token in " << 100.0 * result.same / result.positions << "%\n";
   return result;
 }
 
-void expect_close(vk::KernelFamily family, double most_divergence, double least_agreement) {
+void expect_close(Device& device, const std::string& name, double most_divergence, double least_agreement) {
   if (!fs::exists(model_path())) GTEST_SKIP() << "the default model is not there: tools/fetch_dependencies brings it";
-  const std::optional<Compared> result = compared_with_f32(family);
-  if (!result) GTEST_SKIP() << "the device has no such kernels";
-  ASSERT_GT(result->positions, 0u);
-  EXPECT_LE(result->mean(), most_divergence);
-  EXPECT_GE(result->same, std::floor(least_agreement * result->positions));
+  const Compared result = compared_with_f32(device, name);
+  ASSERT_GT(result.positions, 0u);
+  EXPECT_LE(result.mean(), most_divergence);
+  EXPECT_GE(result.same, std::floor(least_agreement * result.positions));
+}
+
+void expect_family_close(vk::KernelFamily family, double most_divergence, double least_agreement) {
+  std::unique_ptr<Device> device;
+  try {
+    device = open_vulkan_device({.family = family});
+  } catch (const Error& e) {
+    GTEST_SKIP() << e.what();
+  }
+  expect_close(*device, vk::to_string(family), most_divergence, least_agreement);
 }
 
 TEST(HalfAccuracy, HalvesLeaveTheProbabilitiesOfTheDefaultModel) {
-  expect_close(vk::KernelFamily::matrix, 1e-4, 0.998);
+  expect_family_close(vk::KernelFamily::matrix, 1e-4, 0.998);
 }
 
 TEST(HalfAccuracy, ActivationsOf8BitsLeaveThemNearly) {
-  expect_close(vk::KernelFamily::matrix_i8, 1e-2, 0.95);
+  expect_family_close(vk::KernelFamily::matrix_i8, 1e-2, 0.95);
+}
+
+// One made-up machine at a time.
+void expect_cuda_close(int capability) {
+  FakeMachine machine;
+  machine.gpus[0].capability = capability;
+  use_machine(machine);
+  const auto device = open_cuda_device(fake_device_options());
+  expect_close(*device, "CUDA for capability " + std::to_string(capability), 1e-4, 0.998);
+}
+
+TEST(CudaHalfAccuracy, HalvesLeaveTheProbabilitiesOfTheDefaultModel) {
+  expect_cuda_close(90);
+}
+
+TEST(CudaHalfAccuracy, SumsAsHalvesLeaveThemToo) {
+  expect_cuda_close(89);
 }
 
 }  // namespace

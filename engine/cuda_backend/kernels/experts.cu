@@ -140,13 +140,13 @@ struct WidePairs : WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile> {
   static constexpr uint32_t kStride = Product::kColumns + 1;
 
   /// Leaves the whole sums in shared memory from byte `at` on. Every lane meets its own sums there alone. Where copies
-  /// take registers, there are too few for a chunk's sums, which then lie behind the whole ones.
+  /// or sums as halves take registers, there are too few for a chunk's sums, which then lie behind the whole ones.
   CANOPY_DEVICE void sum_all(uint32_t at) {
     constexpr uint32_t behind = Product::kRows * kStride;
-    const gpu::Shared<float> totals(at, behind * expert_sums(gpu::kCopiesAside));
+    const gpu::Shared<float> totals(at, behind * expert_sums(gpu::kArchitecture));
     float own[Product::kSums];
     const auto of_chunk = [&](uint32_t i) -> float& {
-      if constexpr (gpu::kCopiesAside) return own[i];
+      if constexpr (expert_sums(gpu::kArchitecture) == 1) return own[i];
       return totals[behind + Product::place(i, kStride)];
     };
     const WeightParams& weight = this->weight;

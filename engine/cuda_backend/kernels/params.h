@@ -142,6 +142,11 @@ CANOPY_SHARED constexpr uint32_t wide_warps(uint32_t code_bytes, uint32_t column
 CANOPY_SHARED constexpr bool is_roomy(int capability) {
   return capability == 80 || (capability >= 90 && capability < 110);
 }
+/// Whether tensor cores add in f32 at half the rate at which they add in halves, as those of GeForce GPUs and their
+/// kin. Of a GPU, and of an architecture whose code it runs.
+CANOPY_SHARED constexpr bool adds_slowly(int capability) {
+  return (capability >= 86 && capability < 90) || capability >= 120;
+}
 /// Steps of a stage of a wide product's ring. Of two steps scales are read once, where there are registers for that,
 /// and shared memory for two blocks on a multiprocessor.
 CANOPY_SHARED constexpr uint32_t wide_steps(uint32_t tile_bytes, uint32_t columns, int capability) {
@@ -150,6 +155,10 @@ CANOPY_SHARED constexpr uint32_t wide_steps(uint32_t tile_bytes, uint32_t column
 /// The other number of warps that blocks of 64 rows of the pass may have, where those of wide_warps() would leave many
 /// units of a GPU without a last one. Only where that is 8.
 inline constexpr uint32_t kFewerWarps = 6;
+/// Whether blocks of 64 rows of the pass may have eight warps: sums as halves on the way take more registers.
+CANOPY_SHARED constexpr bool has_eight_warps(int capability) {
+  return !adds_slowly(capability);
+}
 
 /// Products of one or two weights, one under the other, with the rows of a pass (kernels/product.h).
 struct ProductParams {
@@ -229,9 +238,9 @@ struct ExpertGroupsParams {
   uint32_t tile_pairs = 0, most_tiles = 0;
 };
 
-/// Sets of sums of a wide tile of pairs in shared memory.
-CANOPY_SHARED constexpr uint32_t expert_sums(bool copies_aside) {
-  return copies_aside ? 1 : 2;
+/// Sets of sums of a wide tile of pairs in shared memory: a chunk's too, where copies or sums as halves take registers.
+CANOPY_SHARED constexpr uint32_t expert_sums(int capability) {
+  return capability >= 80 && !adds_slowly(capability) ? 1 : 2;
 }
 
 /// Products of pairs of a row and one of its experts (kernels/experts.cu).

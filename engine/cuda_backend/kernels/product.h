@@ -20,6 +20,50 @@ namespace canopy::cuda {
 /// A step of a row of the pass as halves is this many units.
 constexpr uint32_t kStepUnits = kStep * 2 / sizeof(Unit);
 
+// ---- sums of 32 columns as halves -----------------------------------------------------------------------------------
+// Where tensor cores add in halves at twice the rate, a quantized weight's products are added in halves through two
+// instructions, that is 32 columns, and those sums in f32. A sum is then rounded as its operands are. For that it has
+// to be where halves have all their bits: weights in tiles are less than 2^-2 (weight_tiles.cpp), and each step of a
+// row of the pass is raised until its largest element is 2^11 to 2^12, so 32 products never come to 2^15, and what is
+// 2^-19 of the most that there could be still has all bits. What a step was raised by, its sums are divided by again.
+
+template <class F>
+constexpr bool kAddsHalves = adds_slowly(gpu::kArchitecture) && F::kScaled;
+
+/// Raises the halves of a step of a row, of which this lane and its neighbours among 16 have a unit each, by a power of
+/// two that depends on those alone, and returns it as two halves.
+CANOPY_DEVICE uint32_t raise_step(Unit& unit) {
+  constexpr uint32_t wanted = 26, one = 15, most_raise = 15, exponent = half_twice(31u << 10);  // wanted: 2^11
+  uint32_t largest = half_twice((wanted - most_raise) << 10);  // what is smaller is not raised more
+  CANOPY_UNROLL
+  for (uint32_t word : unit.words) largest = gpu::half2_max(largest, gpu::half2_absolute(word));
+  CANOPY_UNROLL
+  for (uint32_t mask = 1; mask < kStepUnits; mask *= 2) {
+    largest = gpu::half2_max(largest, gpu::shuffle_xor(largest, mask));
+  }
+  largest = gpu::half2_max(largest, gpu::permute(largest, 0, 0x1032));
+  const uint32_t raise = half_twice((wanted + one) << 10) - (largest & exponent);
+  CANOPY_UNROLL
+  for (uint32_t& word : unit.words) word = gpu::half2_mul(word, raise);
+  return raise;
+}
+/// What sums are multiplied by for it.
+CANOPY_DEVICE float lower_of(uint32_t raise) {
+  return gpu::from_bits(((127u + 15u) << 23) - ((raise & 31u << 26) >> 3));
+}
+
+/// sums += products of 32 columns, whose rows of the pass, two of them in this lane, were raised.
+CANOPY_DEVICE void multiply_raised(float (&sums)[4], const uint32_t (&a)[2][4], const uint32_t (&b)[2][2],
+                                   const float (&lower)[2]) {
+  uint32_t halves[2] = {};
+  CANOPY_UNROLL
+  for (uint32_t half = 0; half < 2; ++half) gpu::multiply_to_halves(halves, a[half], b[half]);
+  CANOPY_UNROLL
+  for (uint32_t e = 0; e < 4; ++e) {
+    sums[e] = fmaf(e % 2 == 0 ? low_half(halves[e / 2]) : high_half(halves[e / 2]), lower[e % 2], sums[e]);
+  }
+}
+
 /// Steps of some rows of the pass in shared memory, each in eight slots (half_place). SLOT and ROW are the bytes from
 /// one slot or row to the next. Either a row's slots lie together or a slot's rows; what the larger of the two has
 /// beyond lets lanes use different banks.

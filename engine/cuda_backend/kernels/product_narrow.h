@@ -38,7 +38,8 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   constexpr uint32_t steps_of_stage = narrow_steps(F::kBytes), row_bytes = narrow_row(steps_of_stage);
   constexpr uint32_t stage_bytes = steps_of_stage * F::kStepBytes + F::kSuperBytes;
   const NarrowRoom room(p, stage_bytes, row_bytes);
-  const ChunkSteps range = chunk_steps(p, weight, chunk);
+  // Where lanes exchange numbers in the loop, the compiler has to know that all of them are there.
+  const ChunkSteps range = chunk_steps(p, weight, kAddsHalves<F> ? gpu::same_for_warp(chunk) : chunk);
   const uint64_t policy = gpu::read_once();
   const uint64_t tiles = weight.tiles + uint64_t{group} * weight.supers() * F::kBytes;
   const auto copy = [&](uint32_t step, uint32_t stage) {
@@ -76,6 +77,12 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   // Lanes of rows that there are not take the last: what comes of it is nobody's.
   staged.from += (gpu::lane() / 4 < rows.count ? gpu::lane() / 4 : rows.count - 1) * row_bytes;
   gpu::keep(staged.from);
+  // What sums with a step of a row are multiplied by, behind the row's slots.
+  const auto lowers_of = [&](uint32_t row) {
+    return gpu::Shared<float>(room.staged + steps_of_stage * kStep * 2 + row * row_bytes, steps_of_stage);
+  };
+  uint32_t pair[2];  // the rows of this lane's sums
+  for (uint32_t e = 0; e < 2; ++e) pair[e] = gpu::lane() % 4 * 2 + e < last_row ? gpu::lane() % 4 * 2 + e : last_row;
   uint32_t stage = 0, first = range.begin;
   for (uint32_t segment = 0; segment < 2; ++segment) {
     const uint32_t end = segment == 0 ? range.middle : range.end;
@@ -89,6 +96,10 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
       CANOPY_UNROLL
       for (uint32_t i = 0; i < batches; ++i) {
         if (i * rows_at_once >= rows.count) break;
+        if constexpr (kAddsHalves<F>) {
+          const uint32_t raise = raise_step(next[i]);
+          if (unit % kStepUnits == 0) lowers_of(row_of_batch(i))[unit / kStepUnits] = lower_of(raise);
+        }
         staged.store(row_of_batch(i), unit, next[i]);
       }
       load(first + steps_of_stage);
@@ -96,15 +107,19 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
       CANOPY_UNROLL
       for (uint32_t i = 0; i < steps_of_stage; ++i) {
         if (first + i >= end) break;
+        float lower[2] = {1, 1};
+        CANOPY_UNROLL
+        for (uint32_t e = 0; kAddsHalves<F> && e < 2; ++e) lower[e] = lowers_of(pair[e])[i];
         CANOPY_UNROLL
         for (uint32_t octet = 0; octet < 4; ++octet) {
+          uint32_t a[2][4], b[2][2];
           CANOPY_UNROLL
           for (uint32_t half = 0; half < 2; ++half) {
-            uint32_t a[4], b[2];
-            weights[i].decode(octet, half, a);
-            staged.load(0, i * 8 + octet * 2 + half, b);
-            gpu::multiply(sums, a, b);
+            weights[i].decode(octet, half, a[half]);
+            staged.load(0, i * 8 + octet * 2 + half, b[half]);
+            if constexpr (!kAddsHalves<F>) gpu::multiply(sums, a[half], b[half]);
           }
+          if constexpr (kAddsHalves<F>) multiply_raised(sums, a, b, lower);
         }
       }
       gpu::sync_warp();

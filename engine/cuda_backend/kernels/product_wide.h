@@ -105,15 +105,42 @@ struct WideProduct {
       if (is_one(row)) units[i] = Span<const Unit>{p.in.halves}[columns.row(p, row) * row_units + first];
     }
   }
-  CANOPY_DEVICE void stage(const Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
+  CANOPY_DEVICE void stage(Unit (&units)[kBatch], uint32_t batch, uint32_t step) const {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t row = row_of(batch, i);
+      if constexpr (kAddsHalves<F>) {
+        const uint32_t raise = raise_step(units[i]);
+        if (is_one(row) && gpu::lane() % kStepUnits == 0) lowers_of(step, row)[0] = lower_of(raise);
+      }
       if (is_one(row)) rows_of(step).store(row, gpu::lane() % kStepUnits, units[i]);
     }
   }
+  /// What sums with a step of a row and those behind it are multiplied by: behind the rows' slots, eight in each.
+  CANOPY_DEVICE static gpu::Shared<float> lowers_of(uint32_t step, uint32_t row) {
+    return {rows_of(step).begin + row / 8 * kSlot + kColumns * 32 + row % 8 * 4, 8 - row % 8};
+  }
 
-  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, const Rows& rows) {
+  CANOPY_DEVICE void multiply_octet_to_halves(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t step) {
+    const Rows rows = rows_of(step);
+    uint32_t a[2][2][4];
+    CANOPY_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) weights[i / 2].decode(octet, i % 2, a[i / 2][i % 2]);
+    CANOPY_UNROLL
+    for (uint32_t tile = 0; tile < TILES; ++tile) {
+      uint32_t b[2][2];
+      CANOPY_UNROLL
+      for (uint32_t half = 0; half < 2; ++half) rows.load(tile * 8 + gpu::lane() / 4, octet * 2 + half, b[half]);
+      const gpu::Shared<float> lowers = lowers_of(step, tile * 8 + gpu::lane() % 4 * 2);
+      const float lower[2] = {lowers[0], lowers[1]};
+      CANOPY_UNROLL
+      for (uint32_t m = 0; m < 2; ++m) multiply_raised(sums[m][tile], a[m], b, lower);
+    }
+  }
+
+  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t step) {
+    if constexpr (kAddsHalves<F>) return multiply_octet_to_halves(weights, octet, step);
+    const Rows rows = rows_of(step);
     CANOPY_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       uint32_t a[2][4];
@@ -131,12 +158,13 @@ struct WideProduct {
 
   CANOPY_DEVICE void multiply_step(const Fragment<F> (&weights)[2], uint32_t step) {
     const uint32_t next = step + kSteps;
-    const bool has_next = next < steps_end()[0];
+    const uint32_t end = steps_end()[0];
+    const bool has_next = next < (kAddsHalves<F> ? gpu::same_for_warp(end) : end);  // as narrow_chunk() says
     Unit units[kBatch];
     CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {
       if (has_next && octet % kOctets == 0) load(units, octet / kOctets, next);
-      multiply_octet(weights, octet, rows_of(step));
+      multiply_octet(weights, octet, step);
       if (has_next && octet % kOctets == kOctets - 1) stage(units, octet / kOctets, next);
     }
   }
@@ -285,9 +313,11 @@ CANOPY_DEVICE void wide_products_of_fewer_warps(const ProductParams& p) {
 template <class F, class SECOND, uint32_t TILES>
 CANOPY_DEVICE void wide_products(const ProductParams& p) {
   constexpr uint32_t columns = TILES * 8;
-  if constexpr (columns <= most_columns(F::kCodeBytes, gpu::kCopiesAside)) {
-    static_assert(wide_warps(F::kCodeBytes, columns) == wide_warps(SECOND::kCodeBytes, columns));
-    wide_products_of<F, SECOND, TILES, wide_warps(F::kCodeBytes, columns)>(p);
+  constexpr uint32_t warps = wide_warps(F::kCodeBytes, columns);
+  if constexpr (columns <= most_columns(F::kCodeBytes, gpu::kCopiesAside) &&
+                (warps < 8 || has_eight_warps(gpu::kArchitecture))) {
+    static_assert(warps == wide_warps(SECOND::kCodeBytes, columns));
+    wide_products_of<F, SECOND, TILES, warps>(p);
   }
 }
 

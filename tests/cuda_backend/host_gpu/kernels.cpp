@@ -20,6 +20,10 @@
 
 namespace canopy::host_gpu {
 
-void register_kernels() {}
+void register_slowly_adding_kernels();
+
+void register_kernels() {
+  register_slowly_adding_kernels();
+}
 
 }  // namespace canopy::host_gpu

@@ -139,6 +139,10 @@ CANOPY_DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
 CANOPY_DEVICE float shuffle_xor(float value, uint32_t mask) {
   return __shfl_xor_sync(0xFFFFFFFFu, value, static_cast<int>(mask));
 }
+/// Of a number that is the same for all lanes: in a way that the compiler knows it, too.
+CANOPY_DEVICE uint32_t same_for_warp(uint32_t value) {
+  return __shfl_sync(0xFFFFFFFFu, value, 0);
+}
 CANOPY_DEVICE uint32_t largest(uint32_t value) {
   for (uint32_t step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(0xFFFFFFFFu, value, step));
   return value;
@@ -287,6 +291,18 @@ CANOPY_DEVICE uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
   return sum;
 }
 
+CANOPY_DEVICE uint32_t half2_absolute(uint32_t word) {
+  uint32_t absolute;
+  asm("abs.f16x2 %0, %1;" : "=r"(absolute) : "r"(word));
+  return absolute;
+}
+/// The larger of each pair of halves.
+CANOPY_DEVICE uint32_t half2_max(uint32_t a, uint32_t b) {
+  uint32_t larger;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+
 /// sums += a * b on the tensor cores of a warp: halves a [16, 16], b [16, 8], sums f32 [16, 8]. With g = lane / 4 and
 /// q = lane % 4 a lane has of a the words (rows g, g + 8, g, g + 8; columns 2q, 2q, 2q + 8, 2q + 8 and the next), of b
 /// the words (rows 2q, 2q + 8 and the next; column g), and of the sums (row g, columns 2q, 2q + 1; row g + 8, the
@@ -305,6 +321,14 @@ CANOPY_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[2]), "r"(a[3]), "r"(b[1]));
 #endif
+}
+
+/// The same, where the sums are halves: in words (row g, columns 2q, 2q + 1), (row g + 8, the same). From compute
+/// capability 8.0 on.
+CANOPY_DEVICE void multiply_to_halves(uint32_t (&sums)[2], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
+      : "+r"(sums[0]), "+r"(sums[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /// Four matrices [8, 8] of halves from shared memory: lane 8i + r has the byte where row r of matrix i begins. Of

@@ -27,10 +27,11 @@
     NAME##_body(p);                                   \
   }                                                   \
   static inline void NAME##_body([[maybe_unused]] const Params& p)
-#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)                                      \
-  static void NAME([[maybe_unused]] const Params& p);                                               \
-  static const ::canopy::host_gpu::KernelEntry NAME##_entry{                                        \
-      #NAME, sizeof(Params), THREADS, [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
+#define CANOPY_STREAMING_KERNEL(NAME, Params, THREADS, BLOCKS)      \
+  static void NAME([[maybe_unused]] const Params& p);               \
+  static const ::canopy::host_gpu::KernelEntry NAME##_entry{        \
+      ::canopy::gpu::kArchitecture, #NAME, sizeof(Params), THREADS, \
+      [](const void* p) { NAME(*static_cast<const Params*>(p)); }}; \
   static void NAME([[maybe_unused]] const Params& p)
 
 namespace canopy::gpu {
@@ -132,6 +133,9 @@ inline uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
 inline float shuffle_xor(float value, uint32_t mask) {
   return shuffle(value, lane() ^ mask);
 }
+inline uint32_t same_for_warp(uint32_t value) {
+  return shuffle(value, 0);
+}
 inline uint32_t largest(uint32_t value) {
   const auto lanes = host_gpu::exchange({{value}});
   for (uint32_t l = 0; l < 32; ++l) value = lanes[l].words[0] > value ? lanes[l].words[0] : value;
@@ -173,7 +177,11 @@ inline void keep(uint32_t&) {}
 inline void keep(uint64_t&) {}
 
 constexpr bool kCopiesAside = true;
-constexpr int kArchitecture = 90;
+#ifdef CANOPY_HOST_ARCHITECTURE
+constexpr int kArchitecture = CANOPY_HOST_ARCHITECTURE;
+#else
+constexpr int kArchitecture = host_gpu::kArchitecture;
+#endif
 inline uint64_t read_once() {
   return 0;
 }
@@ -218,6 +226,16 @@ inline uint32_t half2_mul(uint32_t a, uint32_t b) {
   };
   return pack_halves(one(a, b), one(a >> 16, b >> 16));
 }
+inline uint32_t half2_absolute(uint32_t word) {
+  return word & 0x7FFF7FFFu;
+}
+inline uint32_t half2_max(uint32_t a, uint32_t b) {
+  const auto one = [](uint32_t x, uint32_t y) {
+    const auto first = static_cast<uint16_t>(x), second = static_cast<uint16_t>(y);
+    return uint32_t{half_value(first) < half_value(second) ? second : first};
+  };
+  return one(a, b) | one(a >> 16, b >> 16) << 16;
+}
 /// In f32, whose fma is exact enough that rounding its result again rarely differs from rounding once; what matters to
 /// a test is that it is the same everywhere.
 inline uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
@@ -230,6 +248,9 @@ inline uint32_t half2_fma(uint32_t a, uint32_t b, uint32_t c) {
 
 /// By definition: exact products, added in double precision.
 void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+/// Sums of eight columns, added in double precision, are rounded each: a GPU does so at least once in sixteen.
+void multiply_to_halves(uint32_t (&sums)[2], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
 template <bool TRANSPOSED>
 void load_matrices(uint32_t at, uint32_t (&words)[4]) {
