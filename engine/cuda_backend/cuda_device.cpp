@@ -38,7 +38,7 @@ class CudaDevice : public Device {
     info_.pci_address = facts.pci_address;
     const std::string_view kernels(reinterpret_cast<const char*>(options.kernels.data()), options.kernels.size());
     info_.kernels = "cuda " + damage_hash_text(kernels) + " matrix";
-    info_.adds_in_halves = cuda::adds_slowly(facts.capability);
+    info_.adds_in_halves = cuda::adds_slowly(facts.architecture);
     info_.draws_tokens = true;
     info_.widest_tile = 64;
     info_.width_buckets = {1, 8, 16, 32, 64};

@@ -29,12 +29,15 @@ std::string hex(const Uuid& uuid) {
   return text;
 }
 
-/// Machine code runs on GPUs of its generation that are not older; PTX, which is of the last architecture, on any that
-/// is not older.
-bool have_code(const EmbeddedKernels& kernels, int capability) {
+/// The architecture whose code a GPU runs, 0 where it runs none. Machine code runs on GPUs of its generation that are
+/// not older; PTX, which is of the last architecture, on any that is not older.
+int architecture_of(const EmbeddedKernels& kernels, int capability) {
   const auto& known = kernels.architectures;
-  if (!known.empty() && capability >= known.back()) return true;
-  return std::ranges::any_of(known, [&](int a) { return a / 10 == capability / 10 && a <= capability; });
+  int found = 0;
+  for (const int a : known) {
+    if (a / 10 == capability / 10 && a <= capability) found = a;
+  }
+  return found == 0 && !known.empty() && capability >= known.back() ? known.back() : found;
 }
 
 std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version, const EmbeddedKernels& kernels,
@@ -47,7 +50,7 @@ std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version,
     return "Its owner has switched off computing on it (compute mode 'prohibited').";
   }
   if (kernels.architectures.empty()) return "This build of Canopy has no CUDA kernels; it was made without nvcc.";
-  if (!have_code(kernels, facts.capability)) {
+  if (facts.architecture == 0) {
     return "This build of Canopy has no CUDA kernels for its compute capability " + capability_words(facts.capability) +
            ".";
   }
@@ -149,6 +152,7 @@ std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernel
       DeviceId id = 0;
       check(api, api.device(&id, ordinal), "Asking for the GPU");
       ask(api, id, facts);
+      facts.architecture = architecture_of(kernels, facts.capability);
       facts.reason = refusal(api, facts, version, kernels, id);
     } catch (const Error& e) {
       facts.reason = e.what();

@@ -16,8 +16,9 @@ inline constexpr int kLeastCapability = 75;
 struct DeviceFacts {
   int ordinal = 0;
   std::string name;
-  std::string uuid;    // hex
-  int capability = 0;  // 89 is 8.9
+  std::string uuid;      // hex
+  int capability = 0;    // 89 is 8.9
+  int architecture = 0;  // whose code it runs: 90 on a GPU of 12.0 where the kernels have none that is later
   uint64_t memory_bytes = 0;
   uint32_t multiprocessors = 0;
   uint32_t l2_bytes = 0;

@@ -14,7 +14,7 @@ namespace canopy::cuda {
 
 /// Of a GPU, what kernels are chosen by.
 struct GpuLimits {
-  int capability = 90;        // 89 is 8.9
+  int capability = 90;        // of the code that it runs, which may be older than the GPU; 89 is 8.9
   uint32_t shared_bytes = 0;  // of a block, at most
   uint32_t units = 0;         // multiprocessors; 0: not known
 

@@ -74,7 +74,7 @@ void CallRecorder::add(const EmbedArgs& args) {
 
 GpuLimits CallRecorder::limits() const {
   const DeviceFacts& facts = context_.facts();
-  return {facts.capability, facts.shared_bytes, facts.multiprocessors};
+  return {facts.architecture, facts.shared_bytes, facts.multiprocessors};
 }
 
 void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaWeight* second, const Activations* in,

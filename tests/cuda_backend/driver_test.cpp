@@ -80,6 +80,24 @@ TEST(CudaDriverTest, KernelsRunOnTheirGenerationAndPtxOnLaterOnes) {
   }
 }
 
+// Plans go by the code, not by the GPU: an older toolkit leaves PTX of 9.0 to a GPU of 12.0, whose stages are others.
+TEST(CudaDriverTest, AGpuMayRunTheCodeOfAnOlderOne) {
+  const std::vector<int> of_12_4 = {75, 80, 86, 89, 90}, of_13 = {75, 80, 86, 89, 90, 100, 120};
+  const auto runs = [](const std::vector<int>& architectures, int capability) {
+    FakeMachine machine;
+    machine.gpus[0].capability = capability;
+    return facts_of(machine, {{}, 12040, architectures})[0].architecture;
+  };
+  for (const auto& [capability, architecture] :
+       std::map<int, int>{{75, 75}, {87, 86}, {89, 89}, {103, 90}, {120, 90}}) {
+    EXPECT_EQ(runs(of_12_4, capability), architecture) << capability;
+  }
+  for (const auto& [capability, architecture] :
+       std::map<int, int>{{75, 75}, {87, 86}, {90, 90}, {103, 100}, {110, 0}, {121, 120}, {130, 120}}) {
+    EXPECT_EQ(runs(of_13, capability), architecture) << capability;
+  }
+}
+
 TEST(CudaDriverTest, TheKernelModuleTellsItsVersion) {
   EXPECT_EQ(cuda::module_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:15:33 UTC "
                                  "2025\nGCC version:  gcc version 12.2.0\n"),

@@ -25,7 +25,9 @@ KernelEntry::KernelEntry(int architecture, const char* entry_name, size_t bytes,
 }
 
 const KernelEntry* find_kernel(std::string_view name, int capability) {
-  for (const int architecture : {cuda::adds_slowly(capability) ? kSlowlyAdding : kArchitecture, kArchitecture}) {
+  const bool is_older = capability < kArchitecture;  // later ones run the code of kArchitecture, too
+  for (const int architecture :
+       {is_older && cuda::adds_slowly(capability) ? kSlowlyAdding : kArchitecture, kArchitecture}) {
     const Kernels& kernels = all()[architecture];
     const auto found = kernels.find(name);
     if (found != kernels.end()) return found->second;

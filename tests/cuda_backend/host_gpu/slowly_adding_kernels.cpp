@@ -1,5 +1,5 @@
-// The kernels that are others where tensor cores add slowly, for the host: the same files once more, under another name,
-// as a program has both.
+// The kernels that are others where tensor cores add slowly, for the host: the same files once more, under another
+// name, as a program has both.
 
 #define CANOPY_HOST_ARCHITECTURE ::canopy::host_gpu::kSlowlyAdding
 #define cuda cuda_slowly_adding
