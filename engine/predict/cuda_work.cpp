@@ -27,7 +27,7 @@ constexpr double kEarlyUs = 0.15;
 constexpr double kPartOfStage = 0.5, kNotAside = 0.6;
 // Instructions for each value of a row of the pass that a warp of a narrow product brings: eight for a unit of 8.
 constexpr double kNarrowStageOps = 1;
-// Where rows are raised so that sums may be halves, as many again three times, and half the tensor cores' time.
+// Where rows are raised so that sums may be halves: three more, and half of the tensor cores' time, by the data sheets.
 constexpr double kRaiseOps = 3, kHalvesPart = 0.5;
 // Bytes of a value of activations: products read halves, what follows a product also has it in f32.
 constexpr double kReadBytes = 2, kWrittenBytes = 4 + 2;

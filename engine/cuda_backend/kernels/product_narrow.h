@@ -38,8 +38,7 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   constexpr uint32_t steps_of_stage = narrow_steps(F::kBytes), row_bytes = narrow_row(steps_of_stage);
   constexpr uint32_t stage_bytes = steps_of_stage * F::kStepBytes + F::kSuperBytes;
   const NarrowRoom room(p, stage_bytes, row_bytes);
-  // Where lanes exchange numbers in the loop, the compiler has to know that all of them are there.
-  const ChunkSteps range = chunk_steps(p, weight, kAddsHalves<F> ? gpu::same_for_warp(chunk) : chunk);
+  const ChunkSteps range = chunk_steps(p, weight, chunk);
   const uint64_t policy = gpu::read_once();
   const uint64_t tiles = weight.tiles + uint64_t{group} * weight.supers() * F::kBytes;
   const auto copy = [&](uint32_t step, uint32_t stage) {

@@ -158,8 +158,7 @@ struct WideProduct {
 
   CANOPY_DEVICE void multiply_step(const Fragment<F> (&weights)[2], uint32_t step) {
     const uint32_t next = step + kSteps;
-    const uint32_t end = steps_end()[0];
-    const bool has_next = next < (kAddsHalves<F> ? gpu::same_for_warp(end) : end);  // as narrow_chunk() says
+    const bool has_next = next < steps_end()[0];
     Unit units[kBatch];
     CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {

@@ -139,10 +139,6 @@ CANOPY_DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
 CANOPY_DEVICE float shuffle_xor(float value, uint32_t mask) {
   return __shfl_xor_sync(0xFFFFFFFFu, value, static_cast<int>(mask));
 }
-/// Of a number that is the same for all lanes: in a way that the compiler knows it, too.
-CANOPY_DEVICE uint32_t same_for_warp(uint32_t value) {
-  return __shfl_sync(0xFFFFFFFFu, value, 0);
-}
 CANOPY_DEVICE uint32_t largest(uint32_t value) {
   for (uint32_t step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(0xFFFFFFFFu, value, step));
   return value;

@@ -133,9 +133,6 @@ inline uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
 inline float shuffle_xor(float value, uint32_t mask) {
   return shuffle(value, lane() ^ mask);
 }
-inline uint32_t same_for_warp(uint32_t value) {
-  return shuffle(value, 0);
-}
 inline uint32_t largest(uint32_t value) {
   const auto lanes = host_gpu::exchange({{value}});
   for (uint32_t l = 0; l < 32; ++l) value = lanes[l].words[0] > value ? lanes[l].words[0] : value;
