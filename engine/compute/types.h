@@ -23,6 +23,10 @@ enum class WeightType : uint32_t {
   // clang-format on
 };
 inline constexpr uint32_t kWeightTypes = 16;
+/// Elements as they are, not codes of blocks.
+constexpr bool is_dense(WeightType type) {
+  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+}
 
 std::string to_string(WeightType type);  // as files spell it: "Q4_1"
 

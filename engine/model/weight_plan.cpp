@@ -19,10 +19,6 @@ bool same_type(std::span<const TensorView* const> parts) {
   return std::all_of(parts.begin(), parts.end(), [&](const TensorView* part) { return part->type == parts[0]->type; });
 }
 
-bool is_wide(WeightType type) {
-  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
-}
-
 /// Sums up while the plan is made.
 class Planner {
  public:
@@ -102,9 +98,9 @@ class Planner {
 
   void count(const MatrixPlan& matrix, const TensorView& part) {
     QuantizedTensors& quantized = plan_.quantized;
-    if (quantize_ != QuantizeOnLoad::none && is_wide(matrix.type)) ++quantized.kept[part.type];
+    if (quantize_ != QuantizeOnLoad::none && is_dense(matrix.type)) ++quantized.kept[part.type];
     const std::string form(part.packed ? part.packed->form() : std::string_view());
-    if (!form.empty() && is_wide(matrix.type)) ++widened_[form];
+    if (!form.empty() && is_dense(matrix.type)) ++widened_[form];
     if (!matrix.converts(part)) return;
     if (matrix.type != WeightType::f32) {
       ++quantized.to[matrix.type];
@@ -140,7 +136,7 @@ class Planner {
 }  // namespace
 
 WeightType quantized_type(WeightType type, uint64_t cols, bool is_head, QuantizeOnLoad quantize) {
-  if (quantize == QuantizeOnLoad::none || !is_wide(type)) return type;
+  if (quantize == QuantizeOnLoad::none || !is_dense(type)) return type;
   if (quantize == QuantizeOnLoad::q4_k && !is_head && can_convert_rows(cols, WeightType::q4_k)) return WeightType::q4_k;
   return can_convert_rows(cols, WeightType::q8_0) ? WeightType::q8_0 : type;
 }

@@ -63,8 +63,7 @@ double tile_bytes(const Weight* weight) {
 
 /// Whether products of this weight are added in halves, at twice the rate of f32.
 bool adds_halves(const Weight* weight, const DeviceProfile& device) {
-  const bool dense = tile_shape_of(weight).code_bytes >= 16;
-  return cuda::adds_slowly(device.cuda_capability) && !dense;
+  return cuda::adds_slowly(device.cuda_capability) && !is_dense(weight->type());
 }
 
 /// Instructions × lanes that a narrow product has less for each weight, where there are fewer rows than it may have.

@@ -198,10 +198,6 @@ void assume(KernelRules& rules, std::string_view changes) {
   }
 }
 
-bool is_dense(WeightType type) {
-  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
-}
-
 KernelRules rules_for(const KernelRules& rules, WeightType type) {
   if (rules.kernels != Kernels::matrix_i8 || !is_dense(type)) return rules;
   KernelRules halves = rules;

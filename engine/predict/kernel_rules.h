@@ -79,9 +79,6 @@ KernelRules rules_of(Kernels kernels);
 /// Replaces single rules: "tile_rows=128,bytes_in_flight=64". Throws bad_input that lists the names.
 void assume(KernelRules& rules, std::string_view changes);
 
-/// Whether weights of this type are not quantized.
-bool is_dense(WeightType type);
-
 /// The rules for a product with weights of this type: dense ones stay on halves where others are integers.
 KernelRules rules_for(const KernelRules& rules, WeightType type);
 

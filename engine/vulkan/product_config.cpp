@@ -68,7 +68,7 @@ const char* to_string(KernelFamily family) {
 }
 
 KernelFamily product_family(KernelFamily family, WeightType type) {
-  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  const bool dense = is_dense(type);
   return family == KernelFamily::matrix_i8 && dense ? KernelFamily::matrix : family;
 }
 

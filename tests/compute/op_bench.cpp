@@ -191,7 +191,7 @@ Result OpBench::result(std::string name, const Activations* activations, uint32_
 }
 
 Tolerance OpBench::of_products(Tolerance f32, WeightType type) const {
-  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  const bool dense = is_dense(type);
   if (device_.info().rounds_to_8_bits && !dense) {
     return {std::max(f32.nmse, byte_operands.nmse), std::max(f32.max_error, byte_operands.max_error)};
   }
@@ -212,7 +212,8 @@ std::vector<float> OpBench::integer_activations(Random& random, uint32_t width, 
 Tolerance OpBench::of_integer_products(WeightType type) const {
   const bool large = type == WeightType::iq4_xs || type == WeightType::q6_k;
   const bool larger = type == WeightType::q4_k || type == WeightType::q5_k;
-  const bool is_rounded = large || (larger && device_.info().rounds_to_8_bits) || device_.info().adds_in_halves;
+  const DeviceInfo& info = device_.info();
+  const bool is_rounded = large || (larger && info.rounds_to_8_bits) || (!is_dense(type) && info.adds_in_halves);
   return is_rounded ? of_products(exact, type) : exact;
 }
 

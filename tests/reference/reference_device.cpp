@@ -136,7 +136,7 @@ std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart>
                 " bytes; needed: " + std::to_string(part.rows * row_bytes(part)) + ".");
   }
   auto weight = std::make_unique<HostWeight>(ledger_, type, rows, cols, name);
-  const bool dense = type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+  const bool dense = is_dense(type);
   weight->rounds_to_8_bits = info_.rounds_to_8_bits && !dense;
   uint32_t first = 0;
   std::vector<std::byte> scratch;
