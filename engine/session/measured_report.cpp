@@ -14,6 +14,7 @@ ordered_json reported_device(const MeasuredReport& report) {
   json["backend"] = info.backend;
   json["is_software"] = info.is_software;
   json["kernel_family"] = kernel_family_of(info.kernels);
+  json["adds_in_halves"] = info.adds_in_halves;
   json["draws_tokens"] = info.draws_tokens;
   json["widest_tile"] = info.widest_tile;
   json["width_buckets"] = info.width_buckets;
