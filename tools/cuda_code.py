@@ -162,7 +162,8 @@ def loops(code, architecture):
             found.append((target // INSTRUCTION_BYTES, at // INSTRUCTION_BYTES))
         elif high & LANES_APART and target - at > ROUND_A_CALL:
             apart = min(apart, target)
-    return [(first, last) for first, last in found if first * INSTRUCTION_BYTES > apart or last * INSTRUCTION_BYTES < apart]
+    apart //= INSTRUCTION_BYTES
+    return [(first, last) for first, last in found if first > apart or last < apart]
 
 
 def local_in_tensor_loops(code, architecture):

@@ -1,4 +1,4 @@
-// The halves of activations: their units, and rows that grow.
+// The halves of activations: their units, rows that grow, and steps of all magnitudes.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -82,16 +82,16 @@ CANOPY_OP_TESTS(GrowingRowTest);
 struct StepsCase {
   WeightType type;
   std::vector<float> magnitudes;
-  bool largest = false;  // all of the row is `magnitudes`, and all of the weight the most that Q8_0 has
+  bool largest = false;  // all of the row is `magnitudes`, and all of the weight the most that Q8_0 has in tiles
 
   Results operator()(Device& device) const {
     const uint32_t rows = 40, cols = static_cast<uint32_t>(magnitudes.size()) * kStep;
     OpBench bench(device);
     Random random(cols);
     FileMatrix matrix = random.matrix(type, rows, cols);
-    constexpr size_t block = 34;  // of Q8_0: a scale, then 32 codes
+    constexpr size_t block = 34;  // of Q8_0: a scale, here the largest below 1, then 32 codes
     for (size_t i = 0; largest && i < matrix.data.size(); ++i) {
-      if (i % block >= 2) matrix.data[i] = std::byte{0x80};
+      matrix.data[i] = i % block == 0 ? std::byte{0xFF} : i % block == 1 ? std::byte{0x3B} : std::byte{0x80};
     }
     std::vector<float> values = random.values(cols);
     for (uint32_t k = 0; k < cols; ++k) values[k] = (largest ? 1 : values[k]) * magnitudes[k / kStep];
@@ -115,7 +115,7 @@ TEST_P(StepsTest, HaveAnyMagnitude) {
   }
 }
 
-// Sums of 32 columns come as near as they can to what halves end at.
+// Sums of 32 columns come to their bound, which is half of what halves end at.
 TEST_P(StepsTest, MayAllBeTheLargest) {
   compare(StepsCase{WeightType::q8_0, {65504, 65504, -65504, 65504}, true});
   compare(StepsCase{WeightType::q8_0, {1, 2047, 1e-4f, 65504}, true});

@@ -89,6 +89,13 @@ class CudaCode(unittest.TestCase):
             self.assertLessEqual(abs(table[name][architecture] - kernel.registers), TABLE_SLACK,
                                  (name, architecture, "tools/cuda_code.py --write-table"))
 
+    def test_products_have_few_loops(self):
+        # One, or a second around it; of two types for each. More are branches that are none of the work.
+        for name, architecture, kernel in self.each("(product|experts)_"):
+            if architecture in cuda_code.LOOPS_OF_TABLE:
+                two_types = re.match(r"product_q\d_k_q\d_k_", name) is not None
+                self.assertLessEqual(len(kernel.loops), 4 if two_types else 2, (name, architecture))
+
     def test_nothing_is_spilled_where_time_is_spent(self):
         spilling = {f"{name} {architecture}" for name, architecture, kernel in self.each("") if kernel.local_in_loops > 0}
         self.assertEqual(spilling, set())
