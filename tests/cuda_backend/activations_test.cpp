@@ -78,27 +78,31 @@ TEST_P(GrowingRowTest, AgreesWithTheOracle) {
 
 CANOPY_OP_TESTS(GrowingRowTest);
 
-/// A product whose row of the pass has another magnitude in each step of 128 columns.
+/// A product with rows that have another magnitude in each step of 128 columns: each row those of the one before it, a
+/// step further on.
 struct StepsCase {
   WeightType type;
   std::vector<float> magnitudes;
-  bool largest = false;  // all of the row is `magnitudes`, and all of the weight the most that Q8_0 has in tiles
+  uint32_t width = 1;
+  bool largest = false;  // all of a step is its magnitude, and all of the weight the most that Q8_0 has in tiles
 
   Results operator()(Device& device) const {
-    const uint32_t rows = 40, cols = static_cast<uint32_t>(magnitudes.size()) * kStep;
+    const size_t rows = 40, steps = magnitudes.size(), cols = steps * kStep;
     OpBench bench(device);
-    Random random(cols);
-    FileMatrix matrix = random.matrix(type, rows, cols);
+    Random random(static_cast<uint32_t>(cols));
+    FileMatrix matrix = random.matrix(type, rows, static_cast<uint32_t>(cols));
     constexpr size_t block = 34;  // of Q8_0: a scale, here the largest below 1, then 32 codes
     for (size_t i = 0; largest && i < matrix.data.size(); ++i) {
       matrix.data[i] = i % block == 0 ? std::byte{0xFF} : i % block == 1 ? std::byte{0x3B} : std::byte{0x80};
     }
-    std::vector<float> values = random.values(cols);
-    for (uint32_t k = 0; k < cols; ++k) values[k] = (largest ? 1 : values[k]) * magnitudes[k / kStep];
+    std::vector<float> values = random.values(width * cols);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = (largest ? 1 : values[i]) * magnitudes[(i / cols + i % cols / kStep) % steps];
+    }
     const Weight* weight = bench.weight(matrix);
-    const Activations* in = bench.activations(1, cols, values);
-    Buffer* out = bench.output(rows);
-    bench.run([&](Recorder& r) { r(LinearArgs{1, weight, in, 0, out, rows, 0}); });
+    const Activations* in = bench.activations(width, static_cast<uint32_t>(cols), values);
+    Buffer* out = bench.output(width * rows);
+    bench.run([&](Recorder& r) { r(LinearArgs{width, weight, in, 0, out, rows, 0}); });
     return {bench.result("out", out, bench.of_products(f32_rounding, type))};
   }
 };
@@ -108,17 +112,56 @@ class StepsTest : public OpTest {};
 TEST_P(StepsTest, HaveAnyMagnitude) {
   for (const WeightType type : {WeightType::q8_0, WeightType::q4_k, WeightType::q6_k, WeightType::iq4_nl}) {
     for (const float magnitude : {0.0f, 1e-3f, 1.0f, 4e3f}) {
-      SCOPED_TRACE(std::string(to_string(type)) + ", magnitude " + std::to_string(magnitude));
-      compare(StepsCase{type, {magnitude, magnitude}});
-      compare(StepsCase{type, {magnitude / 64, 0, magnitude, magnitude / 8}});
+      for (const uint32_t width : {1u, 3u, 12u}) {
+        SCOPED_TRACE(std::string(to_string(type)) + ", magnitude " + std::to_string(magnitude) + ", width " +
+                     std::to_string(width));
+        compare(StepsCase{type, {magnitude / 64, 0, magnitude, magnitude / 8}, width});
+      }
     }
   }
 }
 
-// Sums of 32 columns come to their bound, which is half of what halves end at.
+// Sums of 32 columns come to their bound, which is half of what halves end at: a step that is far above the mean of its
+// row is raised as far as any.
 TEST_P(StepsTest, MayAllBeTheLargest) {
-  compare(StepsCase{WeightType::q8_0, {65504, 65504, -65504, 65504}, true});
-  compare(StepsCase{WeightType::q8_0, {1, 2047, 1e-4f, 65504}, true});
+  for (const uint32_t width : {1u, 12u}) {
+    std::vector<float> magnitudes(512);
+    magnitudes[5] = 65504;
+    compare(StepsCase{WeightType::q8_0, magnitudes, width, true});
+    magnitudes[5] = -magnitudes[5];
+    compare(StepsCase{WeightType::q8_0, magnitudes, width, true});
+  }
+}
+
+/// A product with what SwiGLU leaves, whose halves have the unit 1 however small they are.
+struct SmallCase {
+  WeightType type;
+
+  Results operator()(Device& device) const {
+    constexpr uint32_t width = 3, cols = 64, ffn = 256, rows = 40;
+    OpBench bench(device);
+    Random random(7);
+    std::vector<float> values = random.values(width * cols);
+    for (float& value : values) value *= 2e-3f;
+    const Weight* pair =
+        bench.paired_weight(random.matrix(WeightType::f16, ffn, cols), random.matrix(WeightType::f16, ffn, cols));
+    const Weight* weight = bench.weight(random.matrix(type, rows, ffn));
+    const Activations* in = bench.activations(width, cols, values);
+    Activations* gated = bench.output_activations(width, ffn);
+    Buffer* out = bench.output(width * rows);
+    bench.run([&](Recorder& r) {
+      r(LinearSwigluArgs{.width = width, .weight = pair, .in = in, .out = gated});
+      r(LinearArgs{width, weight, gated, 0, out, rows, 0});
+    });
+    return {bench.result("out", out, bench.of_products(f32_rounding, type))};
+  }
+};
+
+TEST_P(StepsTest, MayBeAsSmallAsHalvesAre) {
+  for (const WeightType type : {WeightType::q4_k, WeightType::q5_1, WeightType::q6_k}) {
+    SCOPED_TRACE(to_string(type));
+    compare(SmallCase{type});
+  }
 }
 
 CANOPY_OP_TESTS(StepsTest);
