@@ -24,8 +24,8 @@ constexpr uint32_t kStepUnits = kStep * 2 / sizeof(Unit);
 // Where tensor cores add in halves at twice the rate, a quantized weight's products are added in halves through two
 // instructions, that is 32 columns, and those sums in f32. A sum is then rounded as its operands are. For that it has
 // to be where halves have all their bits: weights in tiles are less than 2^-2 (weight_tiles.cpp), and each step of a
-// row of the pass is raised until its largest element is 2^11 to 2^12, so 32 products never come to 2^15, and what is
-// 2^-29 of the most that there could be still has all bits. What a step was raised by, its sums are divided by again.
+// row of the pass is raised until its largest element is 2^11 to 2^12, by 2^15 at most. So 32 products never come to
+// 2^15, and what is 2^-29 of that still has all bits. What a step was raised by, its sums are divided by again.
 
 template <class F>
 constexpr bool kAddsHalves = adds_slowly(gpu::kArchitecture) && F::kScaled;
