@@ -218,8 +218,9 @@ Work launch_of_attention(const AttentionArgs& args, const DeviceProfile& device)
                          (args.shape.type == CacheType::f16 ? 2 : 4);
   work.longest_memory_bytes = 2 * head_bytes * std::min(keys, 1.0 * cuda::kSpanChunks * kAttentionChunk);
   work.memory_bytes = 2 * keys * kv_heads * head_bytes;
-  work.cache_bytes = work.memory_bytes * (tiles - 1) +
-                     2 * own_items * own_chunks * kAttentionChunk * kv_heads * head_bytes +
+  // Of its own chunks a row reads what it sees.
+  const double own_keys = std::min(keys, own_chunks * kAttentionChunk);
+  work.cache_bytes = work.memory_bytes * (tiles - 1) + 2 * own_items * own_keys * kv_heads * head_bytes +
                      2 * entries * (args.shape.head_dim + 2) * sizeof(float) +
                      2.0 * args.width * args.heads * args.shape.head_dim * sizeof(float);
   const ChunkWork chunk(args.shape);
