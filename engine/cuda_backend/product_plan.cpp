@@ -40,8 +40,8 @@ void plan_narrow(ProductPlan& plan, uint32_t width, const GpuLimits& gpu) {
   const uint32_t warps = plan.row_warps * plan.cut.chunks;
   plan.threads = warps * 32;
   plan.block_rows = plan.row_warps * kTileRows;
-  const uint32_t staged = warps * width * narrow_row(plan.stage_steps);
-  plan.stages = stages_of(plan.stage_bytes, warps, kMostNarrowStages, kNarrowHead + staged, gpu);
+  const uint32_t staged = warps * narrow_rows(width) * narrow_row(plan.stage_steps);
+  plan.stages = stages_of(plan.stage_bytes, warps, kMostNarrowStages, kNarrowHead + staged, best_rings(gpu), gpu);
   const uint32_t sums = plan.cut.chunks * plan.block_rows * (width | 1u) * 4, heads = warps * kMostHeadDim * 4;
   plan.shared_bytes = kNarrowHead + std::max(warps * plan.stages * plan.stage_bytes + staged, sums + heads);
 }

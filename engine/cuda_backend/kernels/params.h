@@ -127,6 +127,10 @@ CANOPY_SHARED constexpr uint32_t narrow_steps(uint32_t tile_bytes) {
 CANOPY_SHARED constexpr uint32_t narrow_row(uint32_t steps) {
   return steps * kStep * 2 + 32;
 }
+/// Rows that there is room for: one, or all.
+CANOPY_SHARED constexpr uint32_t narrow_rows(uint32_t width) {
+  return width == 1 ? 1 : kNarrow;
+}
 /// Rows of the pass at a time, at most. Without copies that go on aside there is too little shared memory for 64, and
 /// what is copied takes registers.
 CANOPY_SHARED constexpr uint32_t most_columns(uint32_t code_bytes, bool copies_aside) {

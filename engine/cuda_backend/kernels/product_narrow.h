@@ -17,7 +17,7 @@ struct NarrowRoom {
   CANOPY_DEVICE NarrowRoom(const ProductParams& p, uint32_t stage_bytes, uint32_t row_bytes) {
     const uint32_t ring_bytes = p.stages * stage_bytes, warps = gpu::threads() / 32;
     ring = kHead + gpu::warp() * ring_bytes;
-    staged = kHead + warps * ring_bytes + gpu::warp() * p.width * row_bytes;
+    staged = kHead + warps * ring_bytes + gpu::warp() * narrow_rows(p.width) * row_bytes;
   }
 };
 
@@ -55,19 +55,25 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
   constexpr uint32_t units = steps_of_stage * kStepUnits, rows_at_once = 32 / units, batches = kNarrow / rows_at_once;
   const uint32_t unit = gpu::lane() % units, last_row = rows.count - 1;
   const auto row_of_batch = [&](uint32_t i) {
-    const uint32_t n = i * rows_at_once + gpu::lane() / units;
-    return rows_at_once == 1 || n < last_row ? n : last_row;
+    return rows_at_once == 1 || p.width > 1 ? i * rows_at_once + gpu::lane() / units : 0;
   };
   uint64_t from = p.in.halves + (uint64_t{range.begin} * kStepUnits + unit) * sizeof(Unit);  // of the stage to load
   gpu::keep(from);
   Unit next[batches];
-  const auto load = [&](uint32_t step) {
-    if (step + unit / kStepUnits >= range.end) return;
+  // One row, or all: more choices would take longer than rows that there are not.
+  const auto each_batch = [&](const auto& of_batch) {
     CANOPY_UNROLL
     for (uint32_t i = 0; i < batches; ++i) {
-      if (i * rows_at_once >= rows.count) break;
-      next[i] = *gpu::element<const Unit>(from + uint64_t{rows.row(row_of_batch(i))} * p.in.stride * 2, 0);
+      if (i == 1 && p.width == 1) break;
+      of_batch(i);
     }
+  };
+  const auto load = [&](uint32_t step) {
+    if (step + unit / kStepUnits >= range.end) return;
+    each_batch([&](uint32_t i) {
+      const uint32_t n = row_of_batch(i), row = rows.row(n < last_row ? n : last_row);
+      gpu::load(from + uint64_t{row} * p.in.stride * 2, next[i].words);
+    });
     from += units * sizeof(Unit);
   };
   load(range.begin);
@@ -92,15 +98,13 @@ CANOPY_DEVICE void narrow_chunk(const ProductParams& p, const WeightParams& weig
       const uint32_t at = room.ring + stage * stage_bytes, super = at + steps_of_stage * F::kStepBytes;
       const Fragment<F> weights[2] = {{at, super, steps_of_stage == 2 ? 0 : first % 2},
                                       {at + (steps_of_stage - 1) * F::kStepBytes, super, 1}};
-      CANOPY_UNROLL
-      for (uint32_t i = 0; i < batches; ++i) {
-        if (i * rows_at_once >= rows.count) break;
+      each_batch([&](uint32_t i) {
         if constexpr (kAddsHalves<F>) {
           const uint32_t raise = raise_step(next[i]);
           if (unit % kStepUnits == 0) lowers_of(row_of_batch(i))[unit / kStepUnits] = lower_of(raise);
         }
         staged.store(row_of_batch(i), unit, next[i]);
-      }
+      });
       load(first + steps_of_stage);
       gpu::sync_warp();
       CANOPY_UNROLL

@@ -68,6 +68,13 @@ CANOPY_DEVICE T* element(uint64_t address, uint64_t index) {
   return reinterpret_cast<T*>(address) + index;
 }
 
+/// 16 bytes of device memory, of which the compiler would not find out by itself that they are not in shared memory.
+CANOPY_DEVICE void load(uint64_t address, uint32_t (&words)[4]) {
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(address));
+}
+
 /// `count` elements of the block's shared memory from a byte on.
 template <class T>
 class Shared {

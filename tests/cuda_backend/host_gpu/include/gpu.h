@@ -75,6 +75,13 @@ T* element(uint64_t address, uint64_t index) {
 }
 
 template <class T>
+struct alignas(16) FourWords {
+  uint32_t words[4];
+};
+inline void load(uint64_t address, uint32_t (&words)[4]) {
+  std::memcpy(words, element<const FourWords>(address, 0), sizeof(words));
+}
+
 class Shared {
  public:
   Shared(uint32_t first_byte, uint32_t count)
