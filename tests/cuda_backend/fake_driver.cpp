@@ -40,7 +40,9 @@ struct Event {
 struct Recorded {
   std::vector<Work> work;
 };
-struct Module {};
+struct Module {
+  const void* fatbin = nullptr;
+};
 
 struct State {
   FakeMachine machine;
@@ -51,7 +53,7 @@ struct State {
   std::map<DeviceId, uint64_t> device_bytes;
   std::map<FunctionHandle, int> shared_bytes;  // dynamic ones that a kernel may have
   std::set<Stream*> streams;
-  std::map<DeviceId, Module*> last_module;  // of each GPU: the one that has the kernels
+  std::map<DeviceId, const void*> last_fatbin;  // that was loaded on each GPU: the one that has the kernels
   uint64_t overlapping = 0;
   std::map<void*, std::shared_ptr<void>> objects;
   int retained = 0;
@@ -394,7 +396,8 @@ Result load_module(ModuleHandle* module, const void* fatbin) {
   std::memcpy(&magic, fatbin, sizeof(magic));
   if (magic != kFatbinMagic) return 200;  // invalid image
   create<Module>(module);
-  state.last_module[*state.current] = reinterpret_cast<Module*>(*module);
+  reinterpret_cast<Module*>(*module)->fatbin = fatbin;
+  state.last_fatbin[*state.current] = fatbin;
   return kSuccess;
 }
 
@@ -415,8 +418,8 @@ void fill_kernels(DriverApi& api) {
   api.function = [](FunctionHandle* function, ModuleHandle module, const char* name) -> Result {
     CANOPY_CALL_IN_CONTEXT("function");
     const host_gpu::KernelEntry* kernel = host_gpu::find_kernel(name, gpu(*state.current).capability);
-    if (kernel == nullptr || reinterpret_cast<Module*>(module) != state.last_module[*state.current])
-      return 500;  // not found
+    const void* const fatbin = reinterpret_cast<const Module*>(module)->fatbin;
+    if (kernel == nullptr || fatbin != state.last_fatbin[*state.current]) return 500;  // not found
     *function = reinterpret_cast<FunctionHandle>(const_cast<host_gpu::KernelEntry*>(kernel));
     return kSuccess;
   };

@@ -74,6 +74,55 @@ CANOPY_STREAMING_KERNEL(test_early_write, TestParams, 32, 1) {
 
 CANOPY_STREAMING_KERNEL(test_no_wait, TestParams, 32, 1) {}
 
+enum class Mistake : uint32_t {
+  none,
+  rows_not_shown,
+  no_barrier,
+  not_begun,
+  rows_changed,
+  registers_changed,
+  sums_touched,
+  not_waited,
+  other_warp,
+  beyond,
+};
+
+// Of a warpgroup: a[r, k] = r, b[k, c] = k + c for row r of all 64, twice.
+CANOPY_KERNEL(test_warpgroup, TestParams, 128) {
+  const auto wrong = [&](Mistake mistake) { return p.count == static_cast<uint32_t>(mistake); };
+  constexpr uint32_t columns = 64, apart = columns * 16;
+  const gpu::Shared<uint16_t> b(0, 16 * columns);
+  for (uint32_t i = gpu::thread(); i < 16 * columns; i += gpu::threads()) {
+    const uint32_t k = i / columns, column = i % columns;
+    b[(k / 8 * apart + column * 16) / 2 + k % 8] = f32_to_f16(static_cast<float>(k + column));
+  }
+  if (!wrong(Mistake::rows_not_shown)) gpu::show_to_warpgroups();
+  if (!wrong(Mistake::no_barrier)) gpu::sync();
+  const uint32_t row = gpu::warp() * 16 + gpu::lane() / 4;
+  const auto twice = [](uint32_t value) {
+    return gpu::pack_halves(static_cast<float>(value), static_cast<float>(value));
+  };
+  uint32_t a[4] = {twice(row), twice(row + 8), twice(row), twice(row + 8)};
+  float sums[8][4] = {};
+  for (uint32_t i = 0; i < 2; ++i) {
+    if (!wrong(Mistake::not_begun)) gpu::begin_warpgroup_products();
+    const bool other = wrong(Mistake::other_warp) && gpu::warp() == 1;
+    gpu::begin_warpgroup_product(sums, a, gpu::warpgroup_operand(wrong(Mistake::beyond) ? 16 : 0, other ? 16 : apart));
+    gpu::end_warpgroup_products();
+    gpu::wait_for_warpgroup_products<1>();
+  }
+  if (wrong(Mistake::not_waited)) return;
+  if (wrong(Mistake::rows_changed) && gpu::thread() == 5) b[7] = 0;
+  if (wrong(Mistake::registers_changed) && gpu::thread() == 5) a[1] = 0;
+  if (wrong(Mistake::sums_touched) && gpu::thread() == 5) sums[3][1] = 0;
+  gpu::wait_for_warpgroup_products<0>();
+  gpu::sync();
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t column = i / 4 * 8 + gpu::lane() % 4 * 2 + i % 2;
+    *gpu::element<float>(p.out, (row + i % 4 / 2 * 8) * columns + column) = sums[i / 4][i % 4];
+  }
+}
+
 class HostGpuTest : public ::testing::Test {
  protected:
   ~HostGpuTest() override { free_memory(params_.out); }
@@ -94,7 +143,7 @@ class HostGpuTest : public ::testing::Test {
   }
   uint32_t word(uint32_t i) const { return static_cast<const uint32_t*>(checked_address(params_.out, 4))[i]; }
 
-  TestParams params_{allocate_memory(1024), 0};
+  TestParams params_{allocate_memory(16384), 0};
 };
 
 TEST_F(HostGpuTest, ThreadsOfABlockMeetAtBarriers) {
@@ -113,8 +162,8 @@ TEST_F(HostGpuTest, ThreadsThatWaitForDifferentThingsAreNamed) {
 }
 
 TEST_F(HostGpuTest, AccessesOutsideOfMemoryAreNamed) {
-  params_.count = 256;
-  EXPECT_NE(complaint("test_beyond", 32).find("1024 bytes behind the beginning of an allocation of 1024"),
+  params_.count = 4096;
+  EXPECT_NE(complaint("test_beyond", 32).find("16384 bytes behind the beginning of an allocation of 16384"),
             std::string::npos);
   params_.count = 8;
   EXPECT_NE(complaint("test_shared_beyond", 32, 64).find("element 8 of 8 in shared memory"), std::string::npos);
@@ -140,6 +189,34 @@ TEST_F(HostGpuTest, MultipliesAsTensorCoresAreDefined) {
           << row << " " << column;
     }
   }
+}
+
+TEST_F(HostGpuTest, MultipliesForWarpgroups) {
+  start("test_warpgroup", 1, 128, 2048);
+  for (uint32_t row = 0; row < 64; ++row) {
+    for (uint32_t column = 0; column < 64; ++column) {
+      const uint32_t expected = 2 * row * (120 + 16 * column);  // below 2^24
+      EXPECT_EQ(std::bit_cast<float>(word(row * 64 + column)), static_cast<float>(expected)) << row << " " << column;
+    }
+  }
+}
+
+TEST_F(HostGpuTest, MistakesWithWarpgroupsAreNamed) {
+  const std::pair<Mistake, const char*> cases[] = {{Mistake::rows_not_shown, "not all threads have shown"},
+                                                   {Mistake::no_barrier, "not all threads have shown"},
+                                                   {Mistake::not_begun, "before what registers have is ordered"},
+                                                   {Mistake::rows_changed, "rows in shared memory changed"},
+                                                   {Mistake::registers_changed, "registers changed"},
+                                                   {Mistake::sums_touched, "sums changed"},
+                                                   {Mistake::not_waited, "did not wait for the products"},
+                                                   {Mistake::other_warp, "warps of a warpgroup"},
+                                                   {Mistake::beyond, "ends at byte 2064 of 2048"}};
+  for (const auto& [mistake, words] : cases) {
+    params_.count = static_cast<uint32_t>(mistake);
+    EXPECT_NE(complaint("test_warpgroup", 128, 2048).find(words), std::string::npos) << words;
+  }
+  params_.count = 0;
+  EXPECT_NE(complaint("test_warpgroup", 64, 2048).find("a warpgroup has four warps"), std::string::npos);
 }
 
 }  // namespace

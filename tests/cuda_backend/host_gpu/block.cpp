@@ -11,6 +11,7 @@
 #include "engine/base/parallel.h"
 #include "tests/cuda_backend/host_gpu/fiber.h"
 #include "tests/cuda_backend/host_gpu/host_memory.h"
+#include "tests/cuda_backend/host_gpu/warpgroups.h"
 
 namespace canopy::host_gpu {
 namespace {
@@ -120,6 +121,18 @@ class Block {
     return warps_[current_ / kWarp].results[place][current_ % kWarp];
   }
 
+  void show_to_warpgroups() { warpgroups_.show(current_); }
+  void begin_warpgroup_products() { warpgroups_.begin_group(current_); }
+  void begin_warpgroup_product(float* sums, const uint32_t* a, uint32_t b) {
+    warpgroups_.begin_product(current_, sums, a, b);
+  }
+  void end_warpgroup_products() { warpgroups_.end_group(current_); }
+  void wait_for_warpgroup_products(uint32_t pending, WarpOperation multiply) {
+    meet({}, nullptr);
+    if (current_ % kWarp == 0) warpgroups_.finish(current_ / kWarp, pending, multiply);
+    meet({}, nullptr);
+  }
+
  private:
   static constexpr uint32_t kCopyBytes = 16;
 
@@ -155,6 +168,7 @@ class Block {
     alive_ = launch.threads;
     at_barrier_ = 0;
     error_ = nullptr;
+    warpgroups_.reset(launch.threads, shared_);
     for (uint32_t i = 0; i < launch.threads; ++i) {
       places_[i].thread = i;
       fibers_[i]->prepare([](void* block) { static_cast<Block*>(block)->call(); }, this);
@@ -174,6 +188,7 @@ class Block {
     try {
       body_(params_);
       if (!places_[current_].waited) fail("it ended and did not wait for earlier kernels");
+      warpgroups_.end(current_);
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -186,6 +201,7 @@ class Block {
                              " threads of a block wait at a barrier, the others for their warps: none can go on.");
     }
     at_barrier_ = 0;
+    warpgroups_.meet();
     std::ranges::fill(waits_, Waits::no);
   }
 
@@ -207,6 +223,7 @@ class Block {
   std::vector<Copies> copies_;
   std::vector<Warp> warps_;
   std::vector<std::byte> shared_;
+  Warpgroups warpgroups_;
   uint32_t shared_bytes_ = 0, alive_ = 0, at_barrier_ = 0, current_ = 0;
   std::exception_ptr error_;
 };
@@ -267,6 +284,21 @@ std::span<const LaneWords, kWarp> exchange(const LaneWords& mine) {
 }
 LaneWords together(const LaneWords& mine, WarpOperation operation) {
   return block().together(mine, operation);
+}
+void show_to_warpgroups() {
+  block().show_to_warpgroups();
+}
+void begin_warpgroup_products() {
+  block().begin_warpgroup_products();
+}
+void begin_warpgroup_product(float* sums, const uint32_t* a, uint32_t b) {
+  block().begin_warpgroup_product(sums, a, b);
+}
+void end_warpgroup_products() {
+  block().end_warpgroup_products();
+}
+void wait_for_warpgroup_products(uint32_t pending, WarpOperation multiply) {
+  block().wait_for_warpgroup_products(pending, multiply);
 }
 void fail(const std::string& what) {
   throw std::logic_error(what);

@@ -54,6 +54,12 @@ void end_copy_group();
 /// Waits until at most so many of this thread's groups, the last ones, are under way.
 void wait_for_copies(uint32_t pending);
 
+/// Products of warpgroups (warpgroups.h).
+void show_to_warpgroups();
+void begin_warpgroup_products();
+void begin_warpgroup_product(float* sums, const uint32_t* a, uint32_t b);
+void end_warpgroup_products();
+
 /// A part of the block's shared memory, checked.
 std::byte* shared_bytes(uint32_t offset, uint32_t bytes);
 
@@ -68,6 +74,8 @@ std::span<const LaneWords, kWarp> exchange(const LaneWords& mine);
 /// An operation of all lanes of a warp: once all 32 have given `mine`, `operation` makes their results of them, once.
 using WarpOperation = void (*)(std::span<const LaneWords, kWarp> given, std::span<LaneWords, kWarp> results);
 LaneWords together(const LaneWords& mine, WarpOperation operation);
+/// Until at most so many of the groups are under way, the last ones; `multiply` computes products of the others.
+void wait_for_warpgroup_products(uint32_t pending, WarpOperation multiply);
 
 /// Throws std::logic_error: the kernel did something that a GPU cannot.
 [[noreturn]] void fail(const std::string& what);

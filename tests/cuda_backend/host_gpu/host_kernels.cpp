@@ -79,6 +79,8 @@ struct Operands {
   }
 };
 
+}  // namespace
+
 /// Words 6 to 9: the sums, which the first four words of the results become.
 void multiply_warp(std::span<const host_gpu::LaneWords, 32> given, std::span<host_gpu::LaneWords, 32> results) {
   const Operands operands(given);
@@ -94,6 +96,8 @@ void multiply_warp(std::span<const host_gpu::LaneWords, 32> given, std::span<hos
     }
   }
 }
+
+namespace {
 
 /// Words 6 and 7: the sums, which the first two words of the results become.
 void multiply_warp_to_halves(std::span<const host_gpu::LaneWords, 32> given,

@@ -334,6 +334,67 @@ CANOPY_DEVICE void multiply_to_halves(uint32_t (&sums)[2], const uint32_t (&a)[4
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// ---- products of warpgroups: four neighbouring warps, the first of which has a number divisible by four
+// -------------- Of compute capability 9.0 alone. They go on beside the program. Each warp has its own 16 rows of `a`
+// in registers, as multiply() takes them; `b` is in shared memory, for all four.
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr bool kHasWarpgroups = true;
+#else
+constexpr bool kHasWarpgroups = false;
+#endif
+
+/// Halves b [16, 64] in shared memory, each column of 16 in two parts of eight: from byte `at` on parts of the first
+/// eight rows, 16 bytes for each column, and `apart` bytes behind them those of the others. Both are multiples of 16;
+/// the operand 16 bytes further is one more. All threads of a warpgroup have the same.
+CANOPY_DEVICE uint32_t warpgroup_operand(uint32_t at, uint32_t apart) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(&Shared<uint4>(at, 1)[0])) >> 4 | apart >> 4 << 16;
+}
+/// What threads wrote to shared memory before this call and a barrier behind it, products of warpgroups see.
+CANOPY_DEVICE void show_to_warpgroups() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+/// Before products that take registers which the program has written.
+CANOPY_DEVICE void begin_warpgroup_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+/// Begins sums += a * b for 64 columns, of each eight as multiply() has them. Until the product has ended neither the
+/// sums nor `a` may be touched, but for other such products that add to the sums.
+CANOPY_DEVICE void begin_warpgroup_product([[maybe_unused]] float (&sums)[8][4],
+                                           [[maybe_unused]] const uint32_t (&a)[4], [[maybe_unused]] uint32_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  // PTX's descriptor of a matrix, K-major, without swizzling: bits 13-0 its address, 29-16 from eight rows to the next
+  // eight, 45-32 from eight columns to the next, in units of 16 bytes.
+  const uint64_t matrix = uint64_t{8} << 32 | b;
+#define CANOPY_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "
+      "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, "
+      "%35}, %36, 1, 1, 1, 0;"
+      : CANOPY_SUMS(0), CANOPY_SUMS(1), CANOPY_SUMS(2), CANOPY_SUMS(3), CANOPY_SUMS(4), CANOPY_SUMS(5), CANOPY_SUMS(6),
+        CANOPY_SUMS(7)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(matrix));
+#undef CANOPY_SUMS
+#endif
+}
+/// This warpgroup's products since the last call are a group.
+CANOPY_DEVICE void end_warpgroup_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+/// Waits until all groups but the last `PENDING` have ended.
+template <int PENDING>
+CANOPY_DEVICE void wait_for_warpgroup_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
 /// Four matrices [8, 8] of halves from shared memory: lane 8i + r has the byte where row r of matrix i begins. Of
 /// matrix i a lane gets words[i]: row g, columns 2q and 2q + 1, or where TRANSPOSED rows 2q and 2q + 1 of column g.
 template <bool TRANSPOSED>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -74,7 +75,6 @@ T* element(uint64_t address, uint64_t index) {
   return static_cast<T*>(host_gpu::accessed(address + index * sizeof(T), sizeof(T), alignof(T), !std::is_const_v<T>));
 }
 
-template <class T>
 struct alignas(16) FourWords {
   uint32_t words[4];
 };
@@ -82,6 +82,7 @@ inline void load(uint64_t address, uint32_t (&words)[4]) {
   std::memcpy(words, element<const FourWords>(address, 0), sizeof(words));
 }
 
+template <class T>
 class Shared {
  public:
   Shared(uint32_t first_byte, uint32_t count)
@@ -255,6 +256,31 @@ void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
 /// Sums of eight columns, added in double precision, are rounded each: a GPU does so at least once in sixteen.
 void multiply_to_halves(uint32_t (&sums)[2], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+constexpr bool kHasWarpgroups = kArchitecture == host_gpu::kArchitecture;
+
+inline uint32_t warpgroup_operand(uint32_t at, uint32_t apart) {
+  if (at % 16 != 0 || apart % 16 != 0) host_gpu::fail("an operand of a warpgroup is not at a multiple of 16 bytes");
+  return at / 16 | apart / 16 << 16;
+}
+inline void show_to_warpgroups() {
+  host_gpu::show_to_warpgroups();
+}
+inline void begin_warpgroup_products() {
+  host_gpu::begin_warpgroup_products();
+}
+inline void begin_warpgroup_product(float (&sums)[8][4], const uint32_t (&a)[4], uint32_t b) {
+  host_gpu::begin_warpgroup_product(&sums[0][0], a, b);
+}
+inline void end_warpgroup_products() {
+  host_gpu::end_warpgroup_products();
+}
+/// Of a warp's lanes, as multiply() does it.
+void multiply_warp(std::span<const host_gpu::LaneWords, 32> given, std::span<host_gpu::LaneWords, 32> results);
+template <int PENDING>
+void wait_for_warpgroup_products() {
+  host_gpu::wait_for_warpgroup_products(PENDING, multiply_warp);
+}
 
 template <bool TRANSPOSED>
 void load_matrices(uint32_t at, uint32_t (&words)[4]) {
