@@ -32,7 +32,10 @@ ZSTD, LZ4 = 0x8000, 0x2000  # flags of an entry
 
 REGISTERS, STACK_BYTES = 0x2F, 0x12  # attributes in .nv.info
 INSTRUCTION_BYTES = 16
-TENSOR = {0x23C, 0x237}        # HMMA, IMMA
+WARPGROUP_PRODUCT = 0xDF0      # HGMMA
+WARPGROUP_ORDER = 0x9C5        # WARPGROUP
+WARPGROUP_WAITS = 1 << 47      # of its first word: DEPBAR, which waits for products
+TENSOR = {0x23C, 0x237, WARPGROUP_PRODUCT}  # HMMA, IMMA
 ASYNC_COPY = {0xFAE, 0xDAE}    # LDGSTS, with an address in a vector or a uniform register
 LOCAL = {0x983, 0x387}         # LDL, STL: a thread's stack
 BRANCH = 0x947                 # BRA
@@ -53,7 +56,8 @@ class CannotRead(Exception):
 # What the code of a kernel is for one architecture. `local_in_loops`: instructions that touch the stack in a loop that has
 # tensor-core instructions in it. `loops`: those loops, the shortest first, but for those that are around several others.
 Kernel = collections.namedtuple(
-    "Kernel", "registers stack_bytes shared_bytes code_bytes tensor async_copies local local_in_loops loops")
+    "Kernel", "registers stack_bytes shared_bytes code_bytes tensor async_copies local local_in_loops loops "
+    "warpgroup_products warpgroup_waits", defaults=(0, 0))
 Loop = collections.namedtuple("Loop", "instructions tensor")
 
 
@@ -186,6 +190,11 @@ def tensor_loops(code, architecture):
     return sorted(innermost)
 
 
+def warpgroup_waits(code):
+    words = (struct.unpack_from("<Q", code, at)[0] for at in range(0, len(code), INSTRUCTION_BYTES))
+    return sum(word & 0xFFF == WARPGROUP_ORDER and word & WARPGROUP_WAITS != 0 for word in words)
+
+
 def kernels_of(elf, architecture):
     found, known = {}, attributes(elf)
     for section in elf.sections:
@@ -199,7 +208,8 @@ def kernels_of(elf, architecture):
         found[name] = Kernel(
             of_kernel[REGISTERS], of_kernel.get(STACK_BYTES, 0), elf.size(".nv.shared." + name), len(code),
             sum(codes[c] for c in TENSOR), sum(codes[c] for c in ASYNC_COPY), sum(codes[c] for c in LOCAL),
-            local_in_tensor_loops(code, architecture), tensor_loops(code, architecture))
+            local_in_tensor_loops(code, architecture), tensor_loops(code, architecture), codes[WARPGROUP_PRODUCT],
+            warpgroup_waits(code))
     return found
 
 
@@ -219,10 +229,11 @@ def read_kernels(path):
 
 def weight_instructions(name, kernel):
     """Instructions x lanes of a product's main loop for each weight, those of tensor cores left out: with all rows of the
-    pass that a block has at most. A tensor-core instruction has 16 x 16 weights and 8 rows of the pass."""
+    pass that a block has at most. A tensor-core instruction has 16 x 16 weights of a warp and 8 rows of the pass, one for
+    a warpgroup all of them."""
     if not name.startswith("product_") or not kernel.loops:
         return 0
-    columns = int(re.search(r"_(8|16|32|64)(_6)?$", name)[1])
+    columns = int(re.search(r"_(8|16|32|64)(_6|_384|_warpgroups_\d+)?$", name)[1])
     if columns == 8:
         most = max(kernel.loops, key=lambda loop: (loop.tensor, loop.instructions))
         instructions, tensor = most.instructions - most.tensor, most.tensor
@@ -231,7 +242,8 @@ def weight_instructions(name, kernel):
         inner, tensor = kernel.loops[0]
         outer = next((loop.instructions for loop in kernel.loops[1:] if loop.tensor == tensor), inner)
         instructions = inner - tensor + (outer - inner) / 4
-    return instructions * 32 / (tensor / (columns / 8) * 256)
+    products = 1 if "_warpgroups" in name else columns / 8
+    return instructions * 32 / (tensor / products * 256)
 
 
 def table_of(kernels):

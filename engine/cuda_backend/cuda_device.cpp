@@ -37,7 +37,9 @@ class CudaDevice : public Device {
     info_.backend = "cuda";
     info_.pci_address = facts.pci_address;
     const std::string_view kernels(reinterpret_cast<const char*>(options.kernels.data()), options.kernels.size());
-    info_.kernels = "cuda " + damage_hash_text(kernels) + " matrix";
+    limits_ = {facts.architecture, facts.shared_bytes, facts.multiprocessors, has_warpgroups(facts)};
+    version_ = "cuda " + damage_hash_text(kernels);
+    name_kernels();
     info_.adds_in_halves = cuda::adds_slowly(facts.architecture);
     info_.draws_tokens = true;
     info_.widest_tile = 64;
@@ -45,6 +47,13 @@ class CudaDevice : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
+  /// To products of each warp by itself, from those of warpgroups.
+  bool fall_back() override {
+    if (!limits_.warpgroups) return false;
+    limits_.warpgroups = false;
+    name_kernels();
+    return true;
+  }
   MemoryInfo memory() const override { return context_.memory(); }
 
   std::unique_ptr<Buffer> allocate(uint64_t bytes, std::string_view name) override {
@@ -123,7 +132,7 @@ class CudaDevice : public Device {
 
   std::unique_ptr<Commands> compile(std::span<const Op> ops, const std::stop_token& stop) override {
     auto commands = std::make_unique<CudaCommands>();
-    CallRecorder recorder(context_, partials_, counters_, head_counters_, attention_, moves_, groups_,
+    CallRecorder recorder(context_, limits_, partials_, counters_, head_counters_, attention_, moves_, groups_,
                           commands->tables);
     for (const Op& op : ops) {
       if (stop.stop_requested()) return nullptr;
@@ -149,6 +158,8 @@ class CudaDevice : public Device {
   double waited_ms() const override { return context_.waited_ms(); }
 
  private:
+  void name_kernels() { info_.kernels = version_ + (limits_.warpgroups ? " warpgroups" : " matrix"); }
+
   static constexpr uint64_t kUnitBytes = 16;
   static uint64_t words(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
   static Address range(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
@@ -163,6 +174,8 @@ class CudaDevice : public Device {
   static std::vector<KernelCall> uploads_of(std::span<const CudaBuffer* const> inputs);
 
   Context context_;
+  GpuLimits limits_;
+  std::string version_;
   DeviceInfo info_;
   WeightUpload weights_{context_};
   std::optional<FmaProbe> fma_probe_;

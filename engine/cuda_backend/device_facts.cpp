@@ -113,6 +113,10 @@ std::string module_version(const std::string& text) {
   return {};
 }
 
+bool has_warpgroups(const DeviceFacts& facts) {
+  return facts.capability == 90 && facts.architecture == 90;
+}
+
 std::string device_type(const DeviceFacts& facts) {
   return facts.integrated ? "integrated" : "discrete";
 }

@@ -36,6 +36,9 @@ struct DeviceFacts {
 /// is an empty list.
 std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels);
 
+/// Whether products may be made for warpgroups: only machine code for 9.0 itself has them, which no later GPU runs.
+bool has_warpgroups(const DeviceFacts& facts);
+
 /// "integrated" or "discrete"
 std::string device_type(const DeviceFacts& facts);
 

@@ -14,6 +14,8 @@ constexpr uint32_t kLargeShared = 160 << 10, kLargeRings = 60 << 10, kRings = 40
 constexpr uint32_t kMostStages = 3, kMostNarrowStages = 4;
 // Blocks of a narrow product that a large GPU should have, if they are not to be smaller than blocks can be.
 constexpr uint32_t kEnoughBlocks = 256;
+// Rows of the pass that are narrow in any case.
+constexpr uint32_t kFewRows = 4;
 
 /// Types of weights that a kernel takes in one launch, beside those that are the same.
 constexpr std::pair<WeightType, WeightType> kTwoTypes[] = {{WeightType::q4_k, WeightType::q6_k},
@@ -27,11 +29,15 @@ uint32_t narrow_stage_bytes(const TileShape& shape) {
   return narrow_steps(shape.bytes()) * shape.step_bytes() + shape.super_bytes();
 }
 
-/// As many stages as the rings of `warps` warps have room for in what is best, but two where that is possible at all.
-uint32_t stages_of(uint32_t stage_bytes, uint32_t warps, uint32_t most_stages, uint32_t other_bytes,
+uint32_t best_rings(const GpuLimits& gpu) {
+  return gpu.shared_bytes >= kLargeShared ? kLargeRings : kRings;
+}
+
+/// As many stages as `rings` rings have room for in what is best, but two where that is possible at all.
+uint32_t stages_of(uint32_t stage_bytes, uint32_t rings, uint32_t most_stages, uint32_t other_bytes, uint32_t best,
                    const GpuLimits& gpu) {
   if (!gpu.copies_aside()) return 1;
-  const uint32_t best = gpu.shared_bytes >= kLargeShared ? kLargeRings : kRings, all = stage_bytes * warps;
+  const uint32_t all = stage_bytes * rings;
   const uint32_t most = std::max(1u, (gpu.shared_bytes - std::min(other_bytes, gpu.shared_bytes)) / all);
   return std::min(std::clamp(best / all, 2u, most_stages), most);
 }
@@ -60,18 +66,21 @@ uint32_t wide_stage_bytes(const TileShape& shape, uint32_t columns, const GpuLim
 }
 
 /// For a weight, or two whose stages have as many steps.
-void plan_wide(ProductPlan& plan, const TileShape& first, const TileShape& second, uint32_t warps,
-               const GpuLimits& gpu) {
+void plan_wide(ProductPlan& plan, const TileShape& first, const TileShape& second, uint32_t warps, const GpuLimits& gpu,
+               uint32_t warp_tiles = kWideWarpTiles) {
   const uint32_t steps = wide_steps(first.bytes(), plan.columns, gpu.capability);
   plan.stage_bytes = std::max(wide_stage_bytes(first, plan.columns, gpu), wide_stage_bytes(second, plan.columns, gpu));
   plan.row_warps = warps;
   plan.threads = warps * 32;
-  plan.block_rows = warps * 2 * kTileRows;
+  plan.warp_tiles = warp_tiles;
+  plan.block_rows = warps * warp_tiles * kTileRows;
   plan.parts = plan.cut.chunks * (plan.cut.two_segments() ? 2 : 1);
   const uint32_t staged = 2 * steps * (plan.columns + 1) * kStep * 2;
-  plan.stages = stages_of(plan.stage_bytes, 2 * warps, kMostStages, kWideHead + staged, gpu);
+  // Of blocks of one warpgroup a multiprocessor should have three.
+  const uint32_t best = plan.warpgroups && warps == kOneWarpgroup.warps ? kRings : best_rings(gpu);
+  plan.stages = stages_of(plan.stage_bytes, warp_tiles * warps, kMostStages, kWideHead + staged, best, gpu);
   const uint32_t sums = plan.block_rows * (plan.columns + 1) * 4, heads = warps * kMostHeadDim * 4;
-  plan.shared_bytes = kWideHead + std::max({2 * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
+  plan.shared_bytes = kWideHead + std::max({warp_tiles * warps * plan.stages * plan.stage_bytes + staged, sums, heads});
 }
 
 }  // namespace
@@ -88,11 +97,15 @@ ColumnCut column_cut(const WeightParams& weight, const TileShape& shape) {
 
 namespace {
 
+uint64_t blocks_of(const WeightParams& first, const WeightParams& second, const ProductPlan& plan, uint32_t width) {
+  const uint32_t row_tiles = pieces(first.rows, plan.block_rows) + pieces(second.rows, plan.block_rows);
+  return uint64_t{row_tiles} * pieces(width, plan.columns) * plan.parts;
+}
+
 /// Blocks' rows × columns that the busiest unit of the GPU has one after the other, where a block has so many rows.
 uint64_t busiest(const WeightParams& first, const WeightParams& second, const ProductPlan& plan, uint32_t width,
                  const GpuLimits& gpu) {
-  const uint32_t row_tiles = pieces(first.rows, plan.block_rows) + pieces(second.rows, plan.block_rows);
-  const uint64_t blocks = uint64_t{row_tiles} * pieces(width, plan.columns) * plan.parts;
+  const uint64_t blocks = blocks_of(first, second, plan, width);
   return (blocks + gpu.units - 1) / gpu.units * plan.block_rows * plan.columns;
 }
 
@@ -111,45 +124,91 @@ void deal_out_narrow(ProductPlan& plan, const WeightParams& first, const WeightP
   }
 }
 
-void plan_columns(ProductPlan& plan, const WeightParams& first, const TileShape& shape, const WeightParams& second,
-                  const TileShape& second_shape, uint32_t width, const GpuLimits& gpu) {
-  const uint32_t most = most_columns(shape.code_bytes, gpu.copies_aside());
-  for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
-    plan_wide(plan, shape, second_shape, wide_warps(shape.code_bytes, plan.columns), gpu);
-    if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
+/// A wide product of one weight or two.
+struct WidePlanner {
+  const WeightParams& first;
+  const TileShape& shape;
+  const WeightParams& second;
+  const TileShape& second_shape;
+  uint32_t width;
+  const GpuLimits& gpu;
+
+  bool is_quantized() const { return shape.code_bytes < 16; }
+  bool has_two_types() const { return second.rows > 0 && second_shape.bytes() != shape.bytes(); }
+
+  /// With blocks that all GPUs have.
+  ProductPlan by_warps(ProductPlan plan) const {
+    const uint32_t most = most_columns(shape.code_bytes, gpu.copies_aside());
+    for (plan.columns = std::min(most, width <= 16 ? 16u : width <= 32 ? 32u : 64u);; plan.columns /= 2) {
+      plan_wide(plan, shape, second_shape, wide_warps(shape.code_bytes, plan.columns), gpu);
+      if (plan.shared_bytes <= gpu.shared_bytes || plan.columns == 16) break;
+    }
+    if (plan.row_warps > kFewerWarps && (has_two_types() || !has_eight_warps(gpu.capability))) {
+      plan_wide(plan, shape, second_shape, kFewerWarps, gpu);  // there is no kernel with more
+    }
+    return plan;
   }
-  const bool two_types = second.rows > 0 && second_shape.bytes() != shape.bytes();
-  if (plan.row_warps > kFewerWarps && (two_types || !has_eight_warps(gpu.capability))) {
-    plan_wide(plan, shape, second_shape, kFewerWarps, gpu);  // there is no kernel with more
-  }
-  if (plan.columns != 64 || gpu.units == 0) return;
-  const auto try_other = [&](uint32_t columns, uint32_t warps) {
+
+  ProductPlan with(const ProductPlan& plan, uint32_t columns, const WideBlock& block) const {
     ProductPlan other = plan;
     other.columns = columns;
-    plan_wide(other, shape, second_shape, warps, gpu);
-    if (busiest(first, second, other, width, gpu) < busiest(first, second, plan, width, gpu)) plan = other;
-  };
-  // Smaller blocks are dealt out more evenly, and read rows of the pass more often.
-  if (plan.row_warps > kFewerWarps) try_other(64, kFewerWarps);
-  // Blocks of half the columns have half the rows, too. Their weights are decoded twice, which takes less than what
-  // they wait for where tensor cores are slow.
-  if (gpu.adds_slowly()) try_other(32, wide_warps(shape.code_bytes, 32));
-}
+    plan_wide(other, shape, second_shape, block.warps, gpu, block.warp_tiles);
+    return other;
+  }
+  /// Takes the other plan where the busiest unit has less to do, or where it has as much, `ties`.
+  void take_better(ProductPlan& plan, const ProductPlan& other, bool ties = false) const {
+    const uint64_t now = busiest(first, second, plan, width, gpu), then = busiest(first, second, other, width, gpu);
+    if (then < now || (ties && then == now)) plan = other;
+  }
+  /// Blocks of kManyRows, where each unit has one at most.
+  void take_many_rows(ProductPlan& plan) const {
+    const ProductPlan other = with(plan, plan.columns, kManyRows);
+    const bool fits = other.shared_bytes <= gpu.shared_bytes && other.stages >= 2;
+    if (fits && blocks_of(first, second, other, width) <= gpu.units) take_better(plan, other, true);
+  }
+
+  ProductPlan plan(const ProductPlan& cut) const {
+    ProductPlan plan = by_warps(cut);
+    const bool by_warpgroups = gpu.warpgroups && plan.columns == 64 && is_quantized();
+    if (by_warpgroups) {
+      plan.warpgroups = true;
+      plan = with(plan, 64, kTwoWarpgroups);
+    }
+    if (gpu.units == 0) return plan;
+    if (is_quantized() && is_roomy(gpu.capability) && (plan.columns < 64 || by_warpgroups)) take_many_rows(plan);
+    if (plan.columns != 64) return plan;
+    // Smaller blocks are dealt out more evenly, and read rows of the pass more often.
+    if (by_warpgroups) {
+      take_better(plan, with(plan, 64, kOneWarpgroup));
+    } else if (plan.row_warps > kFewerWarps) {
+      take_better(plan, with(plan, 64, {kFewerWarps, kWideWarpTiles}));
+    }
+    // Blocks of half the columns have half the rows, too. Their weights are decoded twice, which takes less than what
+    // they wait for where tensor cores are slow.
+    if (gpu.adds_slowly()) take_better(plan, with(plan, 32, {wide_warps(shape.code_bytes, 32), kWideWarpTiles}));
+    return plan;
+  }
+};
 
 }  // namespace
 
 ProductPlan plan_product(const WeightParams& first, const TileShape& first_shape, const WeightParams& second,
                          const TileShape& second_shape, uint32_t width, const GpuLimits& gpu, ProductKind kind) {
-  ProductPlan plan;
-  plan.cut = column_cut(first, first_shape);
+  ProductPlan cut;
+  cut.cut = column_cut(first, first_shape);
+  ProductPlan plan = cut;
+  const WidePlanner wide{first, first_shape, second, second_shape, width, gpu};
   if (width <= kNarrow) {
     plan.row_warps = narrow_row_warps(first, first_shape, plan.cut.chunks);
     plan.stage_bytes = std::max(narrow_stage_bytes(first_shape), narrow_stage_bytes(second_shape));
     plan.stage_steps = narrow_steps(first_shape.bytes());  // of both, where there are two
     plan_narrow(plan, width, gpu);
     deal_out_narrow(plan, first, second, width, gpu, kind);
+    // Each warp brings what it needs of the pass, which of many rows is more than blocks of kManyRows take together.
+    const ProductPlan other = wide.plan(cut);
+    if (width > kFewRows && other.warp_tiles == kManyRows.warp_tiles) plan = other;
   } else {
-    plan_columns(plan, first, first_shape, second, second_shape, width, gpu);
+    plan = wide.plan(cut);
   }
   plan.pass_tiles = pieces(width, plan.columns);
   plan.row_tiles = {pieces(first.rows, plan.block_rows), second.rows > 0 ? pieces(second.rows, plan.block_rows) : 0};
@@ -206,6 +265,9 @@ std::string product_kernel(WeightType first, WeightType second, const ProductPla
   std::string name = std::string("product_") + kernel_suffix(first);
   if (second != first) name += std::string("_") + kernel_suffix(second);
   name += "_" + std::to_string(std::max(plan.columns, kNarrow));
+  if (plan.warpgroups) return name + "_warpgroups_" + std::to_string(plan.block_rows);
+  if (plan.columns > kNarrow && plan.warp_tiles == kManyRows.warp_tiles)
+    return name + "_" + std::to_string(plan.block_rows);
   return plan.columns == 64 && plan.row_warps == kFewerWarps ? name + "_" + std::to_string(kFewerWarps) : name;
 }
 

@@ -17,6 +17,7 @@ struct GpuLimits {
   int capability = 90;        // of the code that it runs, which may be older than the GPU; 89 is 8.9
   uint32_t shared_bytes = 0;  // of a block, at most
   uint32_t units = 0;         // multiprocessors; 0: not known
+  bool warpgroups = false;    // tensor cores multiply for four warps at a time, which products may be made for
 
   bool copies_aside() const { return capability >= 80; }
   bool adds_slowly() const { return cuda::adds_slowly(capability); }
@@ -37,7 +38,9 @@ struct ProductPlan {
   uint32_t columns = kNarrow;  // rows of the pass of a block, up to: 8, 16, 32, 64
   uint32_t block_rows = 0;     // of the weight
   uint32_t threads = 0;
-  uint32_t row_warps = 0;                  // of a block, with rows of their own
+  uint32_t row_warps = 0;   // of a block, with rows of their own
+  uint32_t warp_tiles = 1;  // of rows that such a warp has
+  bool warpgroups = false;
   uint32_t stages = 0;                     // of each warp's ring
   uint32_t stage_bytes = 0;                // of one of them
   uint32_t stage_steps = 1;                // of columns that it has

@@ -72,11 +72,6 @@ void CallRecorder::add(const EmbedArgs& args) {
   calls.push_back(call_of(std::string("embed_") + kernel_suffix(table.type()), p, 32, args.width));
 }
 
-GpuLimits CallRecorder::limits() const {
-  const DeviceFacts& facts = context_.facts();
-  return {facts.architecture, facts.shared_bytes, facts.multiprocessors};
-}
-
 void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaWeight* second, const Activations* in,
                            uint32_t width, float eps) {
   p.weights[0] = first.params();
@@ -86,7 +81,7 @@ void CallRecorder::product(ProductParams p, const CudaWeight& first, const CudaW
   p.width = width;
   p.norm_eps = eps;
   const ProductPlan plan =
-      plan_product(p.weights[0], first.tiles.shape, p.weights[1], second_shape, width, limits(), p.kind);
+      plan_product(p.weights[0], first.tiles.shape, p.weights[1], second_shape, width, limits_, p.kind);
   p.chunk_supers = plan.cut.chunk_supers;
   p.segment_supers = plan.cut.segment_supers;
   p.row_warps = plan.row_warps;
@@ -228,7 +223,7 @@ void CallRecorder::add(const AttentionArgs& args) {
   p.part_out = attention_.at_least(attention_scratch_bytes(extent, group), "the results of attention's chunks");
   for (p.first_row = 0; p.first_row < args.width; p.first_row += group) {
     p.row_count = std::min(group, args.width - p.first_row);
-    const AttentionLaunch launch = plan_attention(p, extent, limits());
+    const AttentionLaunch launch = plan_attention(p, extent, limits_);
     p.part_sums = p.part_out + floats(uint64_t{p.row_count} * args.heads * p.entries(), args.shape.head_dim);
     p.counters = counters_.at_least(floats(uint64_t{args.shape.kv_heads} * p.tiles, p.slices), "counters of blocks");
     calls.push_back(

@@ -30,9 +30,10 @@ class Scratch {
 /// Appends the calls of ops to a list.
 class CallRecorder {
  public:
-  CallRecorder(Context& context, Scratch& partials, Scratch& counters, Scratch& head_counters, Scratch& attention,
-               Scratch& moves, Scratch& groups, std::vector<std::unique_ptr<Memory>>& tables)
+  CallRecorder(Context& context, const GpuLimits& limits, Scratch& partials, Scratch& counters, Scratch& head_counters,
+               Scratch& attention, Scratch& moves, Scratch& groups, std::vector<std::unique_ptr<Memory>>& tables)
       : context_(context),
+        limits_(limits),
         partials_(partials),
         counters_(counters),
         head_counters_(head_counters),
@@ -97,9 +98,9 @@ class CallRecorder {
                           const Buffer* chosen, const ExpertCounts& experts, uint32_t pairs, const Buffer* bias,
                           float limit);
   RopeStoreParams heads_of(const RopeStoreArgs& args);
-  GpuLimits limits() const;
 
   Context& context_;
+  const GpuLimits limits_;
   Scratch &partials_, &counters_, &head_counters_, &attention_, &moves_, &groups_memory_;
   Groups groups_;                                 // the last that were made of what is still chosen
   std::vector<std::unique_ptr<Memory>>& tables_;  // that a recording owns

@@ -99,7 +99,7 @@ void CallRecorder::product_of_experts(ProductParams product, const Weight* weigh
   p.product.in = rows_of(in, in_rows, all.cols(), "The activations of a product");
   const TileShape& shape = all.tiles.shape;
   const uint32_t columns = columns_of_experts(experts, pairs / experts.used);
-  const ExpertPlan plan = plan_experts(p.product.weights[0], shape, columns, limits());
+  const ExpertPlan plan = plan_experts(p.product.weights[0], shape, columns, limits_);
   p.product.width = columns;
   p.product.chunk_supers = plan.product.cut.chunk_supers;
   p.product.segment_supers = plan.product.cut.segment_supers;

@@ -44,7 +44,8 @@ constexpr double kMergedAtATime = 8;              // results that a warp of the 
 constexpr double kRowThenPages = 2;               // accesses to what all layers read, before the first key
 
 cuda::GpuLimits gpu_limits_of(const DeviceProfile& device) {
-  return {device.cuda_capability, static_cast<uint32_t>(device.cuda_shared_kb * 1024), device.units};
+  return {device.cuda_capability, static_cast<uint32_t>(device.cuda_shared_kb * 1024), device.units,
+          device.warpgroup_tflop_s > 0};
 }
 
 cuda::WeightParams weight_params_of(const Weight* weight) {
@@ -101,7 +102,7 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   work.invocations = plan.threads;
   work.workgroups = row_tiles * (narrow ? 1 : plan.pass_tiles * plan.parts);
   work.workgroups_reading_memory = row_tiles * plan.parts;
-  const double ring = 1.0 * plan.threads / 32 * (narrow ? 1 : 2) * plan.stage_bytes;
+  const double ring = 1.0 * plan.threads / 32 * plan.warp_tiles * plan.stage_bytes;
   work.bytes_in_flight = ring * (limits.copies_aside() ? plan.stages - kPartOfStage : kNotAside);
   work.memory_bytes = tile_bytes(first) + tile_bytes(second);
   const double sums = plan.parts > 1 ? 2.0 * plan.parts : 0;
@@ -110,6 +111,7 @@ Work launch_of_product(const Weight* first, const Weight* second, uint32_t width
   work.lane_ops = product_ops(plan, first, width, code, device) + product_ops(plan, second, width, code, device);
   work.matrix_flops = 2 * rows * first->cols() * plan.columns * plan.pass_tiles;
   if (adds_halves(first, device)) work.matrix_flops *= kHalvesPart;
+  if (plan.warpgroups) work.matrix_flops *= device.matrix_tflop_s / device.warpgroup_tflop_s;
   work.tail_latencies = plan.parts > 1 ? kCountLatencies + 1 : 0;
   work.steps = kGraphStep;
   work.first_latencies = 1;  // a kernel asks for weights before all else, and its parameters come with the launch

@@ -25,7 +25,7 @@ namespace {
 // cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
 // matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are
 //   compiled to the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice
-//   RDNA3 a CU.
+//   RDNA3 a CU. warpgroup_tflop_s: wgmma, by the data sheet.
 // integer_tops: 8-bit integers, dense, by the data sheet: twice the rate of f16 operands (GeForce: four times that with
 //   f32 sums), on RDNA 3 the same; Hopper as above. integer_depth: of the matrices that drivers name.
 // matrix_overlaps: RDNA runs matrix instructions on the lanes' own units.
@@ -107,6 +107,7 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 32,
      .clock_ghz = 1.755,
      .matrix_tflop_s = 620,
+     .warpgroup_tflop_s = 989,
      .integer_tops = 1240,
      .integer_depth = 32,
      .matrix_overlaps = true,
@@ -133,6 +134,7 @@ constexpr DeviceProfile kProfiles[] = {
      .full_registers = 32,
      .clock_ghz = 1.755,
      .matrix_tflop_s = 620,
+     .warpgroup_tflop_s = 989,
      .integer_tops = 1240,
      .integer_depth = 32,
      .matrix_overlaps = true,

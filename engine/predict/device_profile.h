@@ -29,6 +29,7 @@ struct DeviceProfile {
   double full_registers = 0;     // of an invocation, with which a unit still holds all of these
   double clock_ghz = 0;          // boost
   double matrix_tflop_s = 0;     // f16 operands, f32 sums; 0: no matrix cores
+  double warpgroup_tflop_s = 0;  // the same of instructions for four warps, which CUDA alone has; 0: none
   double integer_tops = 0;       // 8-bit operands, sums of 32 bits; 0: not by matrix cores
   uint32_t integer_depth = 16;   // columns of a weight in one such matrix
   bool matrix_overlaps = false;  // matrix cores work beside the lanes; else each takes the other's time

@@ -196,7 +196,9 @@ Tolerance OpBench::of_products(Tolerance f32, WeightType type) const {
     return {std::max(f32.nmse, byte_operands.nmse), std::max(f32.max_error, byte_operands.max_error)};
   }
   if (device_.info().adds_in_halves && !dense) return half_sums;
-  return device_.info().kernels.find(" matrix") != std::string::npos ? half_operands : f32;
+  const std::string& kernels = device_.info().kernels;
+  const bool halves = kernels.find(" matrix") != std::string::npos || kernels.find(" warpgroups") != std::string::npos;
+  return halves ? half_operands : f32;
 }
 
 // In each block the largest is 127, so that a step is 1.

@@ -17,22 +17,30 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 import cuda_code  # noqa: E402
 
 ARCHITECTURES = []
-# More would halve the warps of a multiprocessor; it has two blocks of six warps with up to 168.
+# More would halve the warps of a multiprocessor; it has two blocks of six warps with up to 168, three of one warpgroup,
+# or one of 384 rows.
 MOST_REGISTERS = 128
-MOST_REGISTERS_OF_SIX = 168
+MOST_REGISTERS_OF = {"_64_6": 168, "_64_warpgroups_192": 168, "_384": 192}
 # Bytes of the stack of kernels without tensor-core instructions: a unit of a weight, whose parts are taken by number.
 STACK_OF_ROWS = {"embed_": 16}
 ASYNC_COPIES_FROM = 80
 # Where tensor cores add in f32 at half their rate, so that sums of 32 columns of quantized weights are halves.
 SLOWLY_ADDING = (86, 89, 120)
+# The one whose tensor cores multiply for warpgroups; those with room for blocks of 384 rows.
+WARPGROUPS = 90
+ROOMY = (80, 90, 100)
 # What the table of predictions may be off by: another compiler of the same kernels.
 TABLE_SLACK = 16
 SKIPPED = 77
 
 
 def without_code(name, architecture):
-    """Products that are there and do nothing: of so many rows at a time that the shared memory of 7.5 has no room, or that
-    eight warps have too few registers for sums as halves."""
+    """Products that are there and do nothing: of warpgroups where there are none, of so many rows at a time that there is no
+    shared memory for them, or that eight warps have too few registers for sums as halves."""
+    if "_warpgroups_" in name:
+        return architecture != WARPGROUPS
+    if name.endswith("_384"):
+        return architecture not in ROOMY
     if architecture in SLOWLY_ADDING:
         return re.fullmatch(r"product_(?!f32|f16|bf16)\w+_64", name) is not None
     return architecture < ASYNC_COPIES_FROM and re.fullmatch(r"product_(f32_32|\w+_64(_6)?)", name) is not None
@@ -55,7 +63,7 @@ class CudaCode(unittest.TestCase):
     def test_registers_leave_room_for_warps(self):
         for name, architecture, kernel in self.each(""):
             self.assertGreater(kernel.registers, 0, (name, architecture))
-            most = MOST_REGISTERS_OF_SIX if re.fullmatch(r"product_\w+_64_6", name) else MOST_REGISTERS
+            most = next((most for end, most in MOST_REGISTERS_OF.items() if name.endswith(end)), MOST_REGISTERS)
             self.assertLessEqual(kernel.registers, most, (name, architecture))
 
     def test_products_are_computed_by_tensor_cores(self):
@@ -65,6 +73,16 @@ class CudaCode(unittest.TestCase):
                     self.assertLess(kernel.code_bytes, 1024)
                 else:
                     self.assertGreaterEqual(kernel.tensor, 8)
+
+    def test_warpgroups_multiply_beside_the_program(self):
+        # Two sets of registers in turn: an instruction waits for the group before the last, and at the end for all.
+        # Where the compiler cannot prove that they are apart, it waits after each.
+        for name, architecture, kernel in self.each(r"product_\w+_warpgroups_"):
+            if architecture == WARPGROUPS:
+                groups = kernel.warpgroup_products / (2 if name.endswith("_256") else 3)
+                self.assertEqual(groups % 4, 0, name)
+                types = 2 if re.match(r"product_q\d_k_q\d_k_", name) else 1
+                self.assertEqual(kernel.warpgroup_waits, groups + types, name)
 
     def test_weights_come_into_shared_memory_beside_the_work(self):
         for name, architecture, kernel in self.each("(product|experts)_"):

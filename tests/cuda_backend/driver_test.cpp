@@ -80,6 +80,20 @@ TEST(CudaDriverTest, KernelsRunOnTheirGenerationAndPtxOnLaterOnes) {
   }
 }
 
+// Machine code for 9.0 alone has them: PTX of 9.0, which later GPUs may run, has not.
+TEST(CudaDriverTest, HasWarpgroupsWhereItsOwnCodeRuns) {
+  const std::vector<int> of_12_4 = {75, 80, 86, 89, 90}, of_13 = {75, 80, 86, 89, 90, 100, 120};
+  for (const auto& [capability, has] :
+       std::map<int, bool>{{75, false}, {80, false}, {89, false}, {90, true}, {100, false}, {120, false}}) {
+    for (const std::vector<int>& architectures : {of_12_4, of_13}) {
+      FakeMachine machine;
+      machine.gpus[0].capability = capability;
+      EXPECT_EQ(cuda::has_warpgroups(facts_of(machine, {{}, 12040, architectures})[0]), has) << capability;
+    }
+  }
+  EXPECT_FALSE(cuda::has_warpgroups(facts_of({}, {{}, 12040, {75, 80, 86, 89}})[0]));
+}
+
 // Plans go by the code, not by the GPU: an older toolkit leaves PTX of 9.0 to a GPU of 12.0, whose stages are others.
 TEST(CudaDriverTest, AGpuMayRunTheCodeOfAnOlderOne) {
   const std::vector<int> of_12_4 = {75, 80, 86, 89, 90}, of_13 = {75, 80, 86, 89, 90, 100, 120};

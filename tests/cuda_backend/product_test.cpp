@@ -1,10 +1,12 @@
 // Products with many columns, which are cut into chunks and segments: what the cases of the ops are too small for.
 #include <algorithm>
+#include <set>
 
 #include "engine/cuda_backend/product_plan.h"
 #include "engine/cuda_backend/weight_tiles.h"
 #include "tests/compute/op_test.h"
 #include "tests/compute/rope_data.h"
+#include "tests/cuda_backend/fake_device.h"
 #include "tests/cuda_backend/gpu_limits.h"
 
 namespace canopy::test {
@@ -106,6 +108,29 @@ TEST(ProductPlanTest, DealsOutWidePassesEvenly) {
   EXPECT_EQ(blocks(24576, 4096, {89, 99 << 10, 128}), (Blocks{64, 192}));
   EXPECT_EQ(blocks(24576, 4096, {86, 99 << 10, 82}), (Blocks{32, 128}));
   EXPECT_EQ(blocks(4096, 12288, {89, 99 << 10, 128}), (Blocks{32, 128}));
+  // By warpgroups: as many rows as leave each unit a block at most, where that takes none of them longer.
+  const GpuLimits hopper{90, 227 << 10, 132, true};
+  EXPECT_EQ(blocks(24576, 4096, hopper), (Blocks{64, 384}));
+  EXPECT_EQ(blocks(4096, 12288, hopper), (Blocks{64, 256}));
+  EXPECT_EQ(blocks(34816, 5120, hopper), (Blocks{64, 192}));
+  EXPECT_EQ(blocks(151936, 4096, hopper), (Blocks{64, 256}));
+  EXPECT_EQ(blocks(24576, 4096, hopper, kTileF16), (Blocks{64, 128}));
+}
+
+// The same with fewer rows of the pass, where there is room for such blocks.
+TEST(ProductPlanTest, ReadsRowsOfThePassSeldom) {
+  const auto rows = [](uint32_t width, const GpuLimits& gpu, const TileShape& shape = kTileQ4K) {
+    return plan_product(shape_of(24576, 4096), shape, {}, {}, width, gpu).block_rows;
+  };
+  for (const uint32_t width : {12u, 32u}) {
+    EXPECT_EQ(rows(width, {90, 227 << 10, 132}), 384u);
+    EXPECT_EQ(rows(width, {80, 163 << 10, 132}), 384u);
+    EXPECT_EQ(rows(width, {80, 163 << 10, 108}), 128u);  // 128 blocks
+    EXPECT_EQ(rows(width, {89, 99 << 10, 132}), 128u);
+    EXPECT_EQ(rows(width, {90, 227 << 10, 132}, kTileF16), 128u);
+    EXPECT_EQ(rows(width, {90, 227 << 10, 132}, kTileQ6K), 384u);
+    EXPECT_EQ(rows(width, {80, 163 << 10, 132}, kTileQ6K), 128u);  // too large for two stages of its weights
+  }
 }
 
 // 192 blocks on 132 units would keep 72 of them idle half of the time; of 384 they have two or three. Sums of squares
@@ -211,6 +236,48 @@ TEST_P(DeepProductTest, HasTheSameRowsAtAllWidths) {
       expect_same_rows(c, {2, 8, 9, 17, 33, 65});
     }
   }
+}
+
+// On GPUs with fewer or more units blocks have more or fewer rows, and after a fall back no warpgroups.
+TEST_P(DeepProductTest, HasTheSameRowsInAllBlocks) {
+  struct Case {
+    uint32_t rows, units;
+  };
+  std::set<std::string> kernels;
+  for (const Case& of : {Case{384, 4}, {384, 132}, {256, 3}}) {
+    const DeepCase c{WeightType::q4_k, of.rows, 1280};
+    std::vector<std::vector<uint32_t>> alone;
+    for (uint32_t row = 0; row < DeepCase::pool; ++row) alone.push_back(c.run(device(), {row})[0].words);
+    CudaDeviceOptions options = fake_device_options();
+    options.facts.multiprocessors = of.units;
+    const std::unique_ptr<Device> gpu = open_cuda_device(options);
+    bool warpgroups = has_warpgroups(options.facts);
+    do {
+      for (const uint32_t width : {12u, 30u, 60u}) {
+        const GpuLimits limits{options.facts.architecture, options.facts.shared_bytes, of.units, warpgroups};
+        const ProductPlan plan =
+            plan_product(shape_of(of.rows, c.cols), kTileQ4K, {}, {}, width, limits, ProductKind::store);
+        kernels.insert(product_kernel(c.type, c.type, plan));
+        SCOPED_TRACE(*kernels.find(product_kernel(c.type, c.type, plan)));
+        std::vector<uint32_t> which(width);
+        for (uint32_t w = 0; w < width; ++w) which[w] = (3 * w + width) % DeepCase::pool;
+        const Results together = c.run(*gpu, which);
+        for (uint32_t w = 0; w < width; ++w) {
+          ASSERT_TRUE(std::equal(alone[which[w]].begin(), alone[which[w]].begin() + of.rows,
+                                 together[0].words.begin() + w * of.rows))
+              << "row " << w << " of width " << width << ", " << of.rows << " rows, " << of.units << " units";
+        }
+      }
+      warpgroups = false;
+    } while (gpu->fall_back());
+    EXPECT_FALSE(gpu->fall_back());
+  }
+  if (device().info().adds_in_halves) return;
+  const std::set<std::string> all = {
+      "product_q4_k_16",     "product_q4_k_32",     "product_q4_k_64",
+      "product_q4_k_64_6",   "product_q4_k_16_384", "product_q4_k_32_384",
+      "product_q4_k_64_warpgroups_192", "product_q4_k_64_warpgroups_256", "product_q4_k_64_warpgroups_384"};
+  EXPECT_EQ(kernels, all);
 }
 
 // Scales at both ends of what a half can be, and some far larger than those that a weight's unit is guessed by.

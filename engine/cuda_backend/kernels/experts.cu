@@ -135,8 +135,8 @@ CANOPY_DEVICE void narrow_pairs(const ExpertParams& p) {
 
 /// Up to 16 pairs: a block has all columns of its rows, as there are other blocks enough.
 template <class F>
-struct WidePairs : WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile> {
-  using Product = WideProduct<F, 2, wide_warps(F::kCodeBytes, 16), PairTile>;
+struct WidePairs : WideProduct<F, WideShape<2, wide_warps(F::kCodeBytes, 16)>, PairTile> {
+  using Product = WideProduct<F, WideShape<2, wide_warps(F::kCodeBytes, 16)>, PairTile>;
   static constexpr uint32_t kStride = Product::kColumns + 1;
 
   /// Leaves the whole sums in shared memory from byte `at` on. Every lane meets its own sums there alone. Where copies

@@ -164,6 +164,17 @@ CANOPY_SHARED constexpr bool has_eight_warps(int capability) {
   return !adds_slowly(capability);
 }
 
+/// Warps of a block of a wide product, and tiles of the weight's rows that each has: kWideWarpTiles, but for these.
+struct WideBlock {
+  uint32_t warps, warp_tiles;
+};
+inline constexpr uint32_t kWideWarpTiles = 2;
+/// So many rows that rows of the pass are read seldom. It has all registers of a unit: for products of which each unit
+/// has one block at most, on roomy ones.
+inline constexpr WideBlock kManyRows = {8, 3};
+/// The others for warpgroups, which are four warps each.
+inline constexpr WideBlock kTwoWarpgroups = {8, 2}, kOneWarpgroup = {4, 3};
+
 /// Products of one or two weights, one under the other, with the rows of a pass (kernels/product.h).
 struct ProductParams {
   WeightParams weights[2];  // the second: of another type, or without rows

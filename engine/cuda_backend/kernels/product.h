@@ -85,6 +85,35 @@ struct Staged {
   }
 };
 
+/// Steps of a wide product's rows of the pass, as warps load them. Behind the rows of a slot there is room for eight
+/// numbers.
+template <uint32_t COLUMNS>
+struct WarpRows : Staged<(COLUMNS + 1) * 32, 32> {
+  static constexpr uint32_t kSlot = (COLUMNS + 1) * 32;
+  using Staged<kSlot, 32>::Staged;
+};
+
+/// The same as warpgroups read them: of a slot first what the first eight rows of an instruction's operand are, then
+/// the others. What a slot has beyond lets the halves of a warp, which store a row each, use different banks.
+template <uint32_t COLUMNS>
+struct WarpgroupRows {
+  static constexpr uint32_t kApart = COLUMNS * 16, kSlot = 2 * kApart + 16;
+  static_assert(kSlot % 16 == 0);
+  uint32_t begin;
+
+  CANOPY_DEVICE explicit WarpgroupRows(uint32_t first) : begin(first) {}
+
+  /// Unit `unit` of a row, in which two lanes of a quad have two words each: the first is of the first eight rows.
+  CANOPY_DEVICE void store(uint32_t row, uint32_t unit, const Unit& halves) const {
+    const uint32_t at = begin + unit / 2 * kSlot + row * 16 + unit % 2 * 8;
+    gpu::Shared<WordPair>(at, 1)[0] = {halves.words[0], halves.words[2]};
+    gpu::Shared<WordPair>(at + kApart, 1)[0] = {halves.words[1], halves.words[3]};
+  }
+  CANOPY_DEVICE uint32_t operand(uint32_t slot) const {
+    return gpu::warpgroup_operand(begin, kApart) + slot * (kSlot / 16);
+  }
+};
+
 /// What the sums of a row of the pass are multiplied by: the norm's factor and the unit of its halves. Of a norm, the
 /// block that `leads` leaves the unit that the row gets next. For one warp.
 CANOPY_DEVICE void make_factor(const ProductParams& p, uint32_t row, bool leads, float& to) {

@@ -1,8 +1,11 @@
 #pragma once
-// Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 rows of the weight, which it decodes once for
-// all rows of the pass; those are brought by the block, a stage ahead, to one of two buffers. A block has one
+// Products with 16, 32 or 64 rows of the pass at a time. Each warp has 32 or 48 rows of the weight, which it decodes
+// once for all rows of the pass; those are brought by the block, a stage ahead, to one of two buffers. A block has one
 // segment of a chunk of the weight's columns: all units of a large GPU would not be busy otherwise, and there are not
 // enough registers for the sums of two. What comes of the parts is added by the block that comes last for a tile.
+//
+// Tensor cores multiply for each warp by itself, or on Hopper for four at a time: that reads rows of the pass from
+// shared memory by itself and goes on while warps decode. Both add the same products in the same order.
 //
 // Grid: tiles of the pass (neighbours share weights in the L2 cache), blocks of rows of the first weight, then of the
 // second, parts of the columns.
@@ -13,7 +16,7 @@ namespace canopy::cuda {
 
 // Shared memory: the norm's factors, flags and where tiles are, two buffers of rows of the pass, the warps' rings. Sums
 // take the place of all but the first.
-constexpr uint32_t kWideFlags = 256, kWideTiles = 384;
+constexpr uint32_t kWideFlags = 256, kWideTiles = 320;
 
 /// The rows of activations that a block's columns are: of the pass, those of a tile; behind its end its last one.
 template <uint32_t COLUMNS>
@@ -28,10 +31,19 @@ struct PassTile {
   }
 };
 
-template <class F, uint32_t TILES, uint32_t WARPS, class Columns = PassTile<TILES * 8>>
+/// How a wide product is computed: FRAGMENTS times 16 rows of the weight to each of WARPS warps, TILES times 8 rows of
+/// the pass.
+template <uint32_t TILES_, uint32_t WARPS_, uint32_t FRAGMENTS_ = kWideWarpTiles, bool WARPGROUPS_ = false>
+struct WideShape {
+  static constexpr uint32_t TILES = TILES_, WARPS = WARPS_, FRAGMENTS = FRAGMENTS_;
+  static constexpr bool WARPGROUPS = WARPGROUPS_;
+};
+
+template <class F, class Shape, class Columns = PassTile<Shape::TILES * 8>>
 struct WideProduct {
-  static constexpr uint32_t kColumns = TILES * 8;           // rows of the pass
-  static constexpr uint32_t kRows = WARPS * 2 * kTileRows;  // of the weight
+  static constexpr uint32_t TILES = Shape::TILES, WARPS = Shape::WARPS, FRAGMENTS = Shape::FRAGMENTS;
+  static constexpr uint32_t kColumns = TILES * 8;                   // rows of the pass
+  static constexpr uint32_t kRows = WARPS * FRAGMENTS * kTileRows;  // of the weight
   static constexpr uint32_t kRowsAtOnce = 32 / kStepUnits;  // of the pass, that a warp stages a unit of for each lane
   static constexpr uint32_t kUnits = (kColumns / kRowsAtOnce + WARPS - 1) / WARPS;  // that a lane stages in a step
   static constexpr uint32_t kBatches = kUnits <= 2 ? 1 : kUnits == 4 && F::kCodeBytes < 32 ? 2 : 4;
@@ -42,23 +54,24 @@ struct WideProduct {
   static constexpr uint32_t kOctetsTogether = F::kCodeBytes >= 32 ? 1 : F::kCodeBytes == 8 && TILES == 8 ? 2 : 4;
   static constexpr uint32_t kSteps = wide_steps(F::kBytes, kColumns, gpu::kArchitecture);  // of a stage
   static constexpr uint32_t kStageBytes = kSteps * F::kStepBytes + F::kSuperBytes;         // of 16 rows
-  static constexpr uint32_t kHead = kWideHead, kSlot = (kColumns + 1) * 32, kStagedBytes = 8 * kSlot;
-  using Rows = Staged<kSlot, 32>;
+  using Rows = std::conditional_t<Shape::WARPGROUPS, WarpgroupRows<kColumns>, WarpRows<kColumns>>;
+  static constexpr uint32_t kHead = kWideHead, kSlot = Rows::kSlot, kStagedBytes = 8 * kSlot;
   static constexpr uint32_t kRings = kHead + 2 * kSteps * kStagedBytes;
+  static_assert(kWideTiles + WARPS * FRAGMENTS * 8 <= kWideHead);
 
   const ProductParams& p;
   const WeightParams& weight;
   Columns columns = {};
   gpu::Shared<float> factors{0, kColumns};
-  static constexpr uint32_t kSums = 2 * TILES * 4;  // of a lane
-  float sums[2][TILES][4] = {};
+  static constexpr uint32_t kSums = FRAGMENTS * TILES * 4;  // of a lane
+  float sums[FRAGMENTS][TILES][4] = {};
   CANOPY_DEVICE float& sum(uint32_t i) { return sums[i / (TILES * 4)][i / 4 % TILES][i % 4]; }
 
   struct Steps {
     uint32_t begin, end;
   };
 
-  CANOPY_DEVICE uint32_t ring() const { return kRings + gpu::warp() * p.stages * 2 * kStageBytes; }
+  CANOPY_DEVICE uint32_t ring() const { return kRings + gpu::warp() * p.stages * FRAGMENTS * kStageBytes; }
 
   CANOPY_DEVICE Steps steps() const {
     const bool two = p.segment_supers < p.chunk_supers;
@@ -70,10 +83,10 @@ struct WideProduct {
 
   /// Where the steps end, and where the tiles of this warp's rows begin: looked up, not kept, as registers are few.
   CANOPY_DEVICE gpu::Shared<uint32_t> steps_end() const { return {kWideFlags + 16, 1}; }
-  CANOPY_DEVICE gpu::Shared<uint64_t> tiles() const { return {kWideTiles + gpu::warp() * 16, 2}; }
+  CANOPY_DEVICE gpu::Shared<uint64_t> tiles() const { return {kWideTiles + gpu::warp() * FRAGMENTS * 8, FRAGMENTS}; }
   CANOPY_DEVICE void find_tiles(const WeightParams& weight, uint32_t row_tile) const {
-    if (gpu::lane() < 2) {
-      const uint32_t wanted = (row_tile * WARPS + gpu::warp()) * 2 + gpu::lane(), last = weight.groups() - 1;
+    if (gpu::lane() < FRAGMENTS) {
+      const uint32_t wanted = (row_tile * WARPS + gpu::warp()) * FRAGMENTS + gpu::lane(), last = weight.groups() - 1;
       tiles()[gpu::lane()] = weight.tiles + uint64_t{wanted < last ? wanted : last} * weight.supers() * F::kBytes;
     }
     gpu::sync_warp();
@@ -82,8 +95,8 @@ struct WideProduct {
   CANOPY_DEVICE void copy(uint32_t step, uint32_t stage) const {
     const uint64_t policy = gpu::read_once();
     CANOPY_UNROLL
-    for (uint32_t m = 0; m < 2; ++m) {
-      copy_steps<F, kSteps>(ring() + (stage * 2 + m) * kStageBytes, tiles()[m] + uint64_t{step / 2} * F::kBytes,
+    for (uint32_t m = 0; m < FRAGMENTS; ++m) {
+      copy_steps<F, kSteps>(ring() + (stage * FRAGMENTS + m) * kStageBytes, tiles()[m] + uint64_t{step / 2} * F::kBytes,
                             step % 2, policy);
     }
   }
@@ -121,11 +134,17 @@ struct WideProduct {
     return {rows_of(step).begin + row / 8 * kSlot + kColumns * 32 + row % 8 * 4, 8 - row % 8};
   }
 
-  CANOPY_DEVICE void multiply_octet_to_halves(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t step) {
+  /// Halves of the weights for tensor cores. Those of warpgroups read one set while warps make the other.
+  struct Decoded {
+    uint32_t words[2][FRAGMENTS][4];
+  };
+  using Weights = Fragment<F>[FRAGMENTS];
+
+  CANOPY_DEVICE void multiply_octet_to_halves(const Weights& weights, uint32_t octet, uint32_t step) {
     const Rows rows = rows_of(step);
-    uint32_t a[2][2][4];
+    uint32_t a[FRAGMENTS][2][4];
     CANOPY_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) weights[i / 2].decode(octet, i % 2, a[i / 2][i % 2]);
+    for (uint32_t i = 0; i < 2 * FRAGMENTS; ++i) weights[i / 2].decode(octet, i % 2, a[i / 2][i % 2]);
     CANOPY_UNROLL
     for (uint32_t tile = 0; tile < TILES; ++tile) {
       uint32_t b[2][2];
@@ -134,50 +153,88 @@ struct WideProduct {
       const gpu::Shared<float> lowers = lowers_of(step, tile * 8 + gpu::lane() % 4 * 2);
       const float lower[2] = {lowers[0], lowers[1]};
       CANOPY_UNROLL
-      for (uint32_t m = 0; m < 2; ++m) multiply_raised(sums[m][tile], a[m], b, lower);
+      for (uint32_t m = 0; m < FRAGMENTS; ++m) multiply_raised(sums[m][tile], a[m], b, lower);
     }
   }
 
-  CANOPY_DEVICE void multiply_octet(const Fragment<F> (&weights)[2], uint32_t octet, uint32_t step) {
-    if constexpr (kAddsHalves<F>) return multiply_octet_to_halves(weights, octet, step);
+  CANOPY_DEVICE void multiply_octet_by_warps(const Weights& weights, uint32_t octet, uint32_t step) {
     const Rows rows = rows_of(step);
     CANOPY_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
-      uint32_t a[2][4];
+      uint32_t a[FRAGMENTS][4];
       CANOPY_UNROLL
-      for (uint32_t m = 0; m < 2; ++m) weights[m].decode(octet, half, a[m]);
+      for (uint32_t m = 0; m < FRAGMENTS; ++m) weights[m].decode(octet, half, a[m]);
       CANOPY_UNROLL
       for (uint32_t tile = 0; tile < TILES; ++tile) {
         uint32_t b[2];
         rows.load(tile * 8 + gpu::lane() / 4, octet * 2 + half, b);
         CANOPY_UNROLL
-        for (uint32_t m = 0; m < 2; ++m) gpu::multiply(sums[m][tile], a[m], b);
+        for (uint32_t m = 0; m < FRAGMENTS; ++m) gpu::multiply(sums[m][tile], a[m], b);
       }
     }
   }
 
-  CANOPY_DEVICE void multiply_step(const Fragment<F> (&weights)[2], uint32_t step) {
+  CANOPY_DEVICE void multiply_octet_by_warpgroups(const Weights& weights, Decoded& decoded, uint32_t octet,
+                                                  uint32_t step) {
+    const Rows rows = rows_of(step);
+    CANOPY_UNROLL
+    for (uint32_t half = 0; half < 2; ++half) {
+      gpu::wait_for_warpgroup_products<1>();  // those that read this half's set
+      CANOPY_UNROLL
+      for (uint32_t m = 0; m < FRAGMENTS; ++m) {
+        weights[m].decode(octet, half, decoded.words[half][m]);
+        gpu::begin_warpgroup_products();
+        gpu::begin_warpgroup_product(sums[m], decoded.words[half][m], rows.operand(octet * 2 + half));
+      }
+      gpu::end_warpgroup_products();
+    }
+  }
+
+  CANOPY_DEVICE void multiply_octet(const Weights& weights, [[maybe_unused]] Decoded& decoded, uint32_t octet,
+                                    uint32_t step) {
+    if constexpr (Shape::WARPGROUPS) {
+      multiply_octet_by_warpgroups(weights, decoded, octet, step);
+    } else if constexpr (kAddsHalves<F>) {
+      multiply_octet_to_halves(weights, octet, step);
+    } else {
+      multiply_octet_by_warps(weights, octet, step);
+    }
+  }
+
+  CANOPY_DEVICE void multiply_step(const Weights& weights, Decoded& decoded, uint32_t step) {
     const uint32_t next = step + kSteps;
     const bool has_next = next < steps_end()[0];
     Unit units[kBatch];
     CANOPY_UNROLL_BY(kOctetsTogether)
     for (uint32_t octet = 0; octet < 4; ++octet) {
       if (has_next && octet % kOctets == 0) load(units, octet / kOctets, next);
-      multiply_octet(weights, octet, step);
+      multiply_octet(weights, decoded, octet, step);
       if (has_next && octet % kOctets == kOctets - 1) stage(units, octet / kOctets, next);
     }
   }
 
+  /// The fragments of a step, from byte `at` of the ring on.
+  template <uint32_t... M>
+  struct StepWeights {
+    Weights fragments;
+    CANOPY_DEVICE StepWeights(uint32_t at, uint32_t super, uint32_t parity)
+        : fragments{{at + M * kStageBytes, super + M * kStageBytes, parity}...} {}
+  };
+  using OfStep = std::conditional_t<FRAGMENTS == 2, StepWeights<0, 1>, StepWeights<0, 1, 2>>;
+
   /// The steps of a stage from `step` on.
   CANOPY_DEVICE void multiply_stage(uint32_t step, uint32_t stage_number) {
-    const uint32_t at = ring() + stage_number * 2 * kStageBytes, super = at + kSteps * F::kStepBytes;
-    const uint32_t parity = kSteps == 2 ? 0 : step % 2, last = (kSteps - 1) * F::kStepBytes;
-    const Fragment<F> weights[2][2] = {{{at, super, parity}, {at + kStageBytes, super + kStageBytes, parity}},
-                                       {{at + last, super, 1}, {at + kStageBytes + last, super + kStageBytes, 1}}};
-    CANOPY_UNROLL
-    for (uint32_t i = 0; i < kSteps; ++i) {
-      if (i == 0 || step + i < steps_end()[0]) multiply_step(weights[i], step + i);
+    const uint32_t at = ring() + stage_number * FRAGMENTS * kStageBytes, super = at + kSteps * F::kStepBytes;
+    Decoded decoded;
+    if constexpr (kSteps == 1) {
+      const OfStep weights(at, super, step % 2);
+      multiply_step(weights.fragments, decoded, step);
+    } else {
+      const OfStep weights[2] = {{at, super, 0}, {at + F::kStepBytes, super, 1}};
+      multiply_step(weights[0].fragments, decoded, step);
+      if (step + 1 < steps_end()[0]) multiply_step(weights[1].fragments, decoded, step + 1);
     }
+    if constexpr (Shape::WARPGROUPS) gpu::wait_for_warpgroup_products<0>();
   }
 
   /// Asks for the first weights, and has the first step's rows ready.
@@ -204,6 +261,7 @@ struct WideProduct {
   /// Adds what a stage brings, and asks for the weights of a later one.
   CANOPY_DEVICE void add_stage(uint32_t step, uint32_t& stage_number) {
     wait_for_stage(p.stages);
+    if constexpr (Shape::WARPGROUPS) gpu::show_to_warpgroups();
     gpu::sync();  // these steps' rows are there, the other buffer is free
     multiply_stage(step, stage_number);
     gpu::sync_warp();
@@ -225,7 +283,7 @@ struct WideProduct {
   /// Where sum i of this lane is among those of a block, whose rows have `stride` of them.
   CANOPY_DEVICE static uint32_t place(uint32_t i, uint32_t stride) {
     const uint32_t m = i / (TILES * 4), n = i / 4 % TILES * 8 + gpu::lane() % 4 * 2 + i % 2;
-    return ((gpu::warp() * 2 + m) * kTileRows + gpu::lane() / 4 + i % 4 / 2 * 8) * stride + n;
+    return ((gpu::warp() * FRAGMENTS + m) * kTileRows + gpu::lane() / 4 + i % 4 / 2 * 8) * stride + n;
   }
 
   /// Leaves them in shared memory, where finish_wide() takes them.
@@ -285,19 +343,19 @@ CANOPY_CALLED void finish_wide(const ProductParams& p, uint32_t rows, uint32_t c
   finish_tile(p, sums_of_tile, pass_tile, flags, kWideHead);
 }
 
-template <class F, class SECOND, uint32_t TILES, uint32_t WARPS>
+template <class F, class SECOND, class Shape>
 CANOPY_DEVICE void wide_products_of(const ProductParams& p) {
   const RowTile place(p, gpu::block_y());
   if (std::is_same_v<F, SECOND> || place.weight == 0) {
-    WideProduct<F, TILES, WARPS> product{p, p.weights[place.weight]};
+    WideProduct<F, Shape> product{p, p.weights[place.weight]};
     product.sum_part(place.tile);
     product.leave_sums();
   } else {
-    WideProduct<SECOND, TILES, WARPS> product{p, p.weights[1]};
+    WideProduct<SECOND, Shape> product{p, p.weights[1]};
     product.sum_part(place.tile);
     product.leave_sums();
   }
-  using Product = WideProduct<F, TILES, WARPS>;
+  using Product = WideProduct<F, Shape>;
   finish_wide(p, Product::kRows, Product::kColumns, p.segment_supers < p.chunk_supers);
 }
 
@@ -305,7 +363,14 @@ template <class F, class SECOND>
 CANOPY_DEVICE void wide_products_of_fewer_warps(const ProductParams& p) {
   static_assert(wide_warps(F::kCodeBytes, 64) > kFewerWarps && wide_warps(SECOND::kCodeBytes, 64) > kFewerWarps);
   if constexpr (64 <= most_columns(F::kCodeBytes, gpu::kCopiesAside)) {
-    wide_products_of<F, SECOND, 8, kFewerWarps>(p);
+    wide_products_of<F, SECOND, WideShape<8, kFewerWarps>>(p);
+  }
+}
+
+template <class F, class SECOND, uint32_t TILES>
+CANOPY_DEVICE void wide_products_of_many_rows(const ProductParams& p) {
+  if constexpr (is_roomy(gpu::kArchitecture)) {
+    wide_products_of<F, SECOND, WideShape<TILES, kManyRows.warps, kManyRows.warp_tiles>>(p);
   }
 }
 
@@ -316,7 +381,17 @@ CANOPY_DEVICE void wide_products(const ProductParams& p) {
   if constexpr (columns <= most_columns(F::kCodeBytes, gpu::kCopiesAside) &&
                 (warps < 8 || has_eight_warps(gpu::kArchitecture))) {
     static_assert(warps == wide_warps(SECOND::kCodeBytes, columns));
-    wide_products_of<F, SECOND, TILES, warps>(p);
+    wide_products_of<F, SECOND, WideShape<TILES, warps>>(p);
+  }
+}
+
+/// Of 64 rows of the pass: with fewer, tensor cores have time to spare, and warps by themselves take fewer
+/// instructions.
+template <class F, class SECOND, WideBlock BLOCK>
+CANOPY_DEVICE void warpgroup_products(const ProductParams& p) {
+  static_assert(BLOCK.warps % 4 == 0);
+  if constexpr (gpu::kHasWarpgroups) {
+    wide_products_of<F, SECOND, WideShape<8, BLOCK.warps, BLOCK.warp_tiles, true>>(p);
   }
 }
 
