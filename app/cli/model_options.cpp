@@ -23,7 +23,7 @@ std::string default_model() {
 
 void add_kernels_option(CLI::App& command, std::string& kernels) {
   command.add_option("--kernels", kernels, kKernelChoiceHelp)
-      ->check(CLI::IsMember({"auto", "matrix_i8"}))
+      ->check(CLI::IsMember({"auto", "matrix", "matrix_i8"}))
       ->capture_default_str();
 }
 

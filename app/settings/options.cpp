@@ -88,7 +88,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
   cli.add_option("--kernels", kernels, kKernelChoiceHelp)
-      ->check(CLI::IsMember({"auto", "matrix_i8"}))
+      ->check(CLI::IsMember({"auto", "matrix", "matrix_i8"}))
       ->capture_default_str();
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");

@@ -62,16 +62,23 @@ std::unique_ptr<Device> open_vulkan(uint32_t index, KernelChoice kernels) {
   VulkanDeviceOptions options;
   options.selector = std::to_string(index);
   options.cache_folder = writable_cache_folder();
+  if (kernels == KernelChoice::matrix) options.family = vk::KernelFamily::matrix;
   if (kernels == KernelChoice::matrix_i8) options.family = vk::KernelFamily::matrix_i8;
   return open_vulkan_device(options);
 }
 
 std::unique_ptr<Device> open_cuda(const MachineDevices& machine, const ListedDevice& chosen, KernelChoice kernels,
                                   const DeviceSource& source) {
-  if (kernels != KernelChoice::automatic) {
+  if (kernels == KernelChoice::matrix_i8) {
     throw Error(ErrorKind::unavailable, "The CUDA backend has no kernels " + std::string(to_string(kernels)) + ".");
   }
-  return open_cuda_device({*machine.cuda_driver, machine.cuda.at(chosen.ordinal), kernels_of(source).fatbins});
+  std::unique_ptr<Device> device =
+      open_cuda_device({*machine.cuda_driver, machine.cuda.at(chosen.ordinal), kernels_of(source).fatbins});
+  if (kernels == KernelChoice::matrix) {
+    while (device->fall_back()) {
+    }
+  }
+  return device;
 }
 
 /// The device that a GPU has in Vulkan, or else, where no GPU was asked for, the best one; nothing where there is none.

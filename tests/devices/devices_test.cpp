@@ -141,6 +141,16 @@ TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
   }
 }
 
+// On Hopper the default is another family, which the self-test falls back from, too.
+TEST(DevicesTest, KernelsForEachWarpCanBeNamed) {
+  const auto family = [](KernelChoice choice) {
+    const std::string kernels = open_device("cuda:0", choice, source({}))->info().kernels;
+    return kernels.substr(kernels.rfind(' ') + 1);
+  };
+  EXPECT_EQ(family(KernelChoice::automatic), "warpgroups");
+  EXPECT_EQ(family(KernelChoice::matrix), "matrix");
+}
+
 TEST(DevicesTest, JsonHasTheBackendOfEach) {
   FakeMachine machine;
   const auto json = devices_json(find_devices(source(machine)));
