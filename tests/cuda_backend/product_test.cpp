@@ -273,10 +273,15 @@ TEST_P(DeepProductTest, HasTheSameRowsInAllBlocks) {
     EXPECT_FALSE(gpu->fall_back());
   }
   if (device().info().adds_in_halves) return;
-  const std::set<std::string> all = {
-      "product_q4_k_16",     "product_q4_k_32",     "product_q4_k_64",
-      "product_q4_k_64_6",   "product_q4_k_16_384", "product_q4_k_32_384",
-      "product_q4_k_64_warpgroups_192", "product_q4_k_64_warpgroups_256", "product_q4_k_64_warpgroups_384"};
+  const std::set<std::string> all = {"product_q4_k_16",
+                                     "product_q4_k_32",
+                                     "product_q4_k_64",
+                                     "product_q4_k_64_6",
+                                     "product_q4_k_16_384",
+                                     "product_q4_k_32_384",
+                                     "product_q4_k_64_warpgroups_192",
+                                     "product_q4_k_64_warpgroups_256",
+                                     "product_q4_k_64_warpgroups_384"};
   EXPECT_EQ(kernels, all);
 }
 

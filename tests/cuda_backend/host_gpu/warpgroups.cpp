@@ -51,7 +51,8 @@ std::vector<std::byte> Warpgroups::rows_of(uint32_t b) const {
 
 void Warpgroups::begin_product(uint32_t thread, float* sums, const uint32_t* a, uint32_t b) {
   const uint32_t warp = thread / kWarp;
-  if (operands_.size() % kWarps != 0) fail("a warpgroup has four warps; the block has " + std::to_string(operands_.size()));
+  if (operands_.size() % kWarps != 0)
+    fail("a warpgroup has four warps; the block has " + std::to_string(operands_.size()));
   if (!all_shown_) fail("not all threads have shown what they wrote to a warpgroup before the block's last barrier");
   Thread& own = threads_[thread];
   if (!own.in_group) fail("a product of a warpgroup begins before what registers have is ordered");
