@@ -145,9 +145,13 @@ TEST_P(FaultsTest, aDeviceThatTakesTooLongIsGivenUp) {
   const auto context = open({.timeout = std::chrono::milliseconds(1)});
   const Buffer out = context->create_buffer(BufferKind::device, 4, "out");
   CommandList list(*context);
-  list.bind(context->kernel(spin()), {out}, SpinPush{60000});
-  list.dispatch(64);
-  EXPECT_NE(error_of([&] { context->run(list); }).find("did not finish within 1 ms"), std::string::npos);
+  list.bind(context->kernel(spin()), {out}, SpinPush{1});
+  list.dispatch(1);
+  {
+    // A device that is really busy may be done by the time that a busy machine comes to wait for it.
+    const Failing failing(vkWaitForFences, VK_TIMEOUT);
+    EXPECT_NE(error_of([&] { context->run(list); }).find("did not finish within 1 ms"), std::string::npos);
+  }
   EXPECT_TRUE(context->lost());
   EXPECT_NE(error_of([&] { context->run(list); }).find("was lost earlier"), std::string::npos);
   vkDeviceWaitIdle(context->device());  // so that the destructor finds it idle and frees memory instead of leaking it
