@@ -77,8 +77,13 @@ std::optional<Result> intercept(const char* name) {
 #define CANOPY_CALL(name) \
   if (const auto forced = intercept(name)) return *forced
 
-// Of a block's dynamic shared memory: what every kernel may have, and what one may ask for.
-constexpr int kUsualSharedBytes = 48 << 10, kMostSharedBytes = 99 << 10;
+// Of a block's dynamic shared memory: what every kernel may have, and what one may ask for on GPUs of a capability.
+constexpr int kUsualSharedBytes = 48 << 10;
+constexpr int most_shared_bytes(int capability) {
+  if (capability < 80) return 64 << 10;
+  if (capability < 86) return 163 << 10;
+  return capability >= 90 && capability < 120 ? 227 << 10 : 99 << 10;
+}
 constexpr Result kNoContext = 201, kInvalidHandle = 400;
 
 /// The same for what needs a context.
@@ -168,7 +173,7 @@ Result device_attribute(int* value, int which, DeviceId id) {
     case kMultiprocessors: *value = 4; break;
     case kPciBus: *value = id + 1; break;
     case kL2CacheBytes: *value = 1 << 20; break;
-    case kMaxSharedBytesOfBlock: *value = kMostSharedBytes; break;
+    case kMaxSharedBytesOfBlock: *value = most_shared_bytes(gpu(id).capability); break;
     default: *value = 0;
   }
   return kSuccess;
@@ -425,7 +430,7 @@ void fill_kernels(DriverApi& api) {
   };
   api.set_function_attribute = [](FunctionHandle function, int, int value) -> Result {
     CANOPY_CALL_IN_CONTEXT("set_function_attribute");
-    if (value > kMostSharedBytes) return 1;
+    if (value > most_shared_bytes(gpu(*state.current).capability)) return 1;
     state.shared_bytes[function] = value;
     return kSuccess;
   };
