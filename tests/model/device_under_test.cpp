@@ -12,6 +12,7 @@
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"
+#include "tests/cuda_backend/gpu_under_test.h"
 #include "tests/reference/reference_device.h"
 
 namespace canopy::test {
@@ -45,13 +46,22 @@ std::unique_ptr<Device> open_cuda_host() {
   return open_cuda_device(fake_device_options());
 }
 
+std::unique_ptr<Device> open_cuda() {
+  std::string reason;
+  std::unique_ptr<Device> device = open_gpu_under_test(reason);
+  if (device == nullptr) throw std::runtime_error("CANOPY_TEST_DEVICE is cuda. " + reason);
+  return device;
+}
+
 std::unique_ptr<Device> open() {
   const std::string kind = environment("CANOPY_TEST_DEVICE", "reference");
   if (kind == "reference") return make_reference_device();
   if (kind == "reference_i8") return make_reference_device(uint64_t{8} << 30, /*rounds_to_8_bits=*/true);
   if (kind == "vulkan") return open_vulkan();
+  if (kind == "cuda") return open_cuda();
   if (kind == "cuda_host") return open_cuda_host();
-  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind + "; allowed: reference, reference_i8, vulkan, cuda_host");
+  throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind +
+                           "; allowed: reference, reference_i8, vulkan, cuda, cuda_host");
 }
 
 /// Any message of the validation layers fails the run.
@@ -69,8 +79,10 @@ const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidat
 }  // namespace
 
 Device& device_under_test() {
-  static const std::unique_ptr<Device> device = open();
-  return *device;
+  static std::unique_ptr<Device> device = open();
+  // NVIDIA's driver may be gone by the time that a program's statics are: its device is not closed.
+  static Device* const opened = device->info().backend == "cuda" ? device.release() : device.get();
+  return *opened;
 }
 
 CacheType cache_under_test() {

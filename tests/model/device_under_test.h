@@ -1,9 +1,9 @@
 #pragma once
 // The device that the tests of passes run on, so that one test body serves the oracle and every backend.
 //   CANOPY_TEST_DEVICE   "reference" (default), "reference_i8" (which rounds activations like the kernels matrix_i8),
-//                        "vulkan" or "cuda_host" (the CUDA backend on a made-up GPU)
+//                        "vulkan", "cuda" (a GPU of this machine) or "cuda_host" (the CUDA backend on a made-up GPU)
 //   CANOPY_TEST_CAPABILITY of that GPU: 89 is compute capability 8.9; empty: 90
-//   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best
+//   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best. Of CUDA cuda:0, cuda:1, ...; empty: the first
 //   CANOPY_TEST_MAX_TILE columns of a matrix product's tile; empty: the device's own choice
 //   CANOPY_TEST_PROMPTS  names of generate.json's prompts, with commas between; empty: all. SwiftShader multiplies so
 //                        slowly (20 rows of tiny-qwen3 a second) that the suite gives it two.

@@ -17,16 +17,17 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 BUILD = os.environ.get("CANOPY_BUILD", "")
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
 STEPS = ["golden", "ops", "report", "contract", "replies", "modes", "drafts"]
+FAKE_CUDA = os.path.join(BUILD, "fake_cuda")
 
 # Stands for canopy-cli: `report` writes what the real one would; SOFTWARE is whether the device is none of hardware,
 # INTEGERS whether it has the kernels matrix_i8.
 CLI = """#!/bin/sh
 if [ "$1" = devices ]; then echo "0: Some device"; exit 0; fi
 echo "$*" >>"$ASKED"
-case "$*" in *matrix_i8*) [ "$INTEGERS" = true ] || exit 1 ;; esac
+case "$*" in *matrix_i8*) [ "$INTEGERS" = true ] || exit 1 ;; *vulkan*) [ "$VULKAN" = true ] || exit 1 ;; esac
 while [ $# -gt 0 ]; do case $1 in --out) out=$2 ;; esac; shift; done
-printf '{\\n  "version": 1,\\n  "source": "measured",\\n  "device": {"is_software": %s},\\n  "models": [],\\n  "devices": []\\n}\\n' \
-  "$SOFTWARE" >"$out"
+printf '{\\n  "version": 1,\\n  "source": "measured",\\n  "device": {\\n    "id": "%s:0",\\n    "backend": "%s",\\n    "kernel_family": "%s",
+    "is_software": %s},\\n  "models": [],\\n  "devices": []\\n}\\n' "$BACKEND" "$BACKEND" "$FAMILY" "$SOFTWARE" >"$out"
 """
 TEST = """#!/bin/sh
 echo "[       OK ] A.a (1 ms)"
@@ -101,8 +102,10 @@ class Checks(Folder):
         os.mkdir(self.path("packed"))
         shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("packed", "check"))
 
-    def check(self, *options, software="false", integers="false", path=None):
-        environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software, INTEGERS=integers)
+    def check(self, *options, software="false", integers="false", backend="vulkan", family="matrix", vulkan="false",
+              path=None):
+        environment = dict(os.environ, ASKED=self.path("asked"), SOFTWARE=software, INTEGERS=integers, BACKEND=backend,
+                           FAMILY=family, VULKAN=vulkan)
         if path:
             environment["PATH"] = path + ":" + environment["PATH"]
         with tarfile.open(self.path("packed", check_gpu.PROGRAMS_FILE), "w:gz") as archive:
@@ -141,6 +144,27 @@ class Checks(Folder):
         self.assertEqual(list(self.states()), STEPS + ["ops_i8"])
         with open(self.path("out", "logs", "ops_i8.log"), encoding="utf-8") as file:
             self.assertIn("family matrix_i8", file.read())
+
+    def test_an_nvidia_gpu_is_tested_through_cuda(self):
+        told = '#!/bin/sh\necho "$(basename "$0") on $CANOPY_TEST_DEVICE, $CANOPY_TEST_SELECTOR"\n'
+        for name in check_gpu.PROGRAMS[1:]:
+            self.write(told, "programs", "bin", name)
+
+        def log(step):
+            with open(self.path("out", "logs", step + ".log"), encoding="utf-8") as file:
+                return file.read().strip()
+        self.assertEqual(self.check(backend="cuda", integers="true").returncode, 0)
+        self.assertEqual(list(self.states()), STEPS)
+        self.assertEqual((log("ops"), log("modes")), ("compute_cuda_test on cuda, cuda:0", "device_checks on cuda, cuda:0"))
+        done = self.check(backend="cuda", family="warpgroups", vulkan="true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list(self.states()), STEPS + ["matrix", "vulkan_ops", "vulkan_golden", "vulkan_report"])
+        self.assertEqual((log("ops"), log("vulkan_ops")), ("compute_cuda_test on cuda, cuda:0", "compute_gpu_test on vulkan,"))
+        result = self.result()
+        self.assertEqual([result[name]["source"] for name in ("matrix", "vulkan")], ["measured"] * 2)
+        with open(self.path("asked"), encoding="utf-8") as file:
+            self.assertIn("--kernels matrix --shape qwen3-8b-q4_k --widths", file.read())
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["logs", "result.json"])
 
     def test_software_devices_get_the_tiny_shapes(self):
         self.assertEqual(self.check(software="true").returncode, 0)
