@@ -1,5 +1,5 @@
-// Blocks of products, few and many rows in them, by warps and by warpgroups: on made-up GPUs with as many units as each is
-// chosen for.
+// Blocks of products, few and many rows in them, by warps and by warpgroups: on made-up GPUs with as many units as each
+// is chosen for.
 #include <algorithm>
 #include <memory>
 #include <set>
