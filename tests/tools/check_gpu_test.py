@@ -17,7 +17,6 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 BUILD = os.environ.get("CANOPY_BUILD", "")
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
 STEPS = ["golden", "ops", "report", "contract", "replies", "modes", "drafts"]
-FAKE_CUDA = os.path.join(BUILD, "fake_cuda")
 
 # Stands for canopy-cli: `report` writes what the real one would; SOFTWARE is whether the device is none of hardware,
 # INTEGERS whether it has the kernels matrix_i8.
@@ -138,33 +137,35 @@ class Checks(Folder):
             self.assertIn("qwen3-8b-bf16", file.read())
 
     def test_integers_are_tested_where_the_device_has_them(self):
-        self.write('#!/bin/sh\n[ "$*" != "--gtest_filter=*Linear*:*ProjectHeads*" ] || echo "family $CANOPY_TEST_FAMILY"\n',
-                   "programs", "bin", "compute_gpu_test")
+        self.write('#!/bin/sh\n[ "$*" != "--gtest_filter=On/*Linear*:On/*ProjectHeads*" ] || echo "family $CANOPY_TEST_FAMILY"\n',
+                   "programs", "bin", "device_checks")
         self.assertEqual(self.check(integers="true").returncode, 0)
         self.assertEqual(list(self.states()), STEPS + ["ops_i8"])
         with open(self.path("out", "logs", "ops_i8.log"), encoding="utf-8") as file:
             self.assertIn("family matrix_i8", file.read())
 
     def test_an_nvidia_gpu_is_tested_through_cuda(self):
-        told = '#!/bin/sh\necho "$(basename "$0") on $CANOPY_TEST_DEVICE, $CANOPY_TEST_SELECTOR"\n'
-        for name in check_gpu.PROGRAMS[1:]:
-            self.write(told, "programs", "bin", name)
+        self.write('#!/bin/sh\necho "$CANOPY_TEST_DEVICE, $CANOPY_TEST_SELECTOR, $CANOPY_TEST_KV"\n', "programs", "bin",
+                   "device_checks")
 
         def log(step):
             with open(self.path("out", "logs", step + ".log"), encoding="utf-8") as file:
                 return file.read().strip()
         self.assertEqual(self.check(backend="cuda", integers="true").returncode, 0)
         self.assertEqual(list(self.states()), STEPS)
-        self.assertEqual((log("ops"), log("modes")), ("compute_cuda_test on cuda, cuda:0", "device_checks on cuda, cuda:0"))
+        self.assertEqual({log(name) for name in ("golden", "ops", "modes")}, {"cuda, cuda:0, f16"})
         done = self.check(backend="cuda", family="warpgroups", vulkan="true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(list(self.states()), STEPS + ["matrix", "vulkan_ops", "vulkan_golden", "vulkan_report"])
-        self.assertEqual((log("ops"), log("vulkan_ops")), ("compute_cuda_test on cuda, cuda:0", "compute_gpu_test on vulkan,"))
+        self.assertEqual((log("ops"), log("vulkan_ops")), ("cuda, cuda:0, f16", "vulkan, , f16"))
         result = self.result()
         self.assertEqual([result[name]["source"] for name in ("matrix", "vulkan")], ["measured"] * 2)
         with open(self.path("asked"), encoding="utf-8") as file:
             self.assertIn("--kernels matrix --shape qwen3-8b-q4_k --widths", file.read())
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["logs", "result.json"])
+        # Goldens as exact as they can be where kernels multiply in f32.
+        self.assertEqual(self.check(family="fma").returncode, 0)
+        self.assertEqual((log("golden"), log("modes")), ("vulkan, ,", "vulkan, , f16"))
 
     def test_software_devices_get_the_tiny_shapes(self):
         self.assertEqual(self.check(software="true").returncode, 0)
