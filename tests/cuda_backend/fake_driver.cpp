@@ -55,6 +55,7 @@ struct State {
   std::set<Stream*> streams;
   std::map<DeviceId, const void*> last_fatbin;  // that was loaded on each GPU: the one that has the kernels
   uint64_t overlapping = 0;
+  std::set<std::string> launched;  // kernels
   std::map<void*, std::shared_ptr<void>> objects;
   int retained = 0;
   Result lost = kSuccess;           // what every call gives from now on
@@ -185,6 +186,7 @@ Result launch_kernel(const LaunchConfig* config, FunctionHandle function, void**
   const auto allowed = state.shared_bytes.try_emplace(function, kUsualSharedBytes).first->second;
   if (static_cast<int>(config->shared_bytes) > allowed) return 1;
   const auto* kernel = reinterpret_cast<const host_gpu::KernelEntry*>(function);
+  state.launched.insert(kernel->name);
   const auto& [x, y, z] = config->grid;
   const unsigned threads = config->block[0];
   if (threads == 0 || threads > kernel->threads || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535) return 1;
@@ -497,6 +499,9 @@ const std::map<std::string, uint64_t, std::less<>>& all_calls() {
   return state.calls;
 }
 
+std::set<std::string> take_launched_kernels() {
+  return std::exchange(state.launched, {});
+}
 uint64_t overlapping_launches() {
   return state.overlapping;
 }

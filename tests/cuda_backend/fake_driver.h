@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ uint64_t calls_of(std::string_view function);
 const std::map<std::string, uint64_t, std::less<>>& all_calls();
 /// Kernels that were launched with leave to start while those before them run.
 uint64_t overlapping_launches();
+/// Names of the kernels that were launched since the last call, or use_machine().
+std::set<std::string> take_launched_kernels();
 /// What is allocated, opened and recorded now, and was not given back: 0 once everything is closed.
 uint64_t objects_alive();
 
