@@ -23,7 +23,7 @@ STEPS = ["golden", "ops", "report", "contract", "replies", "modes", "drafts"]
 CLI = """#!/bin/sh
 if [ "$1" = devices ]; then echo "0: Some device"; exit 0; fi
 echo "$*" >>"$ASKED"
-case "$*" in *matrix_i8*) [ "$INTEGERS" = true ] || exit 1 ;; *vulkan*) [ "$VULKAN" = true ] || exit 1 ;; esac
+case "$*" in *matrix_i8*) [ "$INTEGERS" = true ] || exit 1 ;; *vulkan*) [ "$VULKAN" != false ] || exit 1; [ "$VULKAN" != software ] || SOFTWARE=true ;; esac
 while [ $# -gt 0 ]; do case $1 in --out) out=$2 ;; esac; shift; done
 printf '{\\n  "version": 1,\\n  "source": "measured",\\n  "device": {\\n    "id": "%s:0",\\n    "backend": "%s",\\n    "kernel_family": "%s",
     "is_software": %s},\\n  "models": [],\\n  "devices": []\\n}\\n' "$BACKEND" "$BACKEND" "$FAMILY" "$SOFTWARE" >"$out"
@@ -163,6 +163,10 @@ class Checks(Folder):
         with open(self.path("asked"), encoding="utf-8") as file:
             self.assertIn("--kernels matrix --shape qwen3-8b-q4_k --widths", file.read())
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["logs", "result.json"])
+        # The processor's Vulkan says nothing of the GPU.
+        self.assertEqual(self.check(backend="cuda", vulkan="software").returncode, 0)
+        self.assertEqual(list(self.states()), STEPS)
+        self.assertNotIn("vulkan", self.result())
         # Goldens as exact as they can be where kernels multiply in f32.
         self.assertEqual(self.check(family="fma").returncode, 0)
         self.assertEqual((log("golden"), log("modes")), ("vulkan, ,", "vulkan, , f16"))
