@@ -334,9 +334,10 @@ CANOPY_DEVICE void multiply_to_halves(uint32_t (&sums)[2], const uint32_t (&a)[4
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// ---- products of warpgroups: four neighbouring warps, the first of which has a number divisible by four
-// -------------- Of compute capability 9.0 alone. They go on beside the program. Each warp has its own 16 rows of `a`
-// in registers, as multiply() takes them; `b` is in shared memory, for all four.
+// ---- products of warpgroups -----------------------------------------------------------------------------------------
+// Of four neighbouring warps, the first of which has a number divisible by four; of compute capability 9.0 alone. They
+// go on beside the program. Each warp has its own 16 rows of `a` in registers, as multiply() takes them; `b` is in
+// shared memory, for all four.
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr bool kHasWarpgroups = true;
