@@ -1,7 +1,9 @@
 // The device of the models' tests, for the cases of the ops in the same program.
 
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/compute/devices.h"
 #include "tests/model/device_under_test.h"
