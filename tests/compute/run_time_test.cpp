@@ -24,7 +24,7 @@ TEST_P(RunTimeTest, IsTheTimeOfAllParts) {
   args.rows = bench.buffer(batch.rows);
   args.ancestors = bench.buffer(batch.ancestors);
   args.shape = shape;
-  args.max_positions = 1u << 22;
+  args.max_positions = is_slow_device() ? 1u << 18 : 1u << 22;  // the faster a device, the later it is cut
   args.pages = bench.buffer(std::vector<uint32_t>(args.max_positions / kPagePositions));
   args.cache = bench.kv(shape, zeros, zeros);
   args.out = bench.output_activations(args.width, 128);
