@@ -39,13 +39,14 @@ WhatIfWish wish_of(const WhatIfOptions& options) {
   return wish;
 }
 
-CostsElsewhere costs_of(const WhatIfOptions& options, const TraceHeader& header,
+/// What is wrong with a file of costs names that file alone.
+CostsElsewhere costs_of(const WhatIfOptions& options, const std::string& context, const TraceHeader& header,
                         std::span<const RecordedReply> replies) {
-  if (!options.device.empty()) {
+  if (!options.costs.empty() && options.costs != "self") return costs_of_file(options.costs, header, replies);
+  return with_context(context, [&] {
+    if (options.device.empty()) return costs_as_recorded(header);
     return costs_of_device(predict::device_profile(options.device), header, replies, options.model);
-  }
-  if (options.costs.empty() || options.costs == "self") return costs_as_recorded(header);
-  return costs_of_file(options.costs, header, replies);
+  });
 }
 
 ordered_json to_json(const WhatIfRound& round) {
@@ -130,9 +131,10 @@ int run_what_if(const WhatIfOptions& options) {
   const auto trace = std::make_shared<const TraceReader>(TraceReader::open(options.file));
   if (!trace->notice().empty()) note("warning: " + shown(options.file) + ": " + trace->notice());
   catch_interrupts();
-  return with_context("The recording " + shown(options.file), [&] {
-    const std::vector<RecordedReply> replies = recorded_replies(trace);
-    const CostsElsewhere there = costs_of(options, trace->header(), replies);
+  const std::string context = "The recording " + shown(options.file);
+  const std::vector<RecordedReply> replies = with_context(context, [&] { return recorded_replies(trace); });
+  const CostsElsewhere there = costs_of(options, context, trace->header(), replies);
+  return with_context(context, [&] {
     WhatIfWish wish = wish_of(options);
     wish.costs = there.costs;
     if (wish.costs && !wish.mode) wish.mode = mode_elsewhere(replies);

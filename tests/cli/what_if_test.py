@@ -41,6 +41,7 @@ class Folder(unittest.TestCase):
         self.assertEqual(result.stdout, "")
         for word in words if isinstance(words, tuple) else (words,):
             self.assertIn(word, result.stderr)
+        return result.stderr
 
 
 class Demo(Folder):
@@ -107,7 +108,8 @@ class Demo(Folder):
                 ("deep.json", "[" * 100000, "cannot be used"),
                 ("long.json", " " * (2 << 20), "more than")):
             with self.subTest(name):
-                self.refused((name, words), DEMO, "--costs", self.put(name, content))
+                refusal = self.refused((name, words), DEMO, "--costs", self.put(name, content))
+                self.assertNotIn(DEMO, refusal, "the recording is all right")
 
 
 @unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
