@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -29,6 +30,10 @@ EndpointRequest hello() {
 EndpointLimits quick() {
   return {1, 1, 3};
 }
+/// Which no machine is so busy as to reach.
+EndpointLimits patient() {
+  return {30, 30, 60};
+}
 
 struct Outcome {
   EndpointReply reply;
@@ -37,12 +42,31 @@ struct Outcome {
   ErrorKind kind = ErrorKind::bad_input;
 };
 
-Outcome ask(const FakeServer& server, const EndpointLimits& limits = quick(), const std::stop_token& stop = {}) {
+/// Pieces that the client has read. A server that waits for them is not ahead of a client that a busy machine holds up.
+class Pieces {
+ public:
+  void add() {
+    ++count_;
+    count_.notify_all();
+  }
+  void wait_for(int count) const {
+    for (int now = count_; now < count; now = count_) count_.wait(now);
+  }
+
+ private:
+  std::atomic<int> count_{0};
+};
+
+Outcome ask(const FakeServer& server, const EndpointLimits& limits = quick(), const std::stop_token& stop = {},
+            Pieces* pieces = nullptr) {
   Outcome outcome;
   try {
     EndpointClient client(parse_endpoint(server.url()), limits);
-    outcome.reply = client.reply(
-        hello(), [&](std::string_view text) { outcome.streamed += text; }, stop);
+    const auto take = [&](std::string_view text) {
+      outcome.streamed += text;
+      if (pieces != nullptr) pieces->add();
+    };
+    outcome.reply = client.reply(hello(), take, stop);
   } catch (const Error& e) {
     outcome.refusal = e.what();
     outcome.kind = e.kind();
@@ -52,16 +76,21 @@ Outcome ask(const FakeServer& server, const EndpointLimits& limits = quick(), co
 
 TEST(EndpointClient, ReadsAReplyAsItComes) {
   std::string request;
+  Pieces read;
   const FakeServer server([&](const FakeServer::Connection& to) {
     request = to.request;
     to.begin();
+    int sent = 0;
     for (const char* word : {"One", " two", " three"}) {
       std::this_thread::sleep_for(30ms);
       to.text(word);
+      read.wait_for(++sent);
     }
     to.finish("length", 5);
   });
-  const Outcome outcome = ask(server);
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = ask(server, patient(), {}, &read);
+  const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(outcome.refusal, "");
   EXPECT_EQ(outcome.reply.text, "One two three");
   EXPECT_EQ(outcome.streamed, outcome.reply.text);
@@ -70,8 +99,8 @@ TEST(EndpointClient, ReadsAReplyAsItComes) {
   EXPECT_EQ(outcome.reply.prompt_tokens, 12u);
   EXPECT_FALSE(outcome.reply.ended);
   EXPECT_GE(outcome.reply.prefill_ms, 29);
-  EXPECT_GE(outcome.reply.decode_ms, 55);
-  EXPECT_LT(outcome.reply.decode_ms, 600);
+  EXPECT_GE(outcome.reply.decode_ms, 59);
+  EXPECT_LE(outcome.reply.prefill_ms + outcome.reply.decode_ms, wall.count());
   EXPECT_TRUE(request.starts_with("POST /v1/chat/completions HTTP/1.1")) << request;
   const auto body = nlohmann::json::parse(request.substr(request.find("\r\n\r\n") + 4));
   EXPECT_EQ(body["model"], "some-model");
@@ -163,7 +192,7 @@ TEST(EndpointClient, SilenceEnds) {
   const FakeServer server([](const FakeServer::Connection& to) {
     to.begin();
     to.text("One");
-    std::this_thread::sleep_for(1500ms);
+    to.wait_until_left();
   });
   const Outcome outcome = ask(server);
   EXPECT_EQ(outcome.kind, ErrorKind::unavailable);
@@ -173,13 +202,11 @@ TEST(EndpointClient, SilenceEnds) {
 TEST(EndpointClient, AReplyThatDripsHasAnEnd) {
   const FakeServer server([](const FakeServer::Connection& to) {
     to.begin();
-    for (int i = 0; i < 100 && to.text("."); ++i) std::this_thread::sleep_for(40ms);
+    while (to.text(".")) std::this_thread::sleep_for(40ms);
   });
-  EndpointLimits limits = quick();
+  EndpointLimits limits = patient();
   limits.whole_s = 0.4;
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_NE(ask(server, limits).refusal.find("did not end its reply within"), std::string::npos);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
 }
 
 TEST(EndpointClient, HeadersWithoutEndAreRefused) {
@@ -204,20 +231,22 @@ TEST(EndpointClient, ABodyWithoutEndIsRefused) {
 }
 
 TEST(EndpointClient, IsCancelledAtOnce) {
-  const FakeServer server([](const FakeServer::Connection& to) {
-    to.begin();
-    for (int i = 0; i < 200 && to.text("."); ++i) std::this_thread::sleep_for(20ms);
-  });
-  std::stop_source stop;
-  std::thread later([&] {
-    std::this_thread::sleep_for(150ms);
-    stop.request_stop();
-  });
-  const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = ask(server, {1, 30, 60}, stop.get_token());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
-  EXPECT_EQ(outcome.kind, ErrorKind::cancelled);
-  later.join();
+  for (const bool silent : {false, true}) {
+    const FakeServer server([&](const FakeServer::Connection& to) {
+      to.begin();
+      to.text(".");
+      if (silent) to.wait_until_left();
+      while (to.text(".")) std::this_thread::sleep_for(20ms);
+    });
+    std::stop_source stop;
+    Pieces read;
+    std::thread later([&] {
+      read.wait_for(1);
+      stop.request_stop();
+    });
+    EXPECT_EQ(ask(server, patient(), stop.get_token(), &read).kind, ErrorKind::cancelled) << silent;
+    later.join();
+  }
 }
 
 TEST(EndpointClient, ThinkingIsTimedAndIsNoText) {
@@ -226,18 +255,18 @@ TEST(EndpointClient, ThinkingIsTimedAndIsNoText) {
     to.begin();
     for (const char* field : {"reasoning_content", "reasoning"}) {
       to.send(std::string("data: {\"choices\":[{\"delta\":{\"") + field + "\":\"Hm\"}}]}\n\n");
-      std::this_thread::sleep_for(60ms);
+      std::this_thread::sleep_for(150ms);
     }
     to.text("Yes");
     to.send("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":3}}\n\n");
   });
-  EndpointClient client(parse_endpoint(server.url()), quick());
+  EndpointClient client(parse_endpoint(server.url()), patient());
   std::string seen;
   const EndpointReply reply = client.reply(EndpointRequest{}, [&](std::string_view text) { seen += text; }, {});
   EXPECT_EQ(reply.text, "Yes");
   EXPECT_EQ(seen, "Yes");
   EXPECT_EQ(reply.tokens, 3u);
-  EXPECT_GE(reply.decode_ms, 100) << "three tokens took that long, the last of them alone did not";
+  EXPECT_GE(reply.decode_ms, 140) << "three tokens took that long, the last of them alone did not";
 }
 
 TEST(EndpointClient, ACountOfMoreTokensThanWereAskedForIsRefused) {

@@ -29,6 +29,12 @@ class FakeServer {
       }
       return true;
     }
+    /// Sends nothing until the other side has gone.
+    void wait_until_left() const {
+      char byte;
+      while (::recv(socket, &byte, 1, 0) > 0) {
+      }
+    }
     /// The body of an answer that has no length: it ends with the connection.
     bool begin(int status = 200, const char* type = "text/event-stream") const {
       return send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Type: " + type +

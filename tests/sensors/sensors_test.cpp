@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -162,7 +163,7 @@ class FakeSensors final : public DeviceSensors {
     return readings.front();
   }
   std::deque<SensorReading> readings;
-  int reads = 0;
+  std::atomic<int> reads = 0;  // a meter's thread reads, too
 
  private:
   std::string name_ = "fake";
@@ -196,15 +197,17 @@ TEST(EnergyMeter, AddsUpPowerThatAThreadReads) {
   power.power_w = 40;
   sensors.readings = {power};
   EnergyMeter meter(&sensors);
-  const auto start = std::chrono::steady_clock::now();
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto start = now();
   meter.begin();
-  std::this_thread::sleep_for(std::chrono::milliseconds(220));
+  const auto begun = now();
+  while (sensors.reads < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto ending = now();
   const SensorReading end = meter.end();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto ended = now();
   ASSERT_TRUE(end.energy_j);
-  EXPECT_GE(*end.energy_j, 40 * 0.2);
-  EXPECT_LE(*end.energy_j, 40 * seconds);
-  EXPECT_GE(sensors.reads, 4);
+  EXPECT_GE(*end.energy_j, 40 * std::chrono::duration<double>(ending - begun).count());
+  EXPECT_LE(*end.energy_j, 40 * std::chrono::duration<double>(ended - start).count());
   EXPECT_DOUBLE_EQ(*end.power_w, 40);
 }
 
