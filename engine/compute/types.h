@@ -74,6 +74,10 @@ struct DevicePeak {
   double read_gb_s = 0;          // 10^9 bytes a second
   double fma_gflop_s = 0;        // 10^9 operations a second, a multiply-add counting as two
   double plain_fma_gflop_s = 0;  // the same in a loop over 32 sums that is not unrolled: a bound for simple kernels
+  double matrix_gflop_s = 0;     // of matrix cores, by the instructions of products; 0: products are made without them
+
+  /// What bounds products: matrix cores, or multiply-adds.
+  double product_gflop_s() const { return matrix_gflop_s > 0 ? matrix_gflop_s : fma_gflop_s; }
 };
 
 /// Device memory with one owner. The op that fills it defines its contents; row-major f32 unless the op says otherwise.

@@ -123,7 +123,7 @@ class CudaDevice : public Device {
   std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) override;
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
 
-  DevicePeak measure_peak() override { return cuda::measure_peak(context_); }
+  DevicePeak measure_peak() override { return cuda::measure_peak(context_, limits_.warpgroups); }
   double sample_fma_rate() override {
     if (!fma_probe_) fma_probe_.emplace(context_);
     return fma_probe_->run();

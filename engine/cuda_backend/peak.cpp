@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/compute/best_seconds.h"
-#include "engine/cuda_backend/kernels/params.h"
+#include "engine/cuda_backend/kernels/peak_params.h"
 
 namespace canopy::cuda {
 namespace {
@@ -46,6 +46,55 @@ double read_gb_s(Context& context) {
   return static_cast<double>(bytes) / best_seconds(run, 256) * 1e-9;
 }
 
+/// A kernel that repeats a loop.
+class LoopKernel {
+ public:
+  LoopKernel(Context& context, Address out, std::string name, uint32_t shared_bytes = 0)
+      : context_(context), out_(out), name_(std::move(name)), shared_bytes_(shared_bytes) {}
+
+  /// GFLOP/s, the best of several runs. `fmas`: of a thread, in one loop.
+  double rate(uint32_t fmas) {
+    const auto run = [this](uint32_t loops) {
+      if (loops != loops_) record(loops);
+      return seconds_of(context_, *graph_);
+    };
+    flops_ = 2.0 * fmas * kThreads * blocks();
+    return flops_ / best_seconds(run, 1u << 20) * 1e-9;
+  }
+  /// What rate() ran last, and its operations.
+  std::unique_ptr<Graph> take_graph() { return std::move(graph_); }
+  double flops() const { return flops_ * loops_; }
+
+ private:
+  uint32_t blocks() const { return std::max(1u, context_.facts().multiprocessors) * kBlocksOfAMultiprocessor; }
+  void record(uint32_t loops) {
+    PeakLoopParams params;
+    params.out = out_;
+    params.loops = loops;
+    const KernelCall call = call_of(name_, params, kThreads, blocks(), 1, 1, shared_bytes_);
+    graph_ = std::make_unique<Graph>(context_, std::span(&call, 1));
+    loops_ = loops;
+  }
+
+  Context& context_;
+  const Address out_;
+  const std::string name_;
+  const uint32_t shared_bytes_;
+  std::unique_ptr<Graph> graph_;
+  uint32_t loops_ = 0;
+  double flops_ = 0;  // of one loop
+};
+
+double matrix_gflop_s(Context& context, bool warpgroups) {
+  const Memory out(context, 16, false, "the peak's result");
+  if (warpgroups) {
+    constexpr uint32_t fmas = kPeakWarpgroupProducts * 64 * 64 * 16 / 128;  // of the 128 threads of a warpgroup
+    return LoopKernel(context, out.address(), "peak_warpgroups", kPeakWarpgroupBytes).rate(fmas);
+  }
+  constexpr uint32_t fmas = kPeakMatrixChains * 2 * 16 * 8 * 16 / 32;  // of the 32 threads of a warp
+  return LoopKernel(context, out.address(), "peak_matrix").rate(fmas);
+}
+
 }  // namespace
 
 FmaProbe::FmaProbe(Context& context) : context_(context), out_(context, 16, false, "the peak's result") {
@@ -55,33 +104,14 @@ FmaProbe::FmaProbe(Context& context) : context_(context), out_(context, 16, fals
   for (const uint32_t chains : {8u, 16u, 32u}) try_kernel("peak_fma_" + std::to_string(chains), chains * 4);
 }
 
-uint32_t FmaProbe::blocks() const {
-  return std::max(1u, context_.facts().multiprocessors) * kBlocksOfAMultiprocessor;
-}
-
-std::unique_ptr<Graph> FmaProbe::recorded(const std::string& kernel, uint32_t loops) {
-  PeakFmaParams params;
-  params.out = out_.address();
-  params.loops = loops;
-  const KernelCall call = call_of(kernel, params, kThreads, blocks());
-  return std::make_unique<Graph>(context_, std::span(&call, 1));
-}
-
 /// GFLOP/s. Keeps the kernel when it is the fastest so far. `fmas`: of a thread, in one loop.
 double FmaProbe::try_kernel(const std::string& kernel, uint32_t fmas) {
-  std::unique_ptr<Graph> graph;
-  uint32_t recorded_loops = 0;
-  const auto run = [&](uint32_t loops) {
-    if (loops != recorded_loops) graph = recorded(kernel, loops);
-    recorded_loops = loops;
-    return seconds_of(context_, *graph);
-  };
-  const double flops = 2.0 * fmas * kThreads * blocks();  // of one loop
-  const double rate = flops / best_seconds(run, 1u << 20) * 1e-9;
+  LoopKernel looped(context_, out_.address(), kernel);
+  const double rate = looped.rate(fmas);
   if (rate > best_) {
     best_ = rate;
-    flops_ = flops * recorded_loops;
-    graph_ = std::move(graph);
+    flops_ = looped.flops();
+    graph_ = looped.take_graph();
   }
   return rate;
 }
@@ -90,11 +120,12 @@ double FmaProbe::run() {
   return flops_ / seconds_of(context_, *graph_) * 1e-9;
 }
 
-DevicePeak measure_peak(Context& context) {
+DevicePeak measure_peak(Context& context, bool warpgroups) {
   DevicePeak peak;
   const FmaProbe probe(context);
   peak.fma_gflop_s = probe.best();
   peak.plain_fma_gflop_s = probe.plain();
+  peak.matrix_gflop_s = matrix_gflop_s(context, warpgroups);
   peak.read_gb_s = read_gb_s(context);
   return peak;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Measures what a GPU reaches in reading memory and in multiply-adds, which its kernels are compared with.
+// Measures what a GPU reaches in reading memory, in multiply-adds and on tensor cores, which its kernels are compared
+// with.
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +25,6 @@ class FmaProbe {
 
  private:
   double try_kernel(const std::string& kernel, uint32_t fmas);
-  std::unique_ptr<Graph> recorded(const std::string& kernel, uint32_t loops);
-  uint32_t blocks() const;
 
   Context& context_;
   Memory out_;
@@ -34,8 +33,9 @@ class FmaProbe {
   double best_ = 0, plain_ = 0;
 };
 
-/// Multiply-add and read rate, each the best of several kernels and runs, by the device's clock. Takes about a second
-/// and, for that long, up to 512 MiB of device memory (a quarter of what is free at most).
-DevicePeak measure_peak(Context& context);
+/// Read rate, and that of multiply-adds and of tensor cores, each the best of several runs, by the device's clock.
+/// `warpgroups`: whether products are made by those. Takes about a second and, for that long, up to 512 MiB of device
+/// memory (a quarter of what is free at most).
+DevicePeak measure_peak(Context& context, bool warpgroups);
 
 }  // namespace canopy::cuda

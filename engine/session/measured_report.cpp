@@ -23,8 +23,10 @@ ordered_json reported_device(const MeasuredReport& report) {
 }
 
 ordered_json peak_json(const DevicePeak& peak) {
-  return {
-      {"read_gb_s", peak.read_gb_s}, {"fma_gflop_s", peak.fma_gflop_s}, {"plain_fma_gflop_s", peak.plain_fma_gflop_s}};
+  return {{"read_gb_s", peak.read_gb_s},
+          {"fma_gflop_s", peak.fma_gflop_s},
+          {"plain_fma_gflop_s", peak.plain_fma_gflop_s},
+          {"matrix_gflop_s", peak.matrix_gflop_s}};
 }
 
 ordered_json self_test_json(const SelfTestReport& test) {

@@ -56,7 +56,7 @@ std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Dr
   pair.block_size = drafter.config().block_size;
   pair.roofline = [&target] {
     const DevicePeak peak = peak_of(target.device());
-    return Roofline(model_shape(target), DevicePeaks{peak.fma_gflop_s * 1e9, peak.read_gb_s * 1e9});
+    return Roofline(model_shape(target), DevicePeaks{peak.product_gflop_s() * 1e9, peak.read_gb_s * 1e9});
   };
   pair.recordings = [&target, &drafter] { return target.recordings() + drafter.recordings(); };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));

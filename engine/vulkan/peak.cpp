@@ -21,7 +21,8 @@ constexpr uint32_t fma_steps = 4;
 // cores, and some need 100 times as long for a multiply-add.
 constexpr uint32_t fma_groups = 2048;
 constexpr uint32_t software_fma_groups = 64;
-constexpr uint32_t units = 16;  // of 16 bytes that an invocation of peak_read reads
+constexpr uint32_t matrix_chains = 8, matrix_subgroups = 4;  // of a workgroup of peak_matrix
+constexpr uint32_t units = 16;                               // of 16 bytes that an invocation of peak_read reads
 constexpr uint64_t group_bytes = uint64_t{units} * invocations * 16;
 
 struct LoopsPush {
@@ -101,15 +102,43 @@ double read_gb_s(Context& context) {
   return best;
 }
 
+/// 0.5 and 1 keep every chain of multiply-adds near 2: no infinities, no subnormal numbers, which some devices are slow
+/// at.
+Buffer peak_numbers(Context& context) {
+  Buffer numbers = context.create_buffer(BufferKind::host_write, 16, "peak numbers");
+  const std::array<float, 4> values = {0.5F, 1.0F, -1.0F, 0.0F};
+  context.upload(numbers, 0, std::as_bytes(std::span(values)));
+  return numbers;
+}
+
+uint32_t loop_groups(const Context& context) {
+  const bool software = context.report().type == DeviceType::cpu;
+  return std::min(software ? software_fma_groups : fma_groups, context.limits().max_group_count[0]);
+}
+
+double matrix_gflop_s(Context& context, const MatrixShape& shape) {
+  const uint32_t invocations_each = matrix_subgroups * context.limits().pinned_subgroup, groups = loop_groups(context);
+  const Buffer numbers = peak_numbers(context);
+  const uint64_t sum_bytes = uint64_t{shape.m} * shape.n * sizeof(float);
+  const Buffer out = context.create_buffer(BufferKind::device, matrix_chains * sum_bytes, "peak result");
+  const Kernel& kernel =
+      context.kernel(find_shader("peak_matrix"),
+                     {.spec = {{0, matrix_chains}, {1, invocations_each}, {2, shape.m}, {3, shape.n}, {4, shape.k}},
+                      .subgroup_size = context.limits().pinned_subgroup});
+  const auto record = [&](CommandList& list, uint32_t loops) {
+    list.bind(kernel, {numbers, out}, LoopsPush{loops});
+    list.dispatch(groups);
+  };
+  const double flops = 2.0 * shape.m * shape.n * shape.k * matrix_chains * matrix_subgroups * groups;  // of one loop
+  return flops / best_seconds(context, record, 1U << 20) * 1e-9;
+}
+
 }  // namespace
 
 FmaProbe::FmaProbe(Context& context)
     : context_(context),
-      numbers_(context.create_buffer(BufferKind::host_write, 16, "peak numbers")),
+      numbers_(peak_numbers(context)),
       out_(context.create_buffer(BufferKind::device, 16, "peak result")) {
-  // 0.5 and 1 keep every chain near 2: no infinities, no subnormal numbers, which some devices are slow at.
-  const std::array<float, 4> values = {0.5F, 1.0F, -1.0F, 0.0F};
-  context.upload(numbers_, 0, std::as_bytes(std::span(values)));
   for (const uint32_t chains : {8U, 16U, 32U}) try_kernel(chains, fma_steps);
   const double unrolled = std::exchange(best_, 0.0);
   std::unique_ptr<CommandList> list = std::move(list_);
@@ -122,8 +151,7 @@ FmaProbe::FmaProbe(Context& context)
 
 // Keeps the kernel when it is the fastest so far.
 void FmaProbe::try_kernel(uint32_t chains, uint32_t steps) {
-  const bool software = context_.report().type == DeviceType::cpu;
-  const uint32_t groups = std::min(software ? software_fma_groups : fma_groups, context_.limits().max_group_count[0]);
+  const uint32_t groups = loop_groups(context_);
   const Kernel& kernel = context_.kernel(find_shader("peak_fma"), {.spec = {{0, chains}, {1, steps}}});
   const auto record = [&](CommandList& list, uint32_t loops) {
     list.bind(kernel, {numbers_, out_}, LoopsPush{loops});
@@ -144,11 +172,12 @@ double FmaProbe::run() {
   return flops_ / seconds_of(context_, *list_) * 1e-9;
 }
 
-DevicePeak measure_peak(Context& context) {
+DevicePeak measure_peak(Context& context, const MatrixShape* matrix) {
   DevicePeak peak;
   const FmaProbe probe(context);
   peak.fma_gflop_s = probe.best();
   peak.plain_fma_gflop_s = probe.plain();
+  if (matrix != nullptr) peak.matrix_gflop_s = matrix_gflop_s(context, *matrix);
   peak.read_gb_s = read_gb_s(context);
   return peak;
 }

@@ -1,10 +1,12 @@
 #pragma once
-// Measures a device's peak bandwidth and arithmetic, which its kernels are compared with.
+// Measures a device's peak bandwidth and arithmetic, by multiply-adds and on matrix cores, which its kernels are
+// compared with.
 
 #include <memory>
 
 #include "engine/compute/types.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/device_report.h"
 
 namespace canopy::vk {
 
@@ -34,9 +36,10 @@ class FmaProbe {
   double plain_ = 0;
 };
 
-/// Multiply-add and read rate, each the best of several kernels and runs. Takes about a second and, for that long, up
-/// to 256 MiB of device memory (64 MiB on a software device, a quarter of what is free at most). Device timestamps
-/// where the queue has them, else wall time. Throws what Context::run throws.
-DevicePeak measure_peak(Context& context);
+/// Multiply-add and read rate, each the best of several kernels and runs, and that of products of `matrix`, if not
+/// null: halves with sums in f32, in subgroups whose size can be pinned. Takes about a second and, for that long, up to
+/// 256 MiB of device memory (64 MiB on a software device, a quarter of what is free at most). Device timestamps where
+/// the queue has them, else wall time. Throws what Context::run throws.
+DevicePeak measure_peak(Context& context, const MatrixShape* matrix = nullptr);
 
 }  // namespace canopy::vk

@@ -91,7 +91,9 @@ class VulkanDevice : public Device {
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
   DevicePeak measure_peak() override {
     const auto hold = keep_awake();
-    return vk::measure_peak(*state_.context);
+    // Products of 8-bit integers have a rate of their own, which nothing measures.
+    const bool halves = state_.family == vk::KernelFamily::matrix;
+    return vk::measure_peak(*state_.context, halves ? &*state_.matrix : nullptr);
   }
   double measure_upload() override { return vk::measure_upload(context()); }
   double sample_fma_rate() override {

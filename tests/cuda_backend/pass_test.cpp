@@ -6,11 +6,13 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "engine/cuda_backend/context.h"
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/kernels/params.h"
 #include "tests/cuda_backend/fake_device.h"
+#include "tests/cuda_backend/fake_driver.h"
 
 namespace canopy::test {
 namespace {
@@ -151,6 +153,31 @@ TEST(CudaPassTest, RowsHaveTheSameBitsHoweverAGpuIsGivenThem) {
       }
     }
   }
+}
+
+/// The kernels that ran to measure tensor cores.
+std::set<std::string> matrix_peaks_of(Device& device) {
+  take_launched_kernels();
+  EXPECT_GT(device.measure_peak().matrix_gflop_s, 0.001);
+  std::set<std::string> kernels = take_launched_kernels();
+  std::erase_if(kernels, [](const std::string& kernel) {
+    return !kernel.starts_with("peak_") || kernel.starts_with("peak_fma") || kernel == "peak_read";
+  });
+  return kernels;
+}
+
+TEST(CudaPassTest, MeasuresTensorCoresByTheInstructionsOfProducts) {
+  using Kernels = std::set<std::string>;
+  auto device = opened_device();
+  EXPECT_EQ(matrix_peaks_of(*device), Kernels{"peak_warpgroups"});
+  ASSERT_TRUE(device->fall_back());
+  EXPECT_EQ(matrix_peaks_of(*device), Kernels{"peak_matrix"});
+  device.reset();
+  FakeMachine machine;
+  machine.gpus[0].capability = 89;
+  use_machine(machine);
+  device = open_cuda_device(fake_device_options());
+  EXPECT_EQ(matrix_peaks_of(*device), Kernels{"peak_matrix"});
 }
 
 TEST(CudaPassTest, MeasuresWhatTheGpuReaches) {

@@ -49,6 +49,7 @@ TEST_F(EngineThreadTest, ReportsTheLoadedModelAndAnswersAsBefore) {
   const auto json = nlohmann::json::parse(*report.json);
   EXPECT_EQ(json["canopy"]["commit"], "1a2b3c");
   EXPECT_EQ(json["models"][0]["weights"], "file");
+  EXPECT_EQ(json["models"][0]["peak"]["matrix_gflop_s"], 800);
   EXPECT_EQ(json["models"][0]["drafter"]["block"], 8);
   EXPECT_EQ(json["devices"][0]["widths"].size(), report.passes.size());
   expect_private(*report.json);

@@ -50,6 +50,7 @@ class FragileDevice : public ForwardingDevice {
     DevicePeak peak;
     peak.read_gb_s = 10;
     peak.fma_gflop_s = peak.plain_fma_gflop_s = 100;
+    peak.matrix_gflop_s = 800;
     return peak;
   }
 

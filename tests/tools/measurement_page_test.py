@@ -18,7 +18,7 @@ RESULT = {
                "memory_available": 2**33, "kernel_family": "matrix",
                "matrix_shapes": [{"m": 16, "n": 16, "k": 16, "a": "f16", "result": "f32", "scope": "subgroup"}]},
     "models": [
-        {"shape": "qwen3-8b-q4_k", "weights": "random", "complete": True, "peak": {"read_gb_s": 900.5, "fma_gflop_s": 3e4},
+        {"shape": "qwen3-8b-q4_k", "weights": "random", "complete": True, "peak": {"read_gb_s": 900.5, "fma_gflop_s": 3e4, "matrix_gflop_s": 6.5e5},
          "self_test": {"ran": True, "passed": False, "sentence": "Row 3 differs."},
          "drafter": {"block": 16, "passes": [{"context": 0, "backlog": 1, "ms": 1.25}],
                      "rounds": [{"context": 0, "width": 16, "emitted": 8, "ms": 9.5, "wall_ms": 9.75,
@@ -42,7 +42,7 @@ class Pages(unittest.TestCase):
         done = self.page(RESULT)
         self.assertEqual(done.returncode, 0, done.stderr)
         for words in (r"# Some \| GPU \<b\>, measured", "16×16×16 f16→f32", "| ops | ran out of time | 150 | 12 | 1 |",
-                      "**not exact**: Row 3 differs.", "It needs 70 GiB.", "| 66 % | 7.000 (1.00) | 7.700 (1.10) |",
+                      "**not exact**: Row 3 differs.", "| 900.5 | 30000 | 650000 |", "It needs 70 GiB.", "| 66 % | 7.000 (1.00) | 7.700 (1.10) |",
                       "| 0.100 | 0.200 |", "| 0 | 1 | 1.250 |", "| 0 | 16 | 8 | 9.750 | 0.250 | 0.062 | 5.50 |", "| 0 | 64 | 190.5 | 0.4 |", "16.0 GiB, of which 8.0 GiB"):
             self.assertIn(words, done.stdout)
 

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/product_config.h"
 #include "tests/vulkan/devices.h"
 
 namespace canopy::vk {
@@ -38,6 +39,17 @@ TEST_P(PeakTest, aProbeTellsTheRateOfTheMoment) {
     EXPECT_GT(rate, 0.001);
     EXPECT_LT(rate, 1e6);
   }
+}
+
+TEST_P(PeakTest, measuresMatrixCoresWhereThereAreSome) {
+  const auto context = open();
+  EXPECT_EQ(measure_peak(*context).matrix_gflop_s, 0);
+  const MatrixShape* shape = product_matrix(context->report(), context->features());
+  if (shape == nullptr) GTEST_SKIP() << "the device has no such matrices";
+  const DevicePeak peak = measure_peak(*context, shape);
+  EXPECT_GT(peak.matrix_gflop_s, 0.01);
+  EXPECT_LT(peak.matrix_gflop_s, 1e7);
+  EXPECT_EQ(peak.product_gflop_s(), peak.matrix_gflop_s);
 }
 
 TEST_P(PeakTest, makesDoWithLittleMemory) {

@@ -497,18 +497,4 @@ struct UploadParams {
   uint32_t units = 0;
 };
 
-/// Units of 16 bytes that a thread of peak_read reads.
-inline constexpr uint32_t kPeakReadUnits = 16;
-
-struct PeakReadParams {
-  uint64_t from = 0, out = 0;
-  uint32_t never = 0;  // no thread's sum
-};
-
-struct PeakFmaParams {
-  uint64_t out = 0;
-  uint32_t loops = 0;
-  float factor = 0.5f, summand = 1, never = -1;
-};
-
 }  // namespace canopy::cuda

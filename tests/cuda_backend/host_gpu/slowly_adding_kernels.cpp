@@ -5,6 +5,7 @@
 #define cuda cuda_slowly_adding
 
 #include "engine/cuda_backend/kernels/experts.cu"
+#include "engine/cuda_backend/kernels/peak.cu"
 #include "engine/cuda_backend/kernels/product_i.cu"
 #include "engine/cuda_backend/kernels/product_k.cu"
 #include "engine/cuda_backend/kernels/product_two.cu"
