@@ -46,13 +46,15 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
                        {"peak",
                         {{"read_gb_s", result.peak.read_gb_s},
                          {"fma_gflop_s", result.peak.fma_gflop_s},
-                         {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s}}},
+                         {"plain_fma_gflop_s", result.peak.plain_fma_gflop_s},
+                         {"matrix_gflop_s", result.peak.matrix_gflop_s}}},
                        {"decode_tokens_per_second", result.decode_tokens_per_second},
                        {"prefill_tokens_per_second", result.prefill_tokens_per_second},
                        {"pass_ms", by_width(result.pass_ms)},
                        {"best_pass_ms", by_width(result.best_pass_ms)},
                        {"share_of_fma_peak", by_width(result.share_of_fma_peak)},
                        {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
+                       {"share_of_matrix_peak", by_width(result.share_of_matrix_peak)},
                        {"share_of_roofline", by_width(result.share_of_roofline)}};
   if (result.distinct_experts.empty()) return json;
   json["distinct_experts"] = by_width(result.distinct_experts);
@@ -80,25 +82,38 @@ void print_experts(const BenchResult& result) {
   std::cout << "largest step: " << fixed(100 * largest, 1) << "%\n";
 }
 
+/// The share of a width in percent, at the right of so many characters.
+std::string share(const std::map<uint32_t, double>& shares, uint32_t width, int characters) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%*.1f%%", characters - 1, 100 * shares.at(width));
+  return text;
+}
+
+std::string matrix_peak(const DevicePeak& peak) {
+  return peak.matrix_gflop_s > 0 ? ", " + fixed(peak.matrix_gflop_s, 1) + " of matrix cores" : "";
+}
+
 void print_table(const BenchResult& result, const BenchSettings& settings, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
+  const bool cores = result.peak.matrix_gflop_s > 0;
   std::cout << "model    " << model.file_name << "\n"
             << "device   " << device.name << " (" << device.driver << "), kernels " << kernel_family_of(device.kernels)
             << (device.rounds_to_8_bits ? " (8-bit activations)" : "") << "\n"
             << "peak     " << fixed(result.peak.read_gb_s, 1) << " GB/s read, " << fixed(result.peak.fma_gflop_s, 1)
-            << " GFLOP/s multiply-add (" << fixed(result.peak.plain_fma_gflop_s, 1)
-            << " in a plain loop), measured in this run\n"
+            << " GFLOP/s multiply-add (" << fixed(result.peak.plain_fma_gflop_s, 1) << " in a plain loop)"
+            << matrix_peak(result.peak) << ", measured in this run\n"
             << "decode   " << fixed(result.decode_tokens_per_second, 1) << " tok/s\n"
             << "prefill  " << fixed(result.prefill_tokens_per_second, 1) << " tok/s (" << settings.prefill_tokens
             << " tokens)\n\n"
             << "passes after " << settings.context << " positions, every row's argmax taken:\n"
-            << "width       ms    ms/row      best   of FMA peak   of plain loop   of roofline\n";
+            << "width       ms    ms/row      best   of FMA peak   of plain loop" << (cores ? "   of matrix peak" : "")
+            << "   of roofline\n";
   for (const auto& [width, ms] : result.pass_ms) {
-    char line[128];
-    std::snprintf(line, sizeof line, "%5u %8.2f %9.2f %9.2f %12.1f%% %14.1f%% %12.1f%%\n", width, ms, ms / width,
-                  result.best_pass_ms.at(width), 100 * result.share_of_fma_peak.at(width),
-                  100 * result.share_of_plain_fma.at(width), 100 * result.share_of_roofline.at(width));
-    std::cout << line;
+    char times[64];
+    std::snprintf(times, sizeof times, "%5u %8.2f %9.2f %9.2f", width, ms, ms / width, result.best_pass_ms.at(width));
+    std::cout << times << share(result.share_of_fma_peak, width, 14) << share(result.share_of_plain_fma, width, 16)
+              << (cores ? share(result.share_of_matrix_peak, width, 17) : "")
+              << share(result.share_of_roofline, width, 14) << "\n";
   }
   print_experts(result);
 }

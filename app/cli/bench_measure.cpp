@@ -67,6 +67,7 @@ class Bench {
     read_peaks_.push_back(peak.read_gb_s);
     fma_peaks_.push_back(peak.fma_gflop_s);
     plain_peaks_.push_back(peak.plain_fma_gflop_s);
+    matrix_peak_ = std::max(matrix_peak_, peak.matrix_gflop_s);
   }
 
   double sample_rate() {
@@ -153,18 +154,20 @@ class Bench {
 
   void rate() {
     result_.peak = {*std::ranges::max_element(read_peaks_), *std::ranges::max_element(fma_peaks_),
-                    *std::ranges::max_element(plain_peaks_)};
+                    *std::ranges::max_element(plain_peaks_), matrix_peak_};
     const ModelLimits& limits = model_.limits();
     const double cached = static_cast<double>(model_.memory().cache) / limits.slots() * settings_.context;
     for (const auto& [width, ms] : result_.pass_ms) {
-      const double fma_ms = model_.pass_flops(width, width, settings_.context + 1) / (result_.peak.fma_gflop_s * 1e6);
+      const double flops = model_.pass_flops(width, width, settings_.context + 1);
+      const double product_ms = flops / (result_.peak.product_gflop_s() * 1e6);
       const auto experts = result_.distinct_experts.find(width);
       const double weights = experts == result_.distinct_experts.end() ? static_cast<double>(model_.pass_bytes())
                                                                        : model_.pass_bytes(experts->second);
       const double read_ms = (weights + cached) / (result_.peak.read_gb_s * 1e6);
       result_.share_of_plain_fma[width] =
           result_.share_of_fma_peak[width] * result_.peak.fma_gflop_s / result_.peak.plain_fma_gflop_s;
-      result_.share_of_roofline[width] = std::max(fma_ms, read_ms) / ms;
+      if (matrix_peak_ > 0) result_.share_of_matrix_peak[width] = product_ms / ms;
+      result_.share_of_roofline[width] = std::max(product_ms, read_ms) / ms;
     }
   }
 
@@ -175,6 +178,7 @@ class Bench {
   std::stop_token stop_;
   BenchResult result_;
   std::vector<double> read_peaks_, fma_peaks_, plain_peaks_;
+  double matrix_peak_ = 0;
 };
 
 }  // namespace

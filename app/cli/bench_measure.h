@@ -35,7 +35,9 @@ struct BenchResult {
   std::map<uint32_t, double> share_of_fma_peak;
   // Of the multiply-adds of a simple loop, the usual measure of a device's peak.
   std::map<uint32_t, double> share_of_plain_fma;
-  // Share of the peak that limits the pass: multiply-adds, or reading weights.
+  // Of matrix cores; empty where products are made without them.
+  std::map<uint32_t, double> share_of_matrix_peak;
+  // Share of the peak that limits the pass: products, or reading weights.
   std::map<uint32_t, double> share_of_roofline;
   // Of models with experts: how many different ones the rows went through, the mean over layers.
   std::map<uint32_t, double> distinct_experts;

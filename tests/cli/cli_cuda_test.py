@@ -65,6 +65,18 @@ class Cuda(unittest.TestCase):
             shown = subprocess.run([CLI, "trace", "show", trace], capture_output=True, text=True, check=False)
             self.assertIn("Made-up GPU (CUDA 13.0), cuda", shown.stdout, shown.stderr)
 
+    def test_a_bench_compares_passes_with_tensor_cores(self):
+        options = ("bench", "--model", MODEL, "--context", "64", "--widths", "1,2", "--repeats", "1", "--decode-tokens", "2",
+                   "--prefill-tokens", "8", "--at", "8")
+        bench = json.loads(self.succeed(*options, "--json").stdout)
+        peak = bench["peak"]["matrix_gflop_s"]
+        self.assertGreater(peak, 0)
+        self.assertEqual(list(bench["share_of_matrix_peak"]), ["1", "2"])
+        for width, share in bench["share_of_matrix_peak"].items():
+            self.assertGreater(share, 0)
+            self.assertGreaterEqual(bench["share_of_roofline"][width], share)
+        self.assertIn("of matrix peak", self.succeed(*options).stdout)
+
     @unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
     def test_both_backends_write_the_same(self):
         replies = {}

@@ -205,6 +205,8 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(list(bench["pass_ms"]), ["1", "2", "16"])
         for share in bench["share_of_fma_peak"].values():
             self.assertTrue(0 < share < 1.2, bench)
+        # This driver has no matrix cores.
+        self.assertEqual((bench["peak"]["matrix_gflop_s"], bench["share_of_matrix_peak"]), (0, {}))
         peak = bench["peak"]["fma_gflop_s"] / bench["peak"]["plain_fma_gflop_s"]
         for width, median in bench["pass_ms"].items():
             self.assertLessEqual(bench["best_pass_ms"][width], median)
