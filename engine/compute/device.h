@@ -91,7 +91,8 @@ class Device {
   virtual std::vector<float> read_kv(const KvLayer& layer, bool values, uint32_t first, uint32_t count) = 0;
   virtual void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) = 0;
 
-  /// Measures the device's memory read rate and its multiply-add rate with small kernels. Takes about a second.
+  /// Measures the device's memory read rate, its multiply-add rate and that of its matrix cores, where products are
+  /// made by them, with small kernels. Takes about a second.
   virtual DevicePeak measure_peak() = 0;
   /// GFLOP/s of multiply-adds in one short run of about 30 ms, measured beside whatever else the device is doing now.
   /// The first call also compiles the kernel, so it takes longer.

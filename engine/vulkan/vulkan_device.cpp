@@ -91,9 +91,10 @@ class VulkanDevice : public Device {
   void write_kv(KvLayer& layer, bool values, uint32_t first, std::span<const float> data) override;
   DevicePeak measure_peak() override {
     const auto hold = keep_awake();
-    // Products of 8-bit integers have a rate of their own, which nothing measures.
-    const bool halves = state_.family == vk::KernelFamily::matrix;
-    return vk::measure_peak(*state_.context, halves ? &*state_.matrix : nullptr);
+    // Products of 8-bit integers have a rate of their own, which nothing measures; and a processor's matrices are
+    // multiply-adds, of which its compiler takes what is the same in all loops out of them.
+    const bool has_cores = state_.family == vk::KernelFamily::matrix && !state_.software;
+    return vk::measure_peak(*state_.context, has_cores ? &*state_.matrix : nullptr);
   }
   double measure_upload() override { return vk::measure_upload(context()); }
   double sample_fma_rate() override {

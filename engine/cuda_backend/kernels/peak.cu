@@ -1,4 +1,5 @@
-// What a GPU reaches when it does nothing else: reading memory, and multiply-adds that wait for nothing but each other.
+// What a GPU reaches when it does nothing else: reading memory, and multiply-adds and products on tensor cores that
+// wait for nothing but each other.
 
 #include "engine/cuda_backend/kernels/peak_params.h"
 #include "engine/cuda_backend/kernels/product.h"
@@ -43,7 +44,12 @@ CANOPY_KERNEL(peak_matrix, PeakLoopParams, 256) {
     fill_with_halves(a[half]);
     fill_with_halves(b[half]);
   }
-  float sums[kPeakMatrixChains][4] = {};
+  float sums[kPeakMatrixChains][4];
+  CANOPY_UNROLL
+  for (uint32_t c = 0; c < kPeakMatrixChains; ++c) {
+    CANOPY_UNROLL
+    for (uint32_t e = 0; e < 4; ++e) sums[c][e] = static_cast<float>(c);  // or the compiler might add but one of them
+  }
   const float lower[2] = {1, 1};
   for (uint32_t loop = 0; loop < p.loops; ++loop) {
     CANOPY_UNROLL
