@@ -82,11 +82,21 @@ void print_experts(const BenchResult& result) {
   std::cout << "largest step: " << fixed(100 * largest, 1) << "%\n";
 }
 
-/// The share of a width in percent, at the right of so many characters.
-std::string share(const std::map<uint32_t, double>& shares, uint32_t width, int characters) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%*.1f%%", characters - 1, 100 * shares.at(width));
-  return text;
+std::string percent(const std::map<uint32_t, double>& shares, uint32_t width) {
+  return fixed(100 * shares.at(width), 1) + "%";
+}
+
+TextTable passes_of(const BenchResult& result) {
+  TextTable table{{"width", "ms", "ms/row", "best", "of FMA peak", "of plain loop", "of roofline"}, {}};
+  const bool has_cores = !result.share_of_matrix_peak.empty();
+  if (has_cores) table.columns.push_back("of matrix peak");
+  for (const auto& [width, ms] : result.pass_ms) {
+    table.rows.push_back({std::to_string(width), fixed(ms, 2), fixed(ms / width, 2),
+                          fixed(result.best_pass_ms.at(width), 2), percent(result.share_of_fma_peak, width),
+                          percent(result.share_of_plain_fma, width), percent(result.share_of_roofline, width)});
+    if (has_cores) table.rows.back().push_back(percent(result.share_of_matrix_peak, width));
+  }
+  return table;
 }
 
 std::string matrix_peak(const DevicePeak& peak) {
@@ -95,7 +105,6 @@ std::string matrix_peak(const DevicePeak& peak) {
 
 void print_table(const BenchResult& result, const BenchSettings& settings, const Engine& model) {
   const DeviceInfo& device = model.model->device().info();
-  const bool cores = result.peak.matrix_gflop_s > 0;
   std::cout << "model    " << model.file_name << "\n"
             << "device   " << device.name << " (" << device.driver << "), kernels " << kernel_family_of(device.kernels)
             << (device.rounds_to_8_bits ? " (8-bit activations)" : "") << "\n"
@@ -106,15 +115,7 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
             << "prefill  " << fixed(result.prefill_tokens_per_second, 1) << " tok/s (" << settings.prefill_tokens
             << " tokens)\n\n"
             << "passes after " << settings.context << " positions, every row's argmax taken:\n"
-            << "width       ms    ms/row      best   of FMA peak   of plain loop" << (cores ? "   of matrix peak" : "")
-            << "   of roofline\n";
-  for (const auto& [width, ms] : result.pass_ms) {
-    char times[64];
-    std::snprintf(times, sizeof times, "%5u %8.2f %9.2f %9.2f", width, ms, ms / width, result.best_pass_ms.at(width));
-    std::cout << times << share(result.share_of_fma_peak, width, 14) << share(result.share_of_plain_fma, width, 16)
-              << (cores ? share(result.share_of_matrix_peak, width, 17) : "")
-              << share(result.share_of_roofline, width, 14) << "\n";
-  }
+            << as_text(passes_of(result));
   print_experts(result);
 }
 

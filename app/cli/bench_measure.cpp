@@ -63,16 +63,13 @@ class Bench {
 
   void measure_peak() {
     step_("measuring the device's peak");
-    const DevicePeak peak = model_.device().measure_peak();
-    read_peaks_.push_back(peak.read_gb_s);
-    fma_peaks_.push_back(peak.fma_gflop_s);
-    plain_peaks_.push_back(peak.plain_fma_gflop_s);
-    matrix_peak_ = std::max(matrix_peak_, peak.matrix_gflop_s);
+    result_.peak.raise_to(model_.device().measure_peak());
   }
 
   double sample_rate() {
-    fma_peaks_.push_back(model_.device().sample_fma_rate());
-    return fma_peaks_.back();
+    const double rate = model_.device().sample_fma_rate();
+    result_.peak.raise_to({.fma_gflop_s = rate});
+    return rate;
   }
 
   /// Commits positions 0 ... count - 1, in chunks. Returns milliseconds.
@@ -153,8 +150,6 @@ class Bench {
   }
 
   void rate() {
-    result_.peak = {*std::ranges::max_element(read_peaks_), *std::ranges::max_element(fma_peaks_),
-                    *std::ranges::max_element(plain_peaks_), matrix_peak_};
     const ModelLimits& limits = model_.limits();
     const double cached = static_cast<double>(model_.memory().cache) / limits.slots() * settings_.context;
     for (const auto& [width, ms] : result_.pass_ms) {
@@ -166,7 +161,7 @@ class Bench {
       const double read_ms = (weights + cached) / (result_.peak.read_gb_s * 1e6);
       result_.share_of_plain_fma[width] =
           result_.share_of_fma_peak[width] * result_.peak.fma_gflop_s / result_.peak.plain_fma_gflop_s;
-      if (matrix_peak_ > 0) result_.share_of_matrix_peak[width] = product_ms / ms;
+      if (result_.peak.matrix_gflop_s > 0) result_.share_of_matrix_peak[width] = product_ms / ms;
       result_.share_of_roofline[width] = std::max(product_ms, read_ms) / ms;
     }
   }
@@ -177,8 +172,6 @@ class Bench {
   const std::function<void(const char*)>& step_;
   std::stop_token stop_;
   BenchResult result_;
-  std::vector<double> read_peaks_, fma_peaks_, plain_peaks_;
-  double matrix_peak_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // Types shared by all backends: element types, device properties, and the opaque objects that a device owns.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -74,8 +75,15 @@ struct DevicePeak {
   double read_gb_s = 0;          // 10^9 bytes a second
   double fma_gflop_s = 0;        // 10^9 operations a second, a multiply-add counting as two
   double plain_fma_gflop_s = 0;  // the same in a loop over 32 sums that is not unrolled: a bound for simple kernels
-  double matrix_gflop_s = 0;     // of matrix cores, by the instructions of products; 0: products are made without them
+  double matrix_gflop_s = 0;     // of matrix cores, by the instructions of wide products of quantized weights; 0: none
 
+  /// Each rate the larger of both.
+  void raise_to(const DevicePeak& other) {
+    read_gb_s = std::max(read_gb_s, other.read_gb_s);
+    fma_gflop_s = std::max(fma_gflop_s, other.fma_gflop_s);
+    plain_fma_gflop_s = std::max(plain_fma_gflop_s, other.plain_fma_gflop_s);
+    matrix_gflop_s = std::max(matrix_gflop_s, other.matrix_gflop_s);
+  }
   /// What bounds products: matrix cores, or multiply-adds.
   double product_gflop_s() const { return matrix_gflop_s > 0 ? matrix_gflop_s : fma_gflop_s; }
 };

@@ -128,13 +128,7 @@ class MeasurementRun {
     return {1, most};
   }
 
-  void measure_peak() {
-    const DevicePeak peak = model_.device().measure_peak();
-    result_.peak.read_gb_s = std::max(result_.peak.read_gb_s, peak.read_gb_s);
-    result_.peak.fma_gflop_s = std::max(result_.peak.fma_gflop_s, peak.fma_gflop_s);
-    result_.peak.plain_fma_gflop_s = std::max(result_.peak.plain_fma_gflop_s, peak.plain_fma_gflop_s);
-    result_.peak.matrix_gflop_s = std::max(result_.peak.matrix_gflop_s, peak.matrix_gflop_s);
-  }
+  void measure_peak() { result_.peak.raise_to(model_.device().measure_peak()); }
 
   void measure_passes(uint32_t context) {
     std::vector<Point> points;

@@ -200,13 +200,15 @@ TEST(EndpointClient, SilenceEnds) {
 }
 
 TEST(EndpointClient, AReplyThatDripsHasAnEnd) {
-  const FakeServer server([](const FakeServer::Connection& to) {
+  std::atomic<int> sent{0};
+  const FakeServer server([&](const FakeServer::Connection& to) {
     to.begin();
-    while (to.text(".")) std::this_thread::sleep_for(40ms);
+    for (; to.text("."); ++sent) std::this_thread::sleep_for(40ms);
   });
   EndpointLimits limits = patient();
   limits.whole_s = 0.4;
   EXPECT_NE(ask(server, limits).refusal.find("did not end its reply within"), std::string::npos);
+  EXPECT_LE(sent, 50) << "that is, 2 s";
 }
 
 TEST(EndpointClient, HeadersWithoutEndAreRefused) {
@@ -232,11 +234,12 @@ TEST(EndpointClient, ABodyWithoutEndIsRefused) {
 
 TEST(EndpointClient, IsCancelledAtOnce) {
   for (const bool silent : {false, true}) {
+    std::atomic<int> sent{0};
     const FakeServer server([&](const FakeServer::Connection& to) {
       to.begin();
       to.text(".");
       if (silent) to.wait_until_left();
-      while (to.text(".")) std::this_thread::sleep_for(20ms);
+      for (; to.text("."); ++sent) std::this_thread::sleep_for(20ms);
     });
     std::stop_source stop;
     Pieces read;
@@ -245,6 +248,7 @@ TEST(EndpointClient, IsCancelledAtOnce) {
       stop.request_stop();
     });
     EXPECT_EQ(ask(server, patient(), stop.get_token(), &read).kind, ErrorKind::cancelled) << silent;
+    EXPECT_LE(sent, 50) << "that is, 1 s";
     later.join();
   }
 }
