@@ -5,8 +5,7 @@
 # DRAWN: the folder is compiled against Dear ImGui. A program links canopy_app_FOLDER, with Dear ImGui, or canopy_app_FOLDER_test,
 # the same objects with Dear ImGui hooked for the Test Engine, which must never reach the release program.
 #
-# Four files are compiled as one: so few that an edit compiles quickly, and shared headers are read only a quarter as
-# often.
+# A dozen files are compiled as one, as most of what they take is the headers that they share.
 function(canopy_app_library name)
   cmake_parse_arguments(ARG "DRAWN" "" "DEPENDS;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -17,7 +16,7 @@ function(canopy_app_library name)
   endif()
   if(NOT ARG_DRAWN)
     canopy_library(${name} SOURCES ${sources} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
-    canopy_compile_together(canopy_${name} 4)
+    canopy_compile_together(canopy_${name} 12)
     return()
   endif()
   set(depends "")
@@ -29,7 +28,7 @@ function(canopy_app_library name)
     endif()
   endforeach()
   canopy_library(${name}_drawing SOURCES ${sources} DEPENDS ${depends} LINK ${ARG_LINK})
-  canopy_compile_together(canopy_${name}_drawing 4)
+  canopy_compile_together(canopy_${name}_drawing 12)
   target_link_libraries(canopy_${name}_drawing PUBLIC canopy_imgui_headers canopy_implot)
   if("app_panels" IN_LIST ARG_DEPENDS)
     canopy_precompile(canopy_${name}_drawing window -O1 LINK canopy_imgui_headers canopy_implot)

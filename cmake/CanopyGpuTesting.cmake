@@ -1,5 +1,6 @@
 # canopy_gpu_test(NAME SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, run once per software Vulkan driver as
-# NAME.lavapipe and NAME.swiftshader, each with the validation layer's core checks. LABELS are added to "gpu".
+# NAME.lavapipe and, among the slow tests, NAME.swiftshader, each with the validation layer's core checks. LABELS are added
+# to "gpu".
 # canopy_test_on_lavapipe26 and canopy_test_on_amd register a program once more on the drivers that
 # `tools/fetch_dependencies --only test-devices` sets up in the cache, of Debian 13, which run on Debian 12 as well.
 #
@@ -48,30 +49,28 @@ endfunction()
 
 # canopy_test_on_lavapipe26(PROGRAM [SUFFIX s] [FAMILY f] [LABELS l ...] [ENVIRONMENT e ...]): the test
 # PROGRAM_lavapipe26SUFFIX, on the software device that has cooperative matrices, with the kernels for these: of the family
-# matrix unless given. LABELS: "gpu;lavapipe26" unless given.
+# matrix unless given. LABELS beside "gpu;lavapipe26".
 function(canopy_test_on_lavapipe26 program)
   cmake_parse_arguments(ARG "" "SUFFIX;FAMILY" "LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_FAMILY)
     set(ARG_FAMILY matrix)
   endif()
-  if(NOT ARG_LABELS)
-    set(ARG_LABELS gpu lavapipe26)
-  endif()
+  list(APPEND ARG_LABELS gpu lavapipe26)
   canopy_add_device_test(${program}_lavapipe26${ARG_SUFFIX} PROGRAM ${program} DRIVER lavapipe LABELS ${ARG_LABELS} TIMEOUT 900
     ENVIRONMENT CANOPY_VALIDATION=core CANOPY_TEST_DEVICE=vulkan CANOPY_TEST_FAMILY=${ARG_FAMILY} ${ARG_ENVIRONMENT})
 endfunction()
 
 # canopy_test_on_amd(PROGRAM FAMILY...): a test PROGRAM_FAMILY for each GPU, on RADV's null device, which compiles for it and
-# runs nothing. The program takes the device from RADV_FORCE_FAMILY. With SLOW: the test PROGRAM_FAMILY_all among the slow
-# ones, with CANOPY_ISA_ALL.
+# runs nothing. The program takes the device from RADV_FORCE_FAMILY. With SOAK: the test PROGRAM_FAMILY_all, labelled so,
+# with CANOPY_ISA_ALL.
 function(canopy_test_on_amd program)
-  cmake_parse_arguments(ARG "SLOW" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "SOAK" "" "" ${ARGN})
   foreach(family IN LISTS ARG_UNPARSED_ARGUMENTS)
-    if(ARG_SLOW)
-      canopy_add_device_test(${program}_${family}_all PROGRAM ${program} DRIVER radv LABELS slow TIMEOUT 1800
+    if(ARG_SOAK)
+      canopy_add_device_test(${program}_${family}_all PROGRAM ${program} DRIVER radv LABELS soak TIMEOUT 1800
         ENVIRONMENT RADV_FORCE_FAMILY=${family} CANOPY_ISA_ALL=1)
     else()
-      canopy_add_device_test(${program}_${family} PROGRAM ${program} DRIVER radv LABELS gpu isa TIMEOUT 600
+      canopy_add_device_test(${program}_${family} PROGRAM ${program} DRIVER radv LABELS gpu isa slow TIMEOUT 600
         ENVIRONMENT RADV_FORCE_FAMILY=${family})
     endif()
   endforeach()
@@ -101,4 +100,5 @@ function(canopy_gpu_test name)
       set_tests_properties(${name}.${driver} PROPERTIES DISABLED TRUE)
     endif()
   endforeach()
+  set_tests_properties(${name}.swiftshader PROPERTIES LABELS "gpu;slow;${ARG_LABELS}")
 endfunction()

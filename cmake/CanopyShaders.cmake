@@ -62,6 +62,10 @@ function(canopy_shaders target)
   file(MAKE_DIRECTORY "${output_dir}")
   file(GLOB shaders CONFIGURE_DEPENDS "${ARG_DIRECTORY}/*.comp")
 
+  set(as_array "")
+  if(MSVC)
+    set(as_array --as-array) # it has no .incbin
+  endif()
   set(declarations "")
   set(entries "")
   foreach(shader IN LISTS shaders)
@@ -72,12 +76,13 @@ function(canopy_shaders target)
       COMMAND Python3::Interpreter "${tools}/compile_shader.py" --source "${shader}" --include "${ARG_DIRECTORY}"
               --include "${PROJECT_SOURCE_DIR}/shaders" --symbol "${ARG_TABLE}_${stem}" --output "${output}"
               --depfile "${output}.d" --glslang "${CANOPY_GLSLANG}" --spirv-val "${CANOPY_SPIRV_VAL}"
+              ${as_array}
       DEPENDS "${shader}" "${tools}/compile_shader.py" "${tools}/check_spirv.py" "${tools}/shared_memory.py"
       DEPFILE "${output}.d"
       COMMENT "Compiling shader ${stem}"
       VERBATIM)
     target_sources(${target} PRIVATE "${output}")
-    # Each is compiled on its own: tables of constants compile quickly, and an edit of a shader compiles only its own.
+    # Each is compiled on its own: an edit of a shader compiles only its own.
     set_source_files_properties("${output}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
     string(APPEND declarations "extern const std::span<const ShaderCode> ${ARG_TABLE}_${stem};\n")
     string(APPEND entries "      embedded::${ARG_TABLE}_${stem},\n")

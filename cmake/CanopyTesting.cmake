@@ -10,7 +10,7 @@ function(canopy_test_program name)
   target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   canopy_optimize(${name} -O1) # what computes is in libraries
   canopy_precompile(${name} tests -O1 LINK GTest::gtest)
-  canopy_compile_together(${name} 8)
+  canopy_compile_together(${name} 16)
 endfunction()
 
 # canopy_test(NAME LABELS l ... SOURCES a.cpp ... DEPENDS lib ...): one GoogleTest program, registered case by case.

@@ -15,6 +15,7 @@ invocation itself did.
 """
 
 import argparse
+import itertools
 import struct
 import sys
 from dataclasses import dataclass
@@ -84,13 +85,17 @@ def words_of(data):
     raise Malformed("it does not start with the SPIR-V magic number")
 
 
+def bytes_of(words):
+    return struct.pack(f"<{len(words)}I", *words)
+
+
 def string_of(words):
-    return struct.pack(f"<{len(words)}I", *words).split(b"\0", 1)[0].decode("utf-8", "replace")
+    return bytes_of(words).split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
-def instructions(words):
+def each_instruction(words):
     """Every Instruction in order, with the source line where the module carries it."""
-    result, strings, line, at = [], {}, "", 5
+    strings, line, at = {}, "", 5
     while at < len(words):
         length, opcode = words[at] >> 16, words[at] & 0xFFFF
         if length == 0 or at + length > len(words):
@@ -102,13 +107,18 @@ def instructions(words):
             line = f"{strings.get(operands[0], '?')}:{operands[1]}"
         elif opcode in (OP_NO_LINE, OP_FUNCTION):
             line = ""
-        result.append(Instruction(opcode, operands, line))
+        yield Instruction(opcode, operands, line)
         at += length
-    return result
+
+
+def instructions(words):
+    return list(each_instruction(words))
 
 
 def has_capability(words, capability):
-    return any(i.opcode == OP_CAPABILITY and i.operands[0] == capability for i in instructions(words))
+    # They stand before everything else.
+    capabilities = itertools.takewhile(lambda i: i.opcode == OP_CAPABILITY, each_instruction(words))
+    return any(i.operands[0] == capability for i in capabilities)
 
 
 def glsl_imports(module):

@@ -6,7 +6,7 @@ each access before the next. The shaders here exchange shared memory across barr
 do both; they say so by MakeAvailable and MakeVisible, which glslang leaves out of them.
 """
 
-from check_spirv import instructions
+from check_spirv import each_instruction, instructions
 
 MEMORY_MODEL, VULKAN = 14, 3
 TYPE_POINTER, CONSTANT, VARIABLE, WORKGROUP = 32, 43, 59, 4
@@ -32,9 +32,10 @@ def _without_scopes(operands):
 def order_by_barriers(words):
     """The module with shared memory made available and visible by barriers instead of by each access; one of another
     memory model as it is."""
-    module = instructions(words)
-    if not any(i.opcode == MEMORY_MODEL and i.operands[1] == VULKAN for i in module):
+    model = next(i.operands[1] for i in each_instruction(words) if i.opcode == MEMORY_MODEL)
+    if model != VULKAN:
         return words
+    module = instructions(words)
     pointer_class = {i.operands[0]: i.operands[1] for i in module if i.opcode == TYPE_POINTER}
     shared = {i.operands[1] for i in module
               if i.opcode in (VARIABLE, *ACCESS_CHAINS) and pointer_class.get(i.operands[0]) == WORKGROUP}

@@ -9,7 +9,7 @@ import unittest
 from cli import CLI, GOLDEN, environment
 
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
-FAKE_CUDA = os.environ.get("CANOPY_FAKE_CUDA_FOLDER", "")
+FAKE_CUDA = os.path.dirname(os.environ.get("CANOPY_FAKE_CUDA_LIBRARY", ""))
 MODEL = os.path.join(GOLDEN, "tiny-qwen3")
 TOKENS = 3
 

@@ -11,7 +11,6 @@
 
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
-#include "tests/cuda_backend/fake_device.h"
 #include "tests/cuda_backend/gpu_under_test.h"
 #include "tests/reference/reference_device.h"
 
@@ -42,8 +41,8 @@ std::unique_ptr<Device> open_vulkan() {
 }
 
 std::unique_ptr<Device> open_cuda_host() {
-  use_machine(machine_under_test());
-  return open_cuda_device(fake_device_options());
+  if (open_made_up_gpu == nullptr) throw std::runtime_error("CANOPY_TEST_DEVICE is cuda_host: only cuda_models_test has it");
+  return open_made_up_gpu();
 }
 
 std::unique_ptr<Device> open_cuda() {
@@ -77,6 +76,8 @@ class NoValidationMessages : public ::testing::Environment {
 const auto* const registered = ::testing::AddGlobalTestEnvironment(new NoValidationMessages);
 
 }  // namespace
+
+std::unique_ptr<Device> (*open_made_up_gpu)() = nullptr;
 
 Device& device_under_test() {
   static std::unique_ptr<Device> device = open();

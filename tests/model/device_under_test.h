@@ -12,6 +12,7 @@
 //   CANOPY_TEST_KV       "f32" (default), "f16" or "q8_0": type of the K/V cache
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ namespace canopy::test {
 
 /// The device; opened once in a process.
 Device& device_under_test();
+
+/// Opens the made-up GPU in programs that have one (cuda_host_device.cpp): its kernels take a minute to compile.
+extern std::unique_ptr<Device> (*open_made_up_gpu)();
 
 CacheType cache_under_test();
 

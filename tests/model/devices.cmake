@@ -19,7 +19,7 @@ function(canopy_test_on_devices program)
     set(icd "${CANOPY_${upper}_ICD}")
     set(name "${program}_${device}${ARG_SUFFIX}")
     set(timeout 600)
-    if(slow IN_LIST ARG_LABELS)
+    if(slow IN_LIST ARG_LABELS OR soak IN_LIST ARG_LABELS)
       set(timeout 1800) # minutes on a machine of their own; two run at a time
     endif()
     add_test(NAME ${name} COMMAND ${program})

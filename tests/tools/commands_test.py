@@ -20,8 +20,10 @@ class Commands(unittest.TestCase):
         shutil.copytree(os.path.join(ROOT, ".ci"), os.path.join(self.root, ".ci"))
         self.notes = os.path.join(self.folder, "notes")
         self.bin = os.path.join(self.folder, "bin")
-        for name in ("apt-get", "cmake", "ctest"):
+        for name in ("apt-get", "cmake"):
             self.fake(name)
+        # Two tests, of which one starts a program of the build.
+        self.fake("ctest", body='echo \'{"tests": [{"name": "a_test"}, {"name": "checks"}]}\'\n')
         self.fake("sudo", body='exec "$@"\n', note=False)
         self.fake("dpkg-query", body=f'cat "{self.folder}/installed"\n', note=False)
         # `ninja -n` answers that all is built, unless the test says otherwise.
@@ -31,6 +33,12 @@ class Commands(unittest.TestCase):
         for name in ("CMakeCache.txt", "build.ninja"):
             with open(os.path.join(self.root, "build", "release", name), "w", encoding="utf-8") as file:
                 file.write(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n")
+        with open(os.path.join(self.root, "build", "release", "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
+            file.write(f'add_test([=[a_test]=] "{self.root}/build/release/bin/a_test")\n'
+                       f'set_tests_properties([=[a_test]=] PROPERTIES  LABELS "unit" _BACKTRACE_TRIPLES "{self.root};1;")\n'
+                       f'add_test([=[other_test]=] "{self.root}/build/release/bin/other_test")\n'
+                       f'add_test([=[checks]=] "python" "{self.root}/tools/check")\n'
+                       f'set_tests_properties([=[checks]=] PROPERTIES  ENVIRONMENT "CLI={self.root}/build/release/bin/cli")\n')
         self.install(self.packages())
 
     def fake(self, name, folder=None, body="", note=True):
@@ -188,6 +196,11 @@ class Commands(unittest.TestCase):
         self.start("tools/run")
         self.assertEqual(sum("test-devices" in line for line in self.noted()), 1)
 
+    def test_only_the_programs_of_the_tests_are_built(self):
+        open(os.path.join(self.folder, "stale"), "w", encoding="utf-8").close()
+        self.start("tools/test", "-R", "a_test")
+        self.assertTrue([line for line in self.noted() if line.startswith("ninja")][-1].endswith("release bin/a_test bin/cli"))
+
     def test_only_slow_tests_install_what_fuzzing_needs(self):
         self.start("tools/test")
         self.assertEqual([line for line in self.noted() if "libclang-rt-dev" in line], [])
@@ -210,17 +223,38 @@ class Commands(unittest.TestCase):
 
     def test_slow_tests_are_left_out_unless_asked_for(self):
         self.start("tools/test")
-        self.assertRegex(self.last(), r"^ctest .*--output-on-failure .*-LE \^slow\$$")
+        self.assertRegex(self.last(), r"^ctest .*--output-on-failure .*-LE \^\(slow\|soak\)\$$")
         self.start("tools/test", "--all")
-        self.assertNotIn("-LE", self.last())
+        self.assertTrue(self.last().endswith("--no-tests=error -LE ^soak$"), self.last())
         self.start("tools/test", "-L", "slow")
-        self.assertTrue(self.last().endswith(" -L slow"), self.last())
+        self.assertTrue(self.last().endswith(" -L slow -LE ^soak$"), self.last())
+        self.start("tools/test", "-L", "soak")
+        self.assertTrue(self.last().endswith(" -L soak"), self.last())
         self.start("tools/test", "-L", "gpu")
-        self.assertTrue(self.last().endswith("-L gpu -LE ^slow$"), self.last())
+        self.assertTrue(self.last().endswith("-L gpu -LE ^(slow|soak)$"), self.last())
+
+    def test_cuda_kernels_are_built_where_they_are_wanted(self):
+        for command in (("tools/run", "--cuda", "--model", "m"), ("tools/test", "--all"), ("tools/test", "-L", "cuda_host")):
+            self.start(*command)
+            self.assertIn("cmake --preset release -DCANOPY_CUDA=ON", self.noted(), command)
+            os.remove(self.notes)
+            for name in ("CMakeCache.txt", "build.ninja"):
+                with open(os.path.join(self.root, "build", "release", name), "w", encoding="utf-8") as file:
+                    file.write(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.root}\n")
+        self.start("tools/run", "--cuda", "--model", "m")
+        self.assertEqual(self.last(), "canopy --model m")
+        self.start("tools/run")
+        self.assertNotIn("-DCANOPY_CUDA=ON", self.noted()[-3])
+
+    def test_cuda_that_is_asked_for_and_cannot_be_had_stops(self):
+        self.fake_nvcc_fetch(status=1)
+        result = self.start("tools/run", "--cuda", CANOPY_FETCH_NVCC="1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--cuda needs NVIDIA's compiler", result.stderr)
 
     def test_ci_runs_the_same(self):
         self.start(".ci/run")
-        self.assertRegex(self.last(), r"^ctest .*-LE \^slow\$$")
+        self.assertTrue(self.last().endswith("--no-tests=error -LE ^soak$"), self.last())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format 
 packages_fuzz=(clang libclang-rt-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+print_help() { sed -n '2,/^set /s/^# \{0,1\}//p' "$1"; } # the comment at the top of a script
 die() { printf 'canopy: %s\n' "$*" >&2; exit 1; }
 
 # missing_packages NAME...: prints those that dpkg does not list as installed.
@@ -49,21 +50,24 @@ has_nvidia_driver() {
   [[ -e /proc/driver/nvidia/version || -e /usr/lib/wsl/lib/libcuda.so.1 ]]
 }
 
-# provide_nvcc PRESET: the compiler of the CUDA kernels, fetched once where NVIDIA's driver is and no toolkit; the build
-# goes without where it cannot be had. CANOPY_FETCH_NVCC=1: always the fetched one, 0: never.
+# 1: the CUDA backend's kernels are built, whatever this machine has (tools/run --cuda, tools/test --all).
+cuda_wanted=0
+
+# provide_nvcc PRESET: the compiler of the CUDA kernels, fetched once where there is no toolkit and NVIDIA's driver is, or
+# kernels are wanted; fails where it cannot be had. CANOPY_FETCH_NVCC=1: always the fetched one, 0: never.
 provide_nvcc() {
   local cache=$root/build/$1/CMakeCache.txt folder
   case ${CANOPY_FETCH_NVCC:-} in
     0) return 0 ;;
     1) ;;
     *)
-      has_nvidia_driver || return 0
+      ((cuda_wanted)) || has_nvidia_driver || return 0
       [[ -z $(PATH=$PATH:${CUDA_HOME:+$CUDA_HOME/bin:}${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin type -P nvcc) ]] || return 0
       ;;
   esac
   if ! "$root/tools/fetch_dependencies" --only cuda-compiler; then
-    say "Without it NVIDIA GPUs are used through Vulkan (CANOPY_FETCH_NVCC=0 does not try)."
-    return 0
+    say "Without it NVIDIA GPUs are used through Vulkan, and tests of CUDA kernels are disabled (CANOPY_FETCH_NVCC=0 does not try)."
+    return 1
   fi
   folder=$("$root/tools/fetch_dependencies" --print-folder cuda-compiler)
   # A configuration from before looks for a compiler again.
@@ -72,21 +76,31 @@ provide_nvcc() {
   fi
 }
 
-# build_preset PRESET TARGET...: configures where needed, then builds; prints nothing when there is nothing to do.
-build_preset() {
-  local preset=$1 dir=$root/build/$1
-  shift
+# configure_preset PRESET: configures where needed.
+configure_preset() {
+  local preset=$1 dir=$root/build/$1 options=()
   # A configuration that was copied from another checkout or not finished cannot be used: configure again.
   if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
     rm -rf -- "$dir"
   fi
+  if ((cuda_wanted)); then
+    options=(-DCANOPY_CUDA=ON)
+    grep -qsxF 'CANOPY_CUDA:STRING=ON' "$dir/CMakeCache.txt" || rm -f -- "$dir/build.ninja"
+  fi
   if [[ ! -f $dir/build.ninja ]]; then
     say "Configuring $dir"
-    (cd "$root" && cmake --preset "$preset" >&2)
+    (cd "$root" && cmake --preset "$preset" "${options[@]}" >&2)
   fi
-  # First the build files themselves (a new shader, a changed CMakeLists.txt): a dry run ends with them. Under its full
-  # path build.ninja is no target, so that the second one goes on to ours.
+  # The build files themselves (a new shader, a changed CMakeLists.txt): a dry run would end with them.
   ninja -C "$dir" --quiet build.ninja | sed '/no work to do/d' >&2
+}
+
+# build_preset PRESET TARGET...: configures where needed, then builds; prints nothing when there is nothing to do.
+build_preset() {
+  local dir=$root/build/$1
+  configure_preset "$1"
+  shift
+  # Under its full path build.ninja is no target, so that the dry run goes on to ours.
   if ninja -C "$dir" -f "$dir/build.ninja" -n "$@" | grep 'no work to do' >/dev/null; then
     return 0
   fi
