@@ -6,12 +6,14 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/printable.h"
+#include "engine/base/reader.h"
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/foreign_file.h"
 #include "engine/format/gemma.h"
 #include "engine/format/gpt_oss.h"
 #include "engine/format/hybrid_config.h"
+#include "engine/format/named_tokens.h"
 
 namespace canopy {
 namespace {
@@ -214,28 +216,84 @@ void read_window(const Keys& keys, Windows where, ModelConfig& config) {
   config.max_context = window;
 }
 
-/// Ids that end a reply: those stated, and the control tokens that end a turn in common chat formats, which
-/// converters often leave unstated.
-std::vector<uint32_t> read_eos(const GgufFile& file) {
+/// The keys of special tokens behind "tokenizer.ggml.". The last three are older names.
+constexpr std::array<std::string_view, 19> special_id_keys = {
+    "bos_token_id",       "eos_token_id",     "eot_token_id",     "eom_token_id",     "unknown_token_id",
+    "seperator_token_id", "padding_token_id", "mask_token_id",    "cls_token_id",     "fim_pre_token_id",
+    "fim_suf_token_id",   "fim_mid_token_id", "fim_pad_token_id", "fim_rep_token_id", "fim_sep_token_id",
+    "separator_token_id", "prefix_token_id",  "suffix_token_id",  "middle_token_id"};
+
+/// A number of the metadata; none for one below 0. The text is for messages.
+struct StatedId {
+  std::optional<uint64_t> id;
+  std::string text;
+};
+
+/// The ids that a field names, one or a list of them; empty when absent. Throws for anything but whole numbers.
+std::vector<StatedId> stated_ids(const GgufFile& file, const std::string& key) {
+  const GgufValue* value = file.find(key);
+  if (value == nullptr) return {};
+  std::vector<StatedId> ids;
+  const auto add_unsigned = [&](uint64_t id) { ids.push_back({id, std::to_string(id)}); };
+  const auto add_signed = [&](int64_t id) {
+    ids.push_back({id < 0 ? std::nullopt : std::optional(static_cast<uint64_t>(id)), std::to_string(id)});
+  };
+  const bool is_list = value->type == GgufType::array;
+  Reader reader(value->elements);
+  for (uint64_t i = 0; i < (is_list ? value->count : 1); ++i) {
+    switch (is_list ? value->element_type : value->type) {
+      case GgufType::u8: add_unsigned(is_list ? reader.read<uint8_t>("an element") : value->unsigned_value); break;
+      case GgufType::u16: add_unsigned(is_list ? reader.read<uint16_t>("an element") : value->unsigned_value); break;
+      case GgufType::u32: add_unsigned(is_list ? reader.read<uint32_t>("an element") : value->unsigned_value); break;
+      case GgufType::u64: add_unsigned(is_list ? reader.read<uint64_t>("an element") : value->unsigned_value); break;
+      case GgufType::i8: add_signed(is_list ? reader.read<int8_t>("an element") : value->signed_value); break;
+      case GgufType::i16: add_signed(is_list ? reader.read<int16_t>("an element") : value->signed_value); break;
+      case GgufType::i32: add_signed(is_list ? reader.read<int32_t>("an element") : value->signed_value); break;
+      case GgufType::i64: add_signed(is_list ? reader.read<int64_t>("an element") : value->signed_value); break;
+      default: file.u32(key);  // says what is expected
+    }
+  }
+  return ids;
+}
+
+/// Those of the ids that name a token: older converters write 4294967295 or -1 for none.
+std::vector<uint32_t> special_ids(const GgufFile& file, std::string_view name, size_t tokens) {
+  std::vector<uint32_t> found;
+  for (const StatedId& stated : stated_ids(file, "tokenizer.ggml." + std::string(name))) {
+    if (stated.id && *stated.id < tokens) found.push_back(static_cast<uint32_t>(*stated.id));
+  }
+  return found;
+}
+
+std::optional<uint32_t> special_id(const GgufFile& file, std::string_view name, size_t tokens) {
+  const std::vector<uint32_t> found = special_ids(file, name, tokens);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+void warn_of_missing_ids(const GgufFile& file, size_t tokens) {
+  for (const std::string_view name : special_id_keys) {
+    const std::string key = "tokenizer.ggml." + std::string(name);
+    for (const StatedId& stated : stated_ids(file, key)) {
+      if (stated.id && *stated.id < tokens) continue;
+      log_warning("The metadata '" + key + "' is " + stated.text + ", which is none of the " + std::to_string(tokens) +
+                  " tokens of the vocabulary; it is ignored.");
+    }
+  }
+}
+
+/// Ids that end a reply: those stated, and tokens that end one by their name, which converters often leave unstated.
+std::vector<uint32_t> read_eos(const GgufFile& file, std::span<const std::string_view> tokens, size_t limit) {
   std::vector<uint32_t> result;
+  const NamedTokens named = named_tokens(tokens, file.i32s("tokenizer.ggml.token_type"));
   const auto add = [&](uint32_t id) {
+    if (std::ranges::find(named.message_ends, id) != named.message_ends.end()) return;
     if (std::ranges::find(result, id) == result.end()) result.push_back(id);
   };
   for (const char* key :
-       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    if (const auto id = file.u32_if(key)) add(*id);
+       {"eos_token_id", "eot_token_id", "eom_token_id", "fim_pad_token_id", "fim_rep_token_id", "fim_sep_token_id"}) {
+    for (const uint32_t id : special_ids(file, key, limit)) add(id);
   }
-  static constexpr std::array<std::string_view, 8> turn_ends = {"<|im_end|>",      "<|eot_id|>",    "<|eom_id|>",
-                                                                "<|end_of_text|>", "<|endoftext|>", "<|return|>",
-                                                                "<|call|>",        "<end_of_turn>"};
-  constexpr int32_t control = 3;
-  const auto types = file.i32s("tokenizer.ggml.token_type");
-  const auto tokens = file.texts("tokenizer.ggml.tokens");
-  for (size_t id = 0; id < std::min(types.size(), tokens.size()); ++id) {
-    if (types[id] == control && std::ranges::find(turn_ends, tokens[id]) != turn_ends.end()) {
-      add(static_cast<uint32_t>(id));
-    }
-  }
+  for (const uint32_t id : named.ends) add(id);
   return result;
 }
 
@@ -243,15 +301,6 @@ void check_length(std::string_view key, size_t actual, size_t expected) {
   if (actual == 0 || actual == expected) return;
   throw bad_input("The metadata '" + std::string(key) + "' has " + std::to_string(actual) + " elements; " +
                   std::to_string(expected) + " are expected, one a token.");
-}
-
-std::optional<uint32_t> token_id(const GgufFile& file, const std::string& key, uint32_t vocab) {
-  const auto id = file.u32_if(key);
-  if (id && *id >= vocab) {
-    throw bad_input("The metadata '" + key + "' is " + std::to_string(*id) + ", outside the vocabulary of " +
-                    std::to_string(vocab) + " tokens.");
-  }
-  return id;
 }
 
 void refuse_experts(const Keys& keys) {
@@ -329,8 +378,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   config.has_output_bias = architecture.has_output_bias;
   config.has_qk_norm = architecture.has_qk_norm;
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
-  config.bos = file.u32_if("tokenizer.ggml.bos_token_id");
-  config.eos = read_eos(file);
+  const std::vector<std::string_view> tokens = file.texts("tokenizer.ggml.tokens");
+  const size_t limit = tokens.empty() ? config.vocab : std::min<size_t>(tokens.size(), config.vocab);
+  config.bos = special_id(file, "bos_token_id", limit);
+  config.eos = read_eos(file, tokens, limit);
   if (!architecture.is_gemma) read_window(keys, architecture.gguf_window, config);
   validate_config(config);
   config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
@@ -354,19 +405,19 @@ TokenizerSource read_gguf_tokenizer(const GgufFile& file, uint32_t vocab) {
   }
   check_length("tokenizer.ggml.token_type", source.types.size(), source.tokens.size());
   check_length("tokenizer.ggml.scores", source.scores.size(), source.tokens.size());
-  const auto id = [&](const char* name) {
-    return token_id(file, "tokenizer.ggml." + std::string(name) + "_token_id", vocab);
-  };
-  source.bos = id("bos");
-  source.eos = id("eos");
-  source.unknown = id("unknown");
-  source.padding = id("padding");
-  source.mask = id("mask");
+  const auto id = [&](const char* name) { return special_id(file, name, source.tokens.size()); };
+  source.bos = id("bos_token_id");
+  source.eos = id("eos_token_id");
+  source.unknown = id("unknown_token_id");
+  source.padding = id("padding_token_id");
+  source.mask = id("mask_token_id");
+  warn_of_missing_ids(file, source.tokens.size());
   source.add_bos = file.boolean_if("tokenizer.ggml.add_bos_token");
   source.add_eos = file.boolean_if("tokenizer.ggml.add_eos_token");
   source.add_space_prefix = file.boolean_if("tokenizer.ggml.add_space_prefix");
   source.control_strips_right = source.model == "llama" && file.text_if("general.architecture") == "phi3";
   source.chat_template = file.text_if("tokenizer.chat_template").value_or("");
+  source.tool_template = file.text_if("tokenizer.chat_template.tool_use").value_or("");
   return source;
 }
 

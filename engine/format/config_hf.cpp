@@ -252,24 +252,80 @@ std::vector<uint32_t> read_windows(const JsonFields& fields, const ModelConfig& 
   return windows;
 }
 
+/// The ids of a field that name a token of the vocabulary, one or a list; others, of which -1 is common, are ignored.
+std::vector<uint32_t> special_ids(const JsonFields& fields, const char* field, uint32_t vocab) {
+  const json* value = fields.find(field);
+  if (value == nullptr) return {};
+  std::vector<uint32_t> ids;
+  for (const json& id : value->is_array() ? *value : json::array({*value})) {
+    if (id.is_null()) continue;
+    if (!id.is_number_integer()) {
+      throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " +
+                      printable(value->dump(), 80) + "; the id of a token, or a list of ids, is expected.");
+    }
+    if (id.is_number_unsigned() && id.get<uint64_t>() < vocab) {
+      ids.push_back(id.get<uint32_t>());
+      continue;
+    }
+    log_warning("The field '" + std::string(field) + "' of " + fields.what() + " holds " + id.dump() +
+                ", which is none of the " + std::to_string(vocab) + " tokens of the vocabulary; it is ignored.");
+  }
+  return ids;
+}
+
 void read_special_tokens(const JsonFields& fields, ModelConfig& config) {
-  if (const auto bos = fields.ids("bos_token_id"); !bos.empty() && !config.bos) config.bos = bos.front();
-  for (const uint32_t id : fields.ids("eos_token_id")) {
+  const auto bos = special_ids(fields, "bos_token_id", config.vocab);
+  if (!bos.empty() && !config.bos) config.bos = bos.front();
+  for (const uint32_t id : special_ids(fields, "eos_token_id", config.vocab)) {
     if (std::ranges::find(config.eos, id) == config.eos.end()) config.eos.push_back(id);
   }
 }
 
-/// A template is a string, or a list of named ones, of which "default" is for chat.
-std::string template_of(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return {};
-  for (const json& entry : value) {
-    if (entry.is_object() && entry.value("name", json()) == "default" && entry.contains("template") &&
-        entry["template"].is_string()) {
-      return entry["template"].get<std::string>();
+/// Adds the templates of a field: a string, or several with names, as a list or as an object. "default" is for chat,
+/// "tool_use" for chat with tools. What is there already stays.
+void add_templates(const json& value, const std::string& what, TokenizerSource& source) {
+  const auto add = [&](const json& name, const json& text) {
+    if (!name.is_string() || !text.is_string()) {
+      throw bad_input("The chat templates of " + what + " have an entry " + printable(text.dump(), 80) +
+                      " that is no name with a template; both must be strings.");
     }
+    if (name == "default" && source.chat_template.empty()) source.chat_template = text.get<std::string>();
+    if (name == "tool_use" && source.tool_template.empty()) source.tool_template = text.get<std::string>();
+  };
+  if (value.is_null()) return;
+  if (value.is_string()) {
+    add("default", value);
+  } else if (value.is_array()) {
+    for (const json& entry : value) {
+      const JsonFields fields(entry, "an entry of the chat templates of " + what);
+      add(fields.at("name"), fields.at("template"));
+    }
+  } else if (value.is_object()) {
+    for (const auto& [name, text] : value.items()) add(name, text);
+  } else {
+    throw bad_input("The chat template of " + what + " is " + printable(value.dump(), 80) +
+                    "; a string, or several with names, is expected.");
   }
-  return {};
+}
+
+/// chat_template.json, in the form of processors: an object with the field, or the template alone.
+void add_template_json(const fs::path& folder, TokenizerSource& source) {
+  const std::string text = read_optional_file(folder / "chat_template.json", max_template_bytes);
+  if (text.empty()) return;
+  const json root = parse_json(text, "chat_template.json");
+  if (root.is_string()) return add_templates(root, "chat_template.json", source);
+  const JsonFields fields(root, "chat_template.json");
+  add_templates(fields.at("chat_template"), "chat_template.json", source);
+}
+
+/// chat_template.jinja, and those that stand beside it under names of their own.
+void add_template_files(const fs::path& folder, TokenizerSource& source) {
+  const auto add = [&](const fs::path& path, std::string& to) {
+    if (to.empty()) to = read_optional_file(path, max_template_bytes);
+  };
+  add(folder / "chat_template.jinja", source.chat_template);
+  add(folder / "additional_chat_templates" / "default.jinja", source.chat_template);
+  add(folder / "additional_chat_templates" / "tool_use.jinja", source.tool_template);
 }
 
 }  // namespace
@@ -341,16 +397,25 @@ TokenizerSource read_hf_tokenizer(const fs::path& folder) {
   TokenizerSource source;
   source.tokenizer_json = read_optional_file(folder / "tokenizer.json", max_tokenizer_bytes);
   source.tokenizer_config_json = read_optional_file(folder / "tokenizer_config.json", max_tokenizer_config_bytes);
-  source.chat_template = read_optional_file(folder / "chat_template.jinja", max_template_bytes);
   if (source.tokenizer_json.empty()) {
     source.tokenizer_model = read_optional_file(folder / "tokenizer.model", max_tokenizer_bytes);
   }
   const bool has_tokenizer = !source.tokenizer_json.empty() || !source.tokenizer_model.empty();
   if (has_tokenizer) source.kind = TokenizerSource::Kind::hugging_face;
-  if (source.chat_template.empty() && !source.tokenizer_config_json.empty()) {
+  // As transformers has it: a processor takes chat_template.json before chat_template.jinja, and either goes before
+  // what tokenizer_config.json says.
+  std::error_code ignored;
+  const bool has_processor =
+      fs::exists(folder / "processor_config.json", ignored) || fs::exists(folder / "preprocessor_config.json", ignored);
+  if (has_processor) add_template_json(folder, source);
+  add_template_files(folder, source);
+  if (!has_processor) add_template_json(folder, source);
+  if (!source.tokenizer_config_json.empty()) {
     const json root = parse_json(source.tokenizer_config_json, "tokenizer_config.json");
     const JsonFields fields(root, "tokenizer_config.json");
-    if (const json* value = fields.find("chat_template")) source.chat_template = template_of(*value);
+    const bool has_none = source.chat_template.empty() && source.tool_template.empty();
+    const json* value = fields.find("chat_template");
+    if (value != nullptr && has_none) add_templates(*value, "tokenizer_config.json", source);
   }
   return source;
 }

@@ -48,7 +48,8 @@ struct TokenizerSource {
   std::string tokenizer_model;  // SentencePiece; read only where there is no tokenizer.json
   std::string tokenizer_config_json;
 
-  std::string chat_template;  // Jinja, empty where the model brings none
+  // Jinja, empty where the model brings none. The second is for chats with tools, where it has one of its own for them.
+  std::string chat_template, tool_template;
 };
 
 class ModelFile {

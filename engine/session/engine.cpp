@@ -301,7 +301,8 @@ std::vector<uint32_t> Engine::prompt_ids(const std::vector<ChatTurn>& turns, con
   PromptOptions options;
   options.enable_thinking = thinking;
   options.tools = tools;
-  return text.chat->render_to_ids(turns, *text.tokenizer, options);
+  const ChatTemplate& chat = !tools.empty() && text.tool_chat != nullptr ? *text.tool_chat : *text.chat;
+  return chat.render_to_ids(turns, *text.tokenizer, options);
 }
 
 }  // namespace canopy

@@ -24,11 +24,17 @@ TextModel make_text_model(const ModelFile& file) {
   }
   text.chat = source.chat_template.empty() ? ChatTemplate::create(*text.tokenizer)
                                            : ChatTemplate::create(source.chat_template, *text.tokenizer);
+  if (!source.tool_template.empty()) {
+    text.tool_chat = ChatTemplate::create(source.tool_template, *text.tokenizer);
+    if (!text.tool_chat->warning().empty()) text.tool_chat.reset();  // the other one is tried with tools
+  }
   if (!text.chat->warning().empty()) text.warnings.push_back(text.chat->warning());
 
   const auto ends = text.tokenizer->end_ids();
   text.stop_ids.assign(ends.begin(), ends.end());
   text.stop_ids.insert(text.stop_ids.end(), file.config().eos.begin(), file.config().eos.end());
+  const auto message_ends = text.tokenizer->message_end_ids();
+  std::erase_if(text.stop_ids, [&](uint32_t id) { return std::ranges::binary_search(message_ends, id); });
   std::sort(text.stop_ids.begin(), text.stop_ids.end());
   text.stop_ids.erase(std::unique(text.stop_ids.begin(), text.stop_ids.end()), text.stop_ids.end());
   if (text.stop_ids.empty()) {

@@ -16,7 +16,8 @@ namespace canopy {
 struct TextModel {
   std::shared_ptr<const Tokenizer> tokenizer;  // shared with those who show tokens
   std::unique_ptr<ChatTemplate> chat;
-  std::vector<uint32_t> stop_ids;  // sorted: those of the config and those of the tokenizer
+  std::unique_ptr<ChatTemplate> tool_chat;  // for chats with tools, where the model brings one of its own; may be null
+  std::vector<uint32_t> stop_ids;           // sorted: those of the config and those of the tokenizer
   std::vector<std::string> warnings;
 
   /// Ids of a text as it stands: the spelling of a special token stands for it; bos in front where the model wants it.

@@ -179,6 +179,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::
   data.tokens.assign(vocabulary.tokens.begin(), vocabulary.tokens.end());
   data.merges.assign(vocabulary.merges.begin(), vocabulary.merges.end());
   data.types = vocabulary.types;
+  apply_token_names(data, vocabulary.added);
   apply_config(read_hugging_face_config(config_json), pipeline.leading_token, vocabulary, data);
   data.unknown = vocabulary.find(model.text_or("unk_token", ""));
   if (is_unigram && model.has("unk_id")) data.unknown = model.u32("unk_id");

@@ -13,6 +13,7 @@
 #include "engine/text/sentencepiece_check.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/utf8.h"
+#include "engine/text/vocabulary.h"
 
 namespace canopy {
 namespace {
@@ -78,6 +79,16 @@ void add_configured_tokens(const HuggingFaceConfig& config, std::vector<std::str
   }
 }
 
+// As apply_token_names() does; a model of this kind lists no merges.
+template <typename Table>
+void make_named_control(Table& table) {
+  VocabularyData data;
+  data.tokens.assign(table.bytes.begin(), table.bytes.end());
+  for (const TokenType type : table.types) data.types.push_back(static_cast<int32_t>(type));
+  apply_token_names(data, table.added);
+  for (size_t id = 0; id < table.types.size(); ++id) table.types[id] = static_cast<TokenType>(data.types[id]);
+}
+
 }  // namespace
 
 class SentencePieceTokenizer final : public Tokenizer {
@@ -107,6 +118,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       table.added.push_back(std::move(token));
     }
     add_configured_tokens(config, table.bytes, table.types, table.added);
+    make_named_control(table);
     const auto named = [&](const std::string& spelling, int otherwise) {
       const auto found = std::find(table.bytes.begin(), table.bytes.end(), spelling);
       if (spelling.empty() || found == table.bytes.end()) return valid_id(otherwise);

@@ -1,22 +1,15 @@
 #include "engine/text/tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
 #include "engine/base/printable.h"
+#include "engine/format/named_tokens.h"
 #include "engine/text/utf8.h"
 
 namespace canopy {
 namespace {
-
-// Control tokens that end a turn or a text in the families in use. A file names one eos, yet chat models often write
-// another one.
-constexpr std::array<std::string_view, 9> end_spellings = {
-    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
-    "<|end|>",    "<end_of_turn>", "<|return|>", "</s>",
-};
 
 std::vector<AddedToken> as_written(const std::vector<AddedToken>& tokens) {
   std::vector<AddedToken> found;
@@ -50,11 +43,14 @@ Tokenizer::Tokenizer(Table table)
       add_bos_(table.add_bos),
       drops_leading_space_(table.drops_leading_space),
       chat_template_(std::move(table.chat_template)) {
-  if (eos_) end_ids_.push_back(*eos_);
-  for (const std::string_view spelling : end_spellings) {
-    const AddedToken* token = all_added_.lookup(spelling);
-    if (token != nullptr && token->special) end_ids_.push_back(token->id);
-  }
+  const std::vector<std::string_view> spellings(bytes_.begin(), bytes_.end());
+  std::vector<int32_t> numbers;
+  for (const TokenType type : types_) numbers.push_back(static_cast<int32_t>(type));
+  NamedTokens named = named_tokens(spellings, numbers);
+  end_ids_ = std::move(named.ends);
+  message_end_ids_ = std::move(named.message_ends);
+  if (eos_ && !std::binary_search(message_end_ids_.begin(), message_end_ids_.end(), *eos_)) end_ids_.push_back(*eos_);
+  std::erase_if(end_ids_, [&](uint32_t id) { return !is_special(id) && id != eos_; });
   std::sort(end_ids_.begin(), end_ids_.end());
   end_ids_.erase(std::unique(end_ids_.begin(), end_ids_.end()), end_ids_.end());
 }

@@ -87,8 +87,11 @@ class Tokenizer {
   std::optional<uint32_t> eos() const { return eos_; }
   bool adds_bos() const { return add_bos_; }
 
-  /// Tokens that end a reply: eos and the control tokens known to end a turn ("<|im_end|>", "<|eot_id|>", ...), sorted.
+  /// Tokens that end a reply: eos and those that do by their name ("<|im_end|>", "<|eot_id|>", ...), sorted.
   std::span<const uint32_t> end_ids() const { return end_ids_; }
+
+  /// Tokens that end one of several messages of a reply, and never the reply, whatever else a file says; sorted.
+  std::span<const uint32_t> message_end_ids() const { return message_end_ids_; }
 
   /// The model's chat template in Jinja; empty where it brings none.
   const std::string& chat_template() const { return chat_template_; }
@@ -119,7 +122,7 @@ class Tokenizer {
   std::optional<uint32_t> bos_, eos_;
   bool add_bos_ = false;
   bool drops_leading_space_ = false;
-  std::vector<uint32_t> end_ids_;
+  std::vector<uint32_t> end_ids_, message_end_ids_;
   std::string chat_template_;
 };
 

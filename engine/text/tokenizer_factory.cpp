@@ -14,7 +14,9 @@
 namespace canopy {
 namespace {
 
-std::vector<AddedToken> added_by_type(const VocabularyData& data) {
+std::vector<AddedToken> added_by_type(VocabularyData& data) {
+  std::vector<AddedToken> named;
+  apply_token_names(data, named);  // their types are all that is wanted
   std::vector<AddedToken> added;
   for (size_t id = 0; id < data.tokens.size(); ++id) {
     const TokenType type = type_of_token(data, id);
@@ -54,6 +56,7 @@ std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
   require_merges(data);
   const PreTokenizerTraits traits = traits_of_pre_tokenizer(data.pre_tokenizer);
   if (const std::string warning = warning_of_pre_tokenizer(data.pre_tokenizer); !warning.empty()) log_warning(warning);
+  std::vector<AddedToken> added = added_by_type(data);
   BpeTokenizer::Options options;
   std::vector<TextNormalizer::Step> steps;
   if (traits.normalizes_nfc) steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfc});
@@ -63,7 +66,7 @@ std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
   // Files often name the end of text as unknown; a byte without a token must not end it.
   if (data.unknown && type_of_token(data, *data.unknown) == TokenType::unknown) options.unknown = data.unknown;
   if (!data.add_bos) data.add_bos = traits.adds_bos;
-  return std::make_unique<BpeTokenizer>(data, added_by_type(data), std::move(options));
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
 }
 
 // Llama 2's kind: SentencePiece, characters and scores. What a file leaves out is as in Llama 2.
@@ -92,7 +95,8 @@ std::unique_ptr<Tokenizer> sentence_pieces(VocabularyData data) {
   options.unknown = data.unknown;
   options.fuses_unknown = true;
   options.drops_leading_space = has_own_space;
-  return std::make_unique<BpeTokenizer>(data, added_by_type(data), std::move(options));
+  std::vector<AddedToken> added = added_by_type(data);
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "engine/text/vocabulary.h"
 
+#include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "engine/base/error.h"
+#include "engine/format/named_tokens.h"
 
 namespace canopy {
 namespace {
@@ -24,6 +27,32 @@ TokenType type_of_token(const VocabularyData& data, size_t id) {
     throw bad_input("Token " + std::to_string(id) + " has the type " + std::to_string(type) + "; allowed are 1 to 6.");
   }
   return static_cast<TokenType>(type);
+}
+
+void apply_token_names(VocabularyData& data, std::vector<AddedToken>& added) {
+  constexpr auto control = static_cast<int32_t>(TokenType::control);
+  std::unordered_set<std::string_view> became_control;
+  for (const uint32_t id : named_tokens(data.tokens, data.types).controls) {
+    if (id < data.types.size() && data.types[id] == control) continue;
+    if (data.types.empty()) data.types.assign(data.tokens.size(), static_cast<int32_t>(TokenType::normal));
+    data.types[id] = control;
+    became_control.insert(data.tokens[id]);
+    const auto known =
+        std::find_if(added.begin(), added.end(), [&](const AddedToken& token) { return token.id == id; });
+    AddedToken& token = known != added.end() ? *known : added.emplace_back();
+    token.id = id;
+    token.spelling = data.tokens[id];
+    token.special = true;
+    token.in_normalized_text = false;
+  }
+  if (became_control.empty()) return;
+  std::string merged;
+  std::erase_if(data.merges, [&](std::string_view merge) {
+    const size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos) return false;
+    merged.assign(merge.substr(0, space)).append(merge.substr(space + 1));
+    return became_control.contains(merged);
+  });
 }
 
 void validate_vocabulary(const VocabularyData& data) {

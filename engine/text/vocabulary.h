@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/text/added_tokens.h"
+
 namespace canopy {
 
 /// The numbers are those of GGUF's tokenizer.ggml.token_type.
@@ -30,6 +32,10 @@ struct VocabularyData {
 
 /// Throws Error(bad_input) for a type outside 0 to 6. The id must be one of the vocabulary.
 TokenType type_of_token(const VocabularyData& data, size_t id);
+
+/// Makes control tokens of those that are by their names (engine/format/named_tokens.h), in types and in what is
+/// recognised by its spelling, and takes away the merges that would make them of a text.
+void apply_token_names(VocabularyData& data, std::vector<AddedToken>& added);
 
 /// Throws Error(bad_input) when lists differ in length or an id lies outside the vocabulary.
 void validate_vocabulary(const VocabularyData& data);

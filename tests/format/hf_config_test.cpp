@@ -46,8 +46,10 @@ TEST(HfConfig, ReadsAllFields) {
 TEST(HfConfig, GenerationConfigAddsStopTokensAndComesFirst) {
   EXPECT_EQ(read_hf_config(tiny_config(), R"({"eos_token_id":[7,9]})").eos, (std::vector<uint32_t>{7, 9}));
   EXPECT_EQ(read_hf_config(tiny_config(), R"({"eos_token_id":3,"bos_token_id":2})").bos, 2u);
-  expect_error("eos token is 10, outside its vocabulary of 10",
-               [] { read_hf_config(tiny_config(), R"({"eos_token_id":[10]})"); });
+  EXPECT_EQ(read_hf_config(tiny_config(), R"({"eos_token_id":[10,-1,7],"bos_token_id":4294967295})").eos,
+            (std::vector<uint32_t>{7, 9}))
+      << "ids that name no token are ignored";
+  EXPECT_EQ(read_hf_config(tiny_config(R"(,"bos_token_id":-1)"), "").bos, std::nullopt);
   expect_error("generation_config.json is not valid JSON", [] { read_hf_config(tiny_config(), "{"); });
   expect_error("'eos_token_id' of generation_config.json is \"x\"",
                [] { read_hf_config(tiny_config(), R"({"eos_token_id":"x"})"); });

@@ -8,6 +8,7 @@
 #include <functional>
 #include <ostream>
 
+#include "engine/base/log.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"
 
@@ -268,6 +269,66 @@ TEST(ModelFile, AControlTokenThatEndsATurnIsAStopToken) {
   EXPECT_EQ(ModelFile::open(folder.write("m.gguf", b.build())).config().eos, (std::vector<uint32_t>{8, 9}));
 }
 
+// Older converters write 4294967295 or -1 where there is none.
+TEST(ModelFile, IdsOfSpecialTokensThatNameNoneAreIgnoredWithAWarning) {
+  const TempFolder folder;
+  for (const char* name : {"bos", "eos", "eot", "eom", "unknown", "seperator", "padding", "mask", "cls", "fim_pre",
+                           "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep", "prefix", "suffix", "middle"}) {
+    const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
+    std::vector<std::string> warnings;
+    set_log_sink([&](LogLevel, std::string_view text) { warnings.emplace_back(text); }, LogLevel::warning);
+    GgufBuilder b = tiny_gguf();
+    b.without(key).value<uint32_t>(key, UINT32_MAX);
+    const ModelFile large = ModelFile::open(folder.write("m.gguf", b.build()));
+    EXPECT_EQ(large.config().bos, std::string(name) == "bos" ? std::nullopt : std::optional(8u)) << key;
+    EXPECT_EQ(large.config().eos, (std::vector<uint32_t>{9})) << key << ", by its name where not by its id";
+    ASSERT_EQ(warnings.size(), 1u) << key;
+    EXPECT_NE(warnings[0].find("'" + key + "' is 4294967295"), std::string::npos) << warnings[0];
+    GgufBuilder negative = tiny_gguf();
+    negative.without(key).value<int32_t>(key, -1);
+    EXPECT_NO_THROW(ModelFile::open(folder.write("m.gguf", negative.build()))) << key;
+    EXPECT_EQ(warnings.size(), 2u) << key;
+    set_log_sink({});
+  }
+}
+
+TEST(ModelFile, InAListOfIdsThoseThatNameATokenCount) {
+  const TempFolder folder;
+  GgufBuilder b = tiny_gguf();
+  b.without("tokenizer.ggml.eos_token_id").numbers<uint32_t>("tokenizer.ggml.eos_token_id", {10, 7, UINT32_MAX});
+  EXPECT_EQ(ModelFile::open(folder.write("m.gguf", b.build())).config().eos, (std::vector<uint32_t>{7, 9}));
+}
+
+TEST(ModelFile, TemplatesOfAFolderAreTakenAsTransformersTakesThem) {
+  const TempFolder folder;
+  folder.write("config.json", tiny_config());
+  folder.write("model.safetensors", tiny_safetensors().build());
+  const auto source = [&] { return ModelFile::open(folder.path()).tokenizer(); };
+  folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "config"},
+                                                              {"name": "tool_use", "template": "config tools"}]})");
+  EXPECT_EQ(source().chat_template, "config");
+  EXPECT_EQ(source().tool_template, "config tools");
+  folder.write("tokenizer_config.json", R"({"chat_template": {"default": "config"}})");
+  EXPECT_EQ(source().chat_template, "config");
+  folder.write("chat_template.json", R"({"chat_template": "json"})");
+  EXPECT_EQ(source().chat_template, "json");
+  folder.write("chat_template.json",
+               R"({"chat_template": {"default": "named", "tool_use": "named tools", "rag": "r"}})");
+  EXPECT_EQ(source().chat_template, "named");
+  EXPECT_EQ(source().tool_template, "named tools");
+  folder.write("chat_template.json", R"({"chat_template": [{"name": "default", "template": "listed"}]})");
+  EXPECT_EQ(source().chat_template, "listed");
+  folder.write("chat_template.jinja", "jinja");
+  EXPECT_EQ(source().chat_template, "jinja");
+  folder.write("preprocessor_config.json", "{}");
+  EXPECT_EQ(source().chat_template, "listed") << "of a processor the older file comes first";
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  folder.write("additional_chat_templates/tool_use.jinja", "tools beside it");
+  EXPECT_EQ(source().tool_template, "tools beside it");
+  folder.write("chat_template.json", R"({"chat_template": 3})");
+  expect_error("The chat template of chat_template.json is 3", source);
+}
+
 TEST(ModelFile, ATiedHeadIgnoresASpareOneAsTransformersDoes) {
   const TempFolder folder;
   folder.write("config.json", tiny_config());
@@ -370,9 +431,8 @@ const ModelCase model_cases[] = {
      [](auto& b) { b.tensor("rope_freqs.weight", {1}, TensorType::f32, test::le(1.0f)); }},
     {"RopeFactorsType", "'rope_freqs.weight' must be a vector of F32",
      [](auto& b) { b.zeros("rope_freqs.weight", {2}, TensorType::f16); }},
-    {"EosOutside", "eos token is 10, outside its vocabulary", with_key<uint32_t>("tokenizer.ggml.eos_token_id", 10)},
-    {"MaskOutside", "'tokenizer.ggml.mask_token_id' is 99, outside the vocabulary of 10",
-     with_key<uint32_t>("tokenizer.ggml.mask_token_id", 99)},
+    {"EosText", "'tokenizer.ggml.eot_token_id' is of type string; a whole number is expected",
+     [](auto& b) { b.text("tokenizer.ggml.eot_token_id", "x"); }},
     {"TokenTypesShort", "'tokenizer.ggml.token_type' has 1 elements; 10 are expected",
      [](auto& b) {
        b.without("tokenizer.ggml.token_type").template numbers<int32_t>("tokenizer.ggml.token_type", {1});

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 
@@ -203,6 +204,98 @@ TEST(Tokenizer, EndIdsHoldEosAndTheKnownEndsOfATurn) {
   vocabulary.data.eos = eos;
   const auto tokenizer = vocabulary.build();
   EXPECT_EQ(Ids(tokenizer->end_ids().begin(), tokenizer->end_ids().end()), (Ids{im_end, eos}));
+}
+
+Ids ends_of(const Tokenizer& tokenizer) {
+  return {tokenizer.end_ids().begin(), tokenizer.end_ids().end()};
+}
+
+TEST(Tokenizer, ATokenThatEndsAReplyByItsNameDoesWhateverItsType) {
+  const char* const names[] = {"<|im_end|>",
+                               "<|endoftext|>",
+                               "<|end_of_text|>",
+                               "<|eot_id|>",
+                               "<|eom_id|>",
+                               "<|end|>",
+                               "<|return|>",
+                               "<|calls|>",
+                               "<|flush|>",
+                               "<end_of_turn>",
+                               "<end_of_utterance>",
+                               "<turn|>",
+                               "<|tool_response>",
+                               "<eos>",
+                               "[EOS]",
+                               "<EOT>",
+                               "_<EOT>",
+                               "[EOT]",
+                               "[e~[",
+                               "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+                               "<|fim_pad|>",
+                               "<PAD>",
+                               "[PAD]",
+                               "<|repo_name|>",
+                               "<reponame>",
+                               "<|file_sep|>"};
+  for (const char* name : names) {
+    for (const TokenType type : {TokenType::normal, TokenType::user_defined, TokenType::control, TokenType::unused}) {
+      Small vocabulary = small();
+      const uint32_t id = vocabulary.add(name, type);
+      const auto tokenizer = vocabulary.build();
+      EXPECT_EQ(ends_of(*tokenizer), (Ids{id})) << name;
+      EXPECT_TRUE(tokenizer->is_special(id)) << name;
+      EXPECT_EQ(tokenizer->encode(name, SpecialTokens::parse), (Ids{id})) << name;
+      EXPECT_EQ(std::ranges::count(tokenizer->encode(name, SpecialTokens::as_text), id), 0) << name;
+    }
+  }
+}
+
+TEST(Tokenizer, NoTextMergesIntoATokenThatBecameControl) {
+  Small vocabulary = small();
+  vocabulary.data.merges = {"< E", "O T", "<E OT", "<EOT >"};
+  for (const char* token : {"<E", "OT", "<EOT", "<EOT>"}) vocabulary.add(token, TokenType::normal);
+  const auto tokenizer = vocabulary.build();
+  const Ids text = tokenizer->encode("<EOT>", SpecialTokens::as_text);
+  EXPECT_EQ(tokenizer->decode(text), "<EOT>");
+  EXPECT_EQ(text.size(), 2u) << "<EOT and >";
+}
+
+TEST(Tokenizer, TokensOfFillingInAreControlTokensAndEndNothing) {
+  Small vocabulary = small();
+  const uint32_t prefix = vocabulary.add("<|fim_prefix|>", TokenType::user_defined);
+  const auto tokenizer = vocabulary.build();
+  EXPECT_TRUE(tokenizer->is_special(prefix));
+  EXPECT_EQ(ends_of(*tokenizer), Ids());
+}
+
+TEST(Tokenizer, TheEndOfASentenceEndsAReplyOnlyWhereTheFileTypesItSo) {
+  for (const TokenType type : {TokenType::normal, TokenType::user_defined}) {
+    Small vocabulary = small();
+    const uint32_t id = vocabulary.add("</s>", type);
+    const auto tokenizer = vocabulary.build();
+    EXPECT_EQ(ends_of(*tokenizer), Ids());
+    EXPECT_FALSE(tokenizer->is_special(id));
+  }
+  Small typed = small();
+  const uint32_t id = typed.add("</s>", TokenType::control);
+  EXPECT_EQ(ends_of(*typed.build()), (Ids{id}));
+  const uint32_t response = typed.add("<|tool_response>", TokenType::control);
+  EXPECT_EQ(ends_of(*typed.build()), (Ids{response})) << "Gemma's, where it is a tag";
+}
+
+TEST(Tokenizer, TheEndOfAMessageDoesNotEndAReplyThatHasOtherEnds) {
+  for (const auto& others : {std::vector<const char*>{"<|return|>", "<|call|>"}, {"<|flush|>", "<|calls|>"}}) {
+    Small vocabulary = small();
+    const uint32_t end = vocabulary.add("<|end|>", TokenType::control);
+    Ids ends;
+    for (const char* name : others) ends.push_back(vocabulary.add(name, TokenType::control));
+    EXPECT_EQ(ends_of(*vocabulary.build()), ends);
+    vocabulary.data.eos = end;
+    const auto tokenizer = vocabulary.build();
+    EXPECT_EQ(ends_of(*tokenizer), ends) << "even where the file names it";
+    EXPECT_EQ(Ids(tokenizer->message_end_ids().begin(), tokenizer->message_end_ids().end()), (Ids{end}));
+    EXPECT_TRUE(tokenizer->is_special(end));
+  }
 }
 
 TEST(TokenizerErrors, EachNamesWhatIsWrong) {
