@@ -1,5 +1,7 @@
 #include "engine/text/added_tokens.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -37,6 +39,40 @@ size_t space_at_end(std::string_view text) {
     if (text.ends_with(space)) return space.size();
   }
   return 0;
+}
+
+// Whether a character is part of a word as \w of the tokenizers library is: Alphabetic, Mark, Decimal_Number,
+// Connector_Punctuation and Join_Control. What is no character is none.
+bool is_word_character(std::string_view text, size_t at) {
+  utf8proc_int32_t c = 0;
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
+  if (utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &c) <= 0) return false;
+  switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC: return true;
+    default: break;
+  }
+  const auto within = [c](utf8proc_int32_t first, utf8proc_int32_t last) { return first <= c && c <= last; };
+  return within(0x200C, 0x200D) || within(0x24B6, 0x24E9) ||  // joiners; letters in circles and squares
+         within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) || within(0x1F170, 0x1F189);
+}
+
+bool is_single_word(std::string_view text, size_t begin, size_t end) {
+  if (begin > 0) {
+    size_t before = begin - 1;
+    while (before > 0 && begin - before < 4 && (static_cast<unsigned char>(text[before]) & 0xC0) == 0x80) --before;
+    if (is_word_character(text.substr(0, begin), before)) return false;
+  }
+  return end == text.size() || !is_word_character(text, end);
 }
 
 bool inside_one(std::span<const TextRange> ranges, size_t begin, size_t end) {
@@ -99,6 +135,11 @@ std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, size_
   for (size_t at = from; at < text.size(); ++at) {
     const AddedToken* token = longest_at(text, at, special_ranges);
     if (token == nullptr) continue;
+    // As in the tokenizers library, one that stands inside a word hides those that begin within it.
+    if (token->single_word && !is_single_word(text, at, at + token->spelling.size())) {
+      at += token->spelling.size() - 1;
+      continue;
+    }
     Match match{at, at + token->spelling.size(), token};
     if (token->strips_left) {
       while (const size_t space = space_at_end(text.substr(from, match.begin - from))) match.begin -= space;

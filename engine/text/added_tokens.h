@@ -18,6 +18,7 @@ struct AddedToken {
   bool special = true;              // a control token; recognised only where the text may hold structure
   bool strips_left = false;         // takes the white space in front of it
   bool strips_right = false;        // takes the white space behind it
+  bool single_word = false;         // only where no letter, digit, mark or "_" stands beside it
   bool in_normalized_text = false;  // looked for after normalization; otherwise in the text as it was written
 };
 

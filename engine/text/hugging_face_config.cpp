@@ -6,7 +6,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/text/hugging_face_pipeline.h"
 
 namespace canopy {
 namespace {
@@ -22,9 +21,12 @@ std::string configured_token(const JsonFields& config, const char* key) {
   return JsonFields(*token, "the field '" + std::string(key) + "' of " + config.what()).text("content");
 }
 
-// A template is a string, or a list of named ones of which "default" is the one for chats.
+// A template is a string, or several with names, as a list or as an object; "default" is the one for chats.
 std::string configured_template(const JsonFields& config) {
   const Json* chat = config.find("chat_template");
+  if (chat != nullptr && chat->is_object()) {
+    return JsonFields(*chat, "the field 'chat_template' of " + config.what()).text_or("default", "");
+  }
   if (chat == nullptr || !chat->is_array()) return config.text_or("chat_template", "");
   for (const Json& entry : *chat) {
     const JsonFields fields(entry, "an entry of the field 'chat_template' of " + config.what());
@@ -74,9 +76,7 @@ AddedToken read_added_token(const JsonFields& entry, uint64_t id) {
   // A control token is always looked for in the text as it stands: normalizing would move the borders between what may
   // hold one and what a user wrote.
   token.in_normalized_text = !token.special && entry.boolean_or("normalized", false);
-  if (entry.boolean_or("single_word", false)) {
-    refuse_tokenizer_part("added token with single_word", token.spelling, "false");
-  }
+  token.single_word = entry.boolean_or("single_word", false);
   return token;
 }
 

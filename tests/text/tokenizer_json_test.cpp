@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/text/tokenizer.h"
 #include "tests/base/expect_error.h"
 #include "tests/text/golden_text.h"
@@ -27,6 +29,73 @@ TEST(TokenizerJson, ATokenMayBeAnObjectAndATemplateAList) {
       R"({"eos_token": {"content": "<|endoftext|>"}, "chat_template": [{"name": "default", "template": "T"}]})");
   EXPECT_EQ(tokenizer->eos(), 1000u);
   EXPECT_EQ(tokenizer->chat_template(), "T");
+}
+
+TEST(TokenizerJson, AnObjectOfNamedTemplatesHasOneForChats) {
+  const auto tokenizer =
+      Tokenizer::from_tokenizer_json(tiny_json().dump(), R"({"chat_template": {"tool_use": "U", "default": "T"}})");
+  EXPECT_EQ(tokenizer->chat_template(), "T");
+}
+
+// What tokenizers 0.22 makes of these texts: the borders of "foo" in bytes, and of "oob", which is no single word.
+TEST(TokenizerJson, ASingleWordStandsBesideNoLetterDigitOrLine) {
+  struct Case {
+    const char* text;
+    std::vector<std::pair<size_t, size_t>> found;
+  };
+  const Case cases[] = {
+      {"foo", {{0, 3}}},
+      {"a foo b", {{2, 5}}},
+      {"afoo", {}},
+      {"foob", {}},
+      {"foo_", {}},
+      {"_foo", {}},
+      {"(foo)", {{1, 4}}},
+      {"foofoo", {}},
+      {"foo foo", {{0, 3}, {4, 7}}},
+      {"xfoobar", {}},
+      {"a oob", {{2, 5}}},
+      {"\u00e9foo", {}},              // e with acute
+      {"foo\u00b2", {{0, 3}}},        // superscript two, which is no decimal digit
+      {"foo\u0301", {}},              // a mark that combines
+      {"\u24d0foo", {}},              // a letter in a circle
+      {"foo\u200d", {}},              // zero width joiner
+      {"\u0663foo", {}},              // an Arabic digit
+      {"\u2013foo\u2013", {{3, 6}}},  // dashes
+      {"\u4e2dfoo", {}},
+      {"\U0001f642foo", {{4, 7}}},
+      {"\u2177foo", {}},        // a Roman number
+      {"\u00b7foo", {{2, 5}}},  // middle dot
+  };
+  const AddedTokens added({{.id = 7, .spelling = "foo", .special = false, .single_word = true},
+                           {.id = 8, .spelling = "oob", .special = false}});
+  for (const Case& c : cases) {
+    std::vector<std::pair<size_t, size_t>> found;
+    size_t at = 0;
+    while (const auto match = added.find(c.text, at, {})) {
+      found.emplace_back(match->begin, match->end);
+      at = match->end;
+    }
+    EXPECT_EQ(found, c.found) << c.text;
+  }
+}
+
+TEST(TokenizerJson, ASingleWordTakesTheWhiteSpaceAroundItAsOthersDo) {
+  json root = tiny_json();
+  json token = {{"content", "foo"}, {"single_word", true}, {"lstrip", true}, {"rstrip", true}};
+  const uint32_t id = 1000 + static_cast<uint32_t>(root["added_tokens"].size());
+  token["id"] = id;
+  for (const bool normalized : {false, true}) {
+    for (const bool special : {false, true}) {
+      token["normalized"] = normalized;
+      token["special"] = special;
+      json file = root;
+      file["added_tokens"].push_back(token);
+      const auto tokenizer = Tokenizer::from_tokenizer_json(file.dump());
+      EXPECT_EQ(tokenizer->encode("foo  foo\n", SpecialTokens::parse), (std::vector<uint32_t>{id, id}));
+      EXPECT_EQ(std::ranges::count(tokenizer->encode("foo afoo", SpecialTokens::parse), id), 1);
+    }
+  }
 }
 
 TEST(TokenizerJson, MergesMayBeStrings) {
