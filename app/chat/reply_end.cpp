@@ -25,7 +25,7 @@ bool has_verdict(const ViewModel& view, size_t i) {
 /// What Copy takes of a reply: its answer, or what was thought where it came to none.
 std::string body_text(const Message& message) {
   const std::string answer = answer_of(message);
-  return answer.empty() ? message.text : answer;
+  return answer.empty() ? thought_of(message) : answer;
 }
 
 /// Draws the label "replayed" before the figures of a recorded reply. Returns its width in pixels.

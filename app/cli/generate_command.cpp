@@ -50,18 +50,21 @@ ordered_json to_json(const RoundRecord& round) {
 ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, DecodeMode mode, const Device& device) {
   ordered_json rounds = ordered_json::array();
   for (const RoundRecord& round : reply.rounds) rounds.push_back(to_json(round));
-  return {{"prompt_ids", prompt},
-          {"output_ids", reply.ids},
-          {"text", reply.text},
-          {"finish_reason", json_name(reply.reason)},
-          {"mode", to_string(mode)},
-          {"device", device.info().name},
-          {"backend", device.info().backend},
-          {"tau", reply.tau()},
-          {"rounds", std::move(rounds)},
-          {"prefill_ms", reply.prefill_ms},
-          {"decode_ms", reply.decode_ms},
-          {"tokens_per_second", reply.tokens_per_second()}};
+  ordered_json calls = ordered_json::array();
+  for (const ToolCall& call : reply.calls) calls.push_back({{"name", call.name}, {"arguments", call.arguments}});
+  ordered_json json = {{"prompt_ids", prompt}, {"output_ids", reply.ids}, {"text", reply.answer()}};
+  if (reply.thought.told_apart) json["thinking"] = reply.thinking();
+  if (!calls.empty()) json["tool_calls"] = std::move(calls);
+  json.update({{"finish_reason", json_name(reply.reason)},
+               {"mode", to_string(mode)},
+               {"device", device.info().name},
+               {"backend", device.info().backend},
+               {"tau", reply.tau()},
+               {"rounds", std::move(rounds)},
+               {"prefill_ms", reply.prefill_ms},
+               {"decode_ms", reply.decode_ms},
+               {"tokens_per_second", reply.tokens_per_second()}});
+  return json;
 }
 
 void print_statistics(const Reply& reply, const Engine& model) {
@@ -86,7 +89,7 @@ void print_statistics(const Reply& reply, const Engine& model) {
 ReplyCallbacks streaming(bool as_json) {
   ReplyCallbacks callbacks;
   callbacks.stop = interruption();
-  if (!as_json) callbacks.token = [](const ReplyProgress& progress) { write_reply_text(progress.text); };
+  if (!as_json) callbacks.token = [](const ReplyProgress& progress) { write_reply(progress); };
   return callbacks;
 }
 
@@ -134,7 +137,9 @@ int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings setting
     const Reply reply = reply_to(opened, trace, prompt, settings, streaming(false));
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
-    turns.push_back({"assistant", reply.text, tokens_of_reply(*opened.model->text.tokenizer, reply.ids, reply.text)});
+    turns.push_back({"assistant", reply.answer(),
+                     tokens_of_reply(*opened.model->text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
+                     reply.thinking()});
     ++settings.turn;
   }
   opened.model->keep_what_was_learnt();

@@ -15,6 +15,16 @@ void write_reply_text(std::string_view text) {
   std::cout << (terminal ? printable(text, text.size() * 10 + 16, LineBreaks::keep) : std::string(text)) << std::flush;
 }
 
+void write_reply(const ReplyProgress& progress) {
+  const std::string_view thought = progress.thought_text();
+  if (!thought.empty()) {
+    static const bool terminal = ::isatty(STDERR_FILENO) == 1;
+    const std::string text = printable(thought, thought.size() * 10 + 16, LineBreaks::keep);
+    std::cerr << (terminal ? "\x1b[2m" + text + "\x1b[0m" : text) << std::flush;
+  }
+  if (!progress.answer_text().empty()) write_reply_text(progress.answer_text());
+}
+
 void note(std::string_view message) {
   std::cerr << printable(message, 4096, LineBreaks::keep) << "\n";
 }

@@ -5,11 +5,16 @@
 #include <string_view>
 
 #include "engine/client/engine_client.h"
+#include "engine/session/reply.h"
 
 namespace canopy::cli {
 
 /// Writes a model's text to standard output at once. On a terminal, control characters are made visible and not sent.
 void write_reply_text(std::string_view text);
+
+/// Writes what a reply grew by: the answer to standard output, and thinking that is told apart from it to standard
+/// error, dimmed on a terminal.
+void write_reply(const ReplyProgress& progress);
 
 /// Writes one line to standard error.
 void note(std::string_view message);

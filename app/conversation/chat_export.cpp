@@ -61,9 +61,8 @@ std::string text_for_reading(const Message& message) {
   if (message.role == Role::user) return question_with_files(message);
   const Thinking thinking = thinking_of(message);
   if (!thinking.there) return message.text.substr(thinking.answer);
-  return "<details><summary>" + thinking_words(message, thinking) + "</summary>\n\n" +
-         message.text.substr(thinking.begin, thinking.end - thinking.begin) + "\n\n</details>\n\n" +
-         message.text.substr(thinking.answer);
+  return "<details><summary>" + thinking_words(message, thinking) + "</summary>\n\n" + thought_of(message) +
+         "\n\n</details>\n\n" + message.text.substr(thinking.answer);
 }
 
 }  // namespace

@@ -43,12 +43,14 @@ void add_growth(std::string& lines, const Message& message, JournalMark& mark) {
     record["span"] = mark.spans;
     record["spans"] = spans_json(message, mark.spans);
   }
+  if (record.size() > 1 && message.thought.told_apart) record["thought"] = thought_json(message.thought);
   if (record.size() > 1) add_line(lines, record);
   mark.text = message.text.size();
   mark.spans = message.spans.size();
   if (message.writing) return;
   record = {{"ended", mark.writing}};
   record.update(ending_json(message));
+  if (message.thought.told_apart) record["thought"] = thought_json(message.thought);
   add_line(lines, record);
   mark.writing = Conversation::none;
 }
@@ -72,10 +74,6 @@ void add_continuations(std::string& lines, const Conversation& chat, JournalMark
     mark.continued[n] = message.continued.size();
     add_growth(lines, message, mark);
   }
-}
-
-bool is_inside_character(const std::string& utf8, size_t at) {
-  return at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80;
 }
 
 /// Reads one file, record by record.
@@ -206,6 +204,7 @@ class Reader {
       const size_t known = message->text.size() - at;
       if (more.size() > known) message->text += more.substr(known);
     }
+    if (fields.has("thought")) read_thought(*message, fields.at("thought"), fields.what());
     if (fields.has("spans") && fields.u32("span") == message->spans.size())
       read_spans(*message, fields.list("spans"), fields.what());
   }
@@ -214,6 +213,7 @@ class Reader {
     Message* message = grower(fields, fields.u32("ended"));
     if (!message) return;
     read_ending(*message, object, fields.what(), note_);
+    if (fields.has("thought")) read_thought(*message, fields.at("thought"), fields.what());
     message->writing = false;
     writing_ = nullptr;
   }

@@ -208,6 +208,7 @@ ordered_json message_json(const Message& message) {
   if (!message.attachments.empty()) out["attachments"] = attachments_json(message.attachments);
   if (message.role == Role::user) return out;
   if (message.begins_thinking) out["begins_thinking"] = true;
+  if (message.thought.told_apart) out["thought"] = thought_json(message.thought);
   out["parameters"] = parameters_json(message.parameters);
   if (message.seed) out["seed"] = *message.seed;
   if (!message.spans.empty()) out["spans"] = spans_json(message);
@@ -225,6 +226,24 @@ ordered_json ending_json(const Message& message) {
   if (message.result) out["result"] = result_json(*message.result);
   if (message.result && !message.result->tokens.ids.empty()) out["token_ids"] = tokens_json(message.result->tokens);
   return out;
+}
+
+bool is_inside_character(const std::string& utf8, size_t at) {
+  return at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80;
+}
+
+ordered_json thought_json(const ThoughtPart& thought) {
+  return {{"bytes", thought.bytes}, {"open", thought.open}};
+}
+
+void read_thought(Message& message, const json& object, const std::string& what) {
+  const JsonFields fields(object, what + ": thought");
+  const ThoughtPart thought{true, fields.boolean_or("open", false), fields.u32("bytes")};
+  const bool within = thought.bytes <= message.text.size() && !is_inside_character(message.text, thought.bytes);
+  if (!within)
+    throw bad_input(what + ": what was thought ends at byte " + std::to_string(thought.bytes) + " of " +
+                    std::to_string(message.text.size()) + ", where no character ends.");
+  message.thought = thought;
 }
 
 ordered_json spans_json(const Message& message, size_t first) {
@@ -247,6 +266,7 @@ Message message_from(const json& object, const std::string& what, std::string& n
   if (fields.has("created")) message.created_ms = time_from(fields.text("created"), what);
   if (const json* parameters = fields.object("parameters")) message.parameters = parameters_from(*parameters, what);
   message.begins_thinking = fields.boolean_or("begins_thinking", false);
+  if (fields.has("thought")) read_thought(message, fields.at("thought"), what);
   if (fields.has("attachments")) message.attachments = attachments_from(fields, what);
   if (fields.has("seed")) message.seed = whole_number(fields, "seed", 0);
   if (fields.has("spans")) read_spans(message, fields.list("spans"), what);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/conversation/thinking.h"
+
 namespace canopy::app {
 namespace {
 
@@ -88,7 +90,7 @@ Conversation Conversation::copy_of_path(size_t length) const {
 std::string Conversation::shown_title() const {
   if (!title.empty()) return title;
   if (nodes_.empty()) return "New chat";
-  const std::string& text = nodes_.front().message.text;
+  const std::string text = answer_of(nodes_.front().message);
   const size_t from = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   return text.substr(from, text.find('\n', from) - from);
 }

@@ -34,6 +34,10 @@ std::vector<ReplyPart> parts_of(const Message& message) {
 void cut_text(Message& message, size_t size) {
   if (size >= message.text.size()) return;
   message.text.resize(size);
+  if (message.thought.told_apart && size <= message.thought.bytes) {
+    message.thought.bytes = static_cast<uint32_t>(size);
+    message.thought.open = true;
+  }
   for (TokenSpan& span : message.spans) {
     span.begin = std::min(span.begin, static_cast<uint32_t>(size));
     span.end = std::min(span.end, static_cast<uint32_t>(size));

@@ -69,6 +69,7 @@ struct Message {
   std::vector<Attachment> attachments;  // of the user: sent in front of `text`
   // Only for messages of the assistant:
   bool begins_thinking = false;  // the prompt opened the thinking, so that the text begins inside it
+  ThoughtPart thought = {};      // of the text, where the reply came in channels: it has no tags then
   bool writing = false;
   uint32_t tokens = 0;
   double tokens_per_second = 0;

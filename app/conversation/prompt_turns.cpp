@@ -16,17 +16,20 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// The text between control tokens, one string for each stretch.
+/// The text between control tokens, one string for each stretch. The name of a channel (engine/text/reply_channels.h)
+/// is none.
 std::vector<std::string> stretches(std::span<const uint32_t> tokens, const PieceOf& piece) {
   std::vector<std::string> found(1);
   Utf8Stream characters;
+  bool names_channel = false;
   for (const uint32_t token : tokens) {
     const auto text = piece(token);
     if (!text) continue;
     if (text->control) {
       found.back() += characters.finish();
       found.emplace_back();
-    } else {
+      names_channel = text->bytes == "<|channel|>";
+    } else if (!names_channel) {
       found.back() += characters.push(text->bytes);
     }
   }

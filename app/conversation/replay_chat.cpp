@@ -1,12 +1,14 @@
 #include "app/conversation/replay_chat.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "app/base/local_time.h"
 #include "app/base/model_name.h"
 #include "app/conversation/message.h"
 #include "app/conversation/prompt_turns.h"
+#include "engine/text/reply_channels.h"
 #include "engine/text/utf8_stream.h"
 
 namespace canopy::app {
@@ -33,23 +35,47 @@ ReplayOrigin origin_of(const TraceHeader& header) {
 class Writer {
  public:
   /// drops_space: the vocabulary begins every text with a space that the user does not see; leave it out.
-  Writer(const TraceLog& log, std::string& text, bool drops_space)
-      : log_(log), text_(text), drops_space_(drops_space) {}
+  Writer(const TraceLog& log, std::span<const uint32_t> prompt, std::string& text, bool drops_space)
+      : log_(log), text_(text), drops_space_(drops_space) {
+    const auto piece = [&](uint32_t token) {
+      const auto found = log.piece(token);
+      return found ? ReplyChannels::Piece{found->bytes, found->control} : ReplyChannels::Piece{};
+    };
+    in_channels_ = channels_.begin(prompt, piece);
+  }
 
   uint32_t push(uint32_t token) {
     const auto piece = log_.piece(token);
     if (piece && !piece->control) {
       std::string_view bytes = piece->bytes;
       if (std::exchange(drops_space_, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
-      text_ += characters_.push(bytes);
+      add(characters_.push(bytes));
+    } else if (piece && in_channels_) {
+      add(characters_.finish());
+      ReplyChannels::Shown headless;
+      channels_.control(piece->bytes, headless);
+      text_ += headless.lead + headless.text;
     }
     return static_cast<uint32_t>(text_.size());
   }
 
+  ThoughtPart thought() const { return in_channels_ ? channels_.thought() : ThoughtPart(); }
+
  private:
+  void add(const std::string& characters) {
+    if (!in_channels_) {
+      text_ += characters;
+      return;
+    }
+    const ReplyChannels::Shown shown = channels_.text(characters);
+    text_ += shown.lead + shown.text;
+  }
+
   const TraceLog& log_;
   std::string& text_;
   Utf8Stream characters_;
+  ReplyChannels channels_;
+  bool in_channels_ = false;
   bool drops_space_;
 };
 
@@ -65,11 +91,6 @@ ReplyFinished result_of(const TraceReply& reply, const ReplySummary& summary, ui
   if (result.decode_ms > 0) result.tokens_per_second = 1000.0 * emitted / result.decode_ms;
   if (summary.rounds > 0) result.tau = static_cast<double>(emitted) / static_cast<double>(summary.rounds);
   return result;
-}
-
-/// Cuts the text to what the user saw, where that is its beginning: a stop string ends the reply before its last token.
-void cut_to_seen(std::string& text, const std::optional<TraceReplyEnd>& end) {
-  if (end && text.starts_with(end->text)) text.resize(end->text.size());
 }
 
 /// Index of the first turn that the conversation so far (`said`) does not have. The prompt of a conversation that goes
@@ -126,7 +147,7 @@ void ReplayChat::add(const TraceLog& log, size_t index, uint64_t& last_id) {
 /// Puts the text together from the tokens of the rounds, so that the round and node of each byte are known.
 void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const ReplySummary& summary, Reply& reply) {
   Message& message = reply.whole;
-  Writer writer(log, message.text, recorded.end && !recorded.end->text.starts_with(' '));
+  Writer writer(log, recorded.begin.prompt, message.text, recorded.end && !recorded.end->text.starts_with(' '));
   uint32_t begin = summary.first_token ? writer.push(*summary.first_token) : 0;
   reply.begin = begin;
   uint32_t emitted = 0;
@@ -142,7 +163,9 @@ void ReplayChat::write(const TraceLog& log, const TraceReply& recorded, const Re
     emitted += static_cast<uint32_t>(round->emitted.size());
     ms += round->ms.total();
   }
-  cut_to_seen(message.text, recorded.end);
+  message.thought = writer.thought();
+  // To what the user saw, where that is its beginning: a stop string ends the reply before its last token.
+  if (recorded.end && message.text.starts_with(recorded.end->text)) cut_text(message, recorded.end->text.size());
   message.rounds = static_cast<uint32_t>(summary.rounds);
   message.tokens = emitted + 1;
   message.result = result_of(recorded, summary, emitted, ms);
@@ -154,7 +177,7 @@ Message ReplayChat::up_to(const Reply& reply, size_t round, bool told) const {
   if (rounds >= reply.ends.size()) return reply.whole;
   Message message = reply.whole;
   const uint32_t end = rounds > 0 ? reply.ends[rounds - 1] : reply.begin;
-  message.text.resize(std::min<size_t>(end, message.text.size()));
+  cut_text(message, end);
   std::erase_if(message.spans, [&](const TokenSpan& span) { return span.round >= rounds; });
   message.writing = true;
   message.result.reset();

@@ -16,6 +16,15 @@ Thinking thinking_of(const Message& message) {
   Thinking found;
   if (message.role != Role::assistant) return found;
   const std::string_view text = message.text;
+  if (message.thought.told_apart) {
+    found.open = message.thought.open;
+    found.answer = std::min<size_t>(message.thought.bytes, text.size());
+    found.begin = std::min(text.find_first_not_of(kThinkBlanks), found.answer);
+    found.end = text.substr(0, found.answer).find_last_not_of(kThinkBlanks) + 1;
+    found.end = std::max(found.begin, found.end);
+    found.there = found.end > found.begin || (found.open && message.writing);
+    return found;
+  }
   const size_t first = std::min(text.find_first_not_of(kThinkBlanks), text.size());
   const std::string_view rest = text.substr(first);
   size_t begin = 0;
@@ -39,6 +48,11 @@ Thinking thinking_of(const Message& message) {
 
 std::string answer_of(const Message& message) {
   return message.text.substr(thinking_of(message).answer);
+}
+
+std::string thought_of(const Message& message) {
+  const Thinking thinking = thinking_of(message);
+  return message.text.substr(thinking.begin, thinking.end - thinking.begin);
 }
 
 uint32_t thinking_tokens(const Message& message, const Thinking& thinking) {

@@ -1,5 +1,6 @@
 #pragma once
-// Where in a reply the model thinks: the text in <think> ... </think> in front of its answer.
+// Where in a reply the model thinks: the text in <think> ... </think> in front of its answer, or what came in channels
+// of its own (engine/text/reply_channels.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,8 @@ Thinking thinking_of(const Message& message);
 
 /// The answer without the thinking in front of it: what is copied.
 std::string answer_of(const Message& message);
+/// What was thought, without tags.
+std::string thought_of(const Message& message);
 
 /// Tokens that were written before the answer, tags included; 0 where it is not known which token wrote what.
 uint32_t thinking_tokens(const Message& message, const Thinking& thinking);

@@ -7,6 +7,7 @@
 #include "app/base/figures.h"
 #include "app/base/local_time.h"
 #include "app/base/model_name.h"
+#include "app/conversation/thinking.h"
 #include "app/layout/tree_reveal.h"
 #include "app/share/chart.h"
 #include "app/share/html.h"
@@ -44,18 +45,26 @@ std::vector<std::pair<size_t, size_t>> code_in(std::string_view text) {
 }
 
 /// The texts of a reply's tokens up to the end of the range: text, round of the page or -1 for what was there before
-/// it, and who wrote it.
+/// it, and who wrote it. Thinking is of a kind of its own, and its tags are left out.
 ordered_json pieces_of(const SharedReply& reply, const RoundRange& range) {
   ordered_json pieces = ordered_json::array();
   const std::string& text = reply.message.text;
   const auto code = code_in(text);
+  const Thinking thinking = thinking_of(reply.message);
+  bool answers = !thinking.there;
   size_t block = 0;  // the spans ascend as the blocks do
-  const auto add = [&](uint32_t begin, uint32_t end, int64_t round, std::string kind) {
+  const auto put = [&](uint32_t begin, uint32_t end, int64_t round, std::string kind) {
     if (begin >= end || end > text.size()) return;
     while (block < code.size() && code[block].second <= begin) ++block;
     if (block < code.size() && begin >= code[block].first) kind += kind.empty() ? "k" : " k";
     std::string shown = printable(std::string_view(text).substr(begin, end - begin), text.size() * 8, LineBreaks::keep);
+    if (begin >= thinking.answer && !std::exchange(answers, true)) shown.insert(0, "\n\n");
     pieces.push_back({std::move(shown), round, std::move(kind)});
+  };
+  const auto add = [&](uint32_t begin, uint32_t end, int64_t round, const std::string& kind) {
+    const auto thought_begin = static_cast<uint32_t>(thinking.begin), thought_end = static_cast<uint32_t>(thinking.end);
+    put(std::max(begin, thought_begin), std::min(end, thought_end), round, kind.empty() ? "t" : kind + " t");
+    put(std::max(begin, static_cast<uint32_t>(thinking.answer)), end, round, kind);
   };
   for (const TokenSpan& span : reply.message.spans) {
     // What stands before a reply's first round came with the prompt.

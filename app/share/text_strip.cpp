@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
+#include "app/conversation/thinking.h"
 #include "engine/base/printable.h"
 #include "engine/text/utf8.h"
 
@@ -30,12 +32,19 @@ TextStrip::TextStrip(const SharedRun& run, float width)
 void TextStrip::add(const SharedReply& reply) {
   line_ = column_ = 0;
   const std::string& text = reply.message.text;
+  const Thinking thinking = thinking_of(reply.message);  // whose tags are left out
+  bool answers = !thinking.there;
   for (const TokenSpan& span : reply.message.spans) {
     const size_t end = std::min<size_t>(span.end, text.size());
     if (span.begin >= end) continue;
     const bool before = span.node == 0;
     const auto round = static_cast<int64_t>(reply.first_round + span.round) - (before ? 1 : 0);
-    place(text.substr(span.begin, end - span.begin), round, span.source, !before && span.source != TokenSource::ar);
+    std::string shown;
+    const size_t thought = std::max<size_t>(span.begin, thinking.begin), thought_end = std::min(end, thinking.end);
+    if (thought < thought_end) shown = text.substr(thought, thought_end - thought);
+    const size_t answer = std::max<size_t>(span.begin, thinking.answer);
+    if (answer < end) shown += (std::exchange(answers, true) ? "" : "\n\n") + text.substr(answer, end - answer);
+    if (!shown.empty()) place(shown, round, span.source, !before && span.source != TokenSource::ar);
   }
 }
 

@@ -69,6 +69,7 @@ std::vector<uint32_t> tokens_of(const ViewModel& view, const Message& reply) {
 /// Whether the token ids saved with a reply give its text. True when the model's tokens cannot be looked up.
 bool spell_the_text(const ViewModel& view, const Message& reply) {
   if (received(view, reply) || !view.model->texts) return true;
+  if (reply.thought.told_apart) return true;  // the tokens spell the heads of its messages, too
   std::string bytes;
   for (const uint32_t id : reply.result->tokens.ids) {
     const std::optional<trace::Piece> piece = view.model->texts->find(id);

@@ -7,6 +7,7 @@
 
 #include "app/conversation/attached_text.h"
 #include "app/conversation/message.h"
+#include "app/conversation/thinking.h"
 #include "app/state/context_use.h"
 #include "app/state/continue_reply.h"
 #include "app/state/drafting.h"
@@ -122,6 +123,15 @@ Effects continue_in_new_chat(ViewModel& view, uint64_t message) {
   return show_conversation(view, std::move(copy));
 }
 
+/// A reply in a later prompt. Thinking that has tags is the template's to find; other thinking goes beside the answer.
+ChatTurn turn_of_reply(const Message& message) {
+  ChatTurn turn{"assistant", message.text, message.result ? message.result->tokens : TurnTokens()};
+  if (!message.thought.told_apart) return turn;
+  turn.content = answer_of(message);
+  turn.thinking = thought_of(message);
+  return turn;
+}
+
 }  // namespace
 
 std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt,
@@ -136,7 +146,7 @@ std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t leng
     if (message.role == Role::user)
       turns.push_back({"user", question_with_files(message)});
     else
-      turns.push_back({"assistant", message.text, message.result ? message.result->tokens : TurnTokens()});
+      turns.push_back(turn_of_reply(message));
   }
   if (!is_blank(system_prompt)) turns.insert(turns.begin(), {"system", system_prompt});
   return turns;
@@ -160,6 +170,7 @@ void on_text(ViewModel& view, const TextDelta& e) {
   if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
   Message& message = view.messages.back();
   message.text += e.text;
+  message.thought = e.thought;
   message.tokens = e.reply_tokens;
   message.tokens_per_second = e.tokens_per_second;
   view.context_used = e.context_used;

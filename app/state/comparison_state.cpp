@@ -124,6 +124,7 @@ bool on_reply_event(ComparisonState& state, const Event& event) {
   if (const auto* text = std::get_if<TextDelta>(&event)) {
     if (ComparedReply* reply = reply_of(state, text->reply_id)) {
       reply->message.text += text->text;
+      reply->message.thought = text->thought;
       reply->message.tokens = text->reply_tokens;
     }
     return is_of_comparison(state, text->reply_id);

@@ -21,6 +21,7 @@
 #include "engine/speculation/sampling_settings.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/chat_turn.h"
+#include "engine/text/reply_channels.h"
 #include "engine/trace/round_record.h"
 #include "engine/trace/token_texts.h"
 
@@ -229,6 +230,7 @@ struct TextDelta {
   uint32_t reply_tokens = 0;     // so far
   uint32_t context_used = 0;     // positions
   double tokens_per_second = 0;  // decoding only
+  ThoughtPart thought = {};      // of the reply's text so far, this included
 };
 
 /// A committed round of a reply; published after the TextDelta with its text.

@@ -366,7 +366,7 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                         static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
                         reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
-                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text)});
+                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart)});
   model.keep_what_was_learnt();
 }
 

@@ -2,6 +2,13 @@
 
 namespace canopy {
 
+std::string Reply::thinking() const {
+  if (!thought.told_apart) return {};
+  std::string thinking = text.substr(0, thought.bytes);
+  thinking.erase(thinking.find_last_not_of(" \t\r\n") + 1);
+  return thinking;
+}
+
 double Reply::tokens_per_second() const {
   uint64_t emitted = 0;
   for (const RoundRecord& round : rounds) emitted += round.emitted.size();

@@ -1,6 +1,7 @@
 #pragma once
 // Settings of a reply, what is reported while it is written, and the finished reply.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -11,6 +12,7 @@
 #include "engine/client/engine_client.h"
 #include "engine/speculation/cost_policy.h"
 #include "engine/speculation/sampler.h"
+#include "engine/text/reply_channels.h"
 #include "engine/trace/round_record.h"
 #include "engine/trace/trace_drafting.h"
 
@@ -41,6 +43,15 @@ struct ReplyProgress {
   uint32_t text_end = 0;      // bytes that the tokens so far completed, in the reply's text (RoundFinished)
   uint32_t context_used = 0;  // positions in the cache
   double tokens_per_second = 0;
+  uint32_t shown_bytes = 0;  // of the reply's text so far, this text included
+  ThoughtPart thought = {};
+
+  /// The parts of `text` that are thinking and answer. All is answer where thinking is not told apart.
+  std::string_view thought_text() const { return text.substr(0, text.size() - answer_text().size()); }
+  std::string_view answer_text() const {
+    const size_t answer = thought.told_apart ? shown_bytes - std::min(thought.bytes, shown_bytes) : text.size();
+    return text.substr(text.size() - std::min(text.size(), answer));
+  }
 };
 
 /// Reported when the prompt has been read.
@@ -62,14 +73,20 @@ struct ReplyCallbacks {
 };
 
 struct Reply {
-  std::vector<uint32_t> ids;  // ReplySettings::begun and the new ones, the stop token included
-  std::string text;           // of all of them, without control tokens and stop strings
+  std::vector<uint32_t> ids;    // ReplySettings::begun and the new ones, the stop token included
+  std::string text;             // of all of them, without control tokens and stop strings
+  ThoughtPart thought = {};     // what of the text is thinking
+  std::vector<ToolCall> calls;  // that the reply makes in channels of their own
   FinishReason reason = FinishReason::failed;
   uint32_t prompt_tokens = 0;
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already
   double prefill_ms = 0;       // up to and including the first token
   double decode_ms = 0;        // all rounds
   std::vector<RoundRecord> rounds;
+
+  /// The text without the thinking that is told apart from it, and that thinking without the blanks behind it.
+  std::string answer() const { return text.substr(thought.told_apart ? thought.bytes : 0); }
+  std::string thinking() const;
 
   /// Tokens that came out of rounds, per second of rounds; 0 without any. The first token belongs to the prefill.
   double tokens_per_second() const;

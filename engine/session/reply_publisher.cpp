@@ -42,6 +42,7 @@ void ReplyPublisher::token(const ReplyProgress& progress) {
   pending_.reply_tokens = progress.reply_tokens;
   pending_.context_used = progress.context_used;
   pending_.tokens_per_second = progress.tokens_per_second;
+  pending_.thought = progress.thought;
   has_pending_ = true;
   if (is_due()) publish_text(true);
 }

@@ -41,7 +41,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
       callbacks_(callbacks),
       sampler_(settings.sampling, parts.model.config().vocab),
       adjustments_(settings.sampling, parts.model.config().vocab),
-      text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings)),
+      text_(*parts.text.tokenizer, all_stops(*parts.text.chat, settings), prompt),
       history_(prompt.begin(), prompt.end()) {
   check(prompt);
   begin_with(settings.begun);
@@ -94,6 +94,8 @@ Reply ReplyWriter::write() {
   const std::string rest = text_.finish();
   if (!rest.empty()) report(rest);
   reply_.text = text_.text();
+  reply_.thought = text_.thought();
+  reply_.calls = text_.calls();
   return std::move(reply_);
 }
 
@@ -304,7 +306,7 @@ bool ReplyWriter::append(uint32_t token) {
   adjustments_.add(token);
   const std::vector<uint32_t>& stops = parts_.text.stop_ids;
   const bool is_stop = std::binary_search(stops.begin(), stops.end(), token);
-  const std::string shown = is_stop ? std::string() : text_.push(token);
+  const std::string shown = is_stop ? text_.push_end(token) : text_.push(token);
   const bool stops_here = is_stop || text_.stopped();
   const bool ended = stops_here || reply_.ids.size() >= longest_;
   if (ended) reply_.reason = stops_here ? FinishReason::stop_token : FinishReason::max_tokens;
@@ -317,7 +319,7 @@ void ReplyWriter::report(std::string_view shown) const {
   // Everything but the root is or will be in the cache.
   const auto used = static_cast<uint32_t>(history_.size()) - 1;
   callbacks_.token({shown, static_cast<uint32_t>(reply_.ids.size()), static_cast<uint32_t>(text_.completed()), used,
-                    reply_.tokens_per_second()});
+                    reply_.tokens_per_second(), static_cast<uint32_t>(text_.text().size()), text_.thought()});
 }
 
 }  // namespace canopy

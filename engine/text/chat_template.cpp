@@ -28,13 +28,14 @@ class PromptIds {
   explicit PromptIds(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   void add(const PromptPart& part) {
-    if (!tokenizer_.can_go_on() || !spells(tokenizer_, part.tokens, part.text)) {
+    const TurnTokens tokens = tokens_of_answer(tokenizer_, part.tokens);
+    if (!tokenizer_.can_go_on() || !spells(tokenizer_, tokens, part.text)) {
       spans_.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
       return;
     }
-    if (starts_with_dropped_space(part)) drop_space_before();
+    if (starts_with_dropped_space(tokens)) drop_space_before();
     encode_spans();
-    ids_.insert(ids_.end(), part.tokens.ids.begin(), part.tokens.ids.end());
+    ids_.insert(ids_.end(), tokens.ids.begin(), tokens.ids.end());
     place_ = TextPlace::inside;
   }
 
@@ -45,8 +46,8 @@ class PromptIds {
 
  private:
   // A space of the reply's own that its text is shown without (Tokenizer::decode).
-  bool starts_with_dropped_space(const PromptPart& part) const {
-    return tokenizer_.drops_leading_space() && tokenizer_.token_bytes(part.tokens.ids.front()).starts_with(' ');
+  bool starts_with_dropped_space(const TurnTokens& tokens) const {
+    return tokenizer_.drops_leading_space() && tokenizer_.token_bytes(tokens.ids.front()).starts_with(' ');
   }
 
   // "[/INST] " + content: the template's space is the one that the first token of the reply brings.

@@ -61,6 +61,9 @@ Value message_of(const ChatTurn& turn, size_t number, ContentForm form) {
   Dict message;
   message.set("role", Value::markup(turn.role));
   message.set("content", std::move(content));
+  if (!turn.thinking.empty()) {
+    for (const char* name : {"thinking", "reasoning_content"}) message.set(name, Value::content(turn.thinking));
+  }
   return message;
 }
 

@@ -12,6 +12,7 @@ struct ChatTurn {
   std::string role;
   std::string content;
   TurnTokens tokens = {};
+  std::string thinking = {};  // of a reply in channels: what its content is told apart from, for templates that ask
 };
 
 }  // namespace canopy

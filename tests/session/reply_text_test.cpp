@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/format/model_file.h"
 #include "engine/session/text_model.h"
+#include "engine/text/byte_alphabet.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 
@@ -62,6 +65,91 @@ TEST(ReplyTextStart, TheSpaceOfTheVocabularyIsNotShownAtTheStart) {
   shown += reply.push(4);
   shown += reply.push(3);
   EXPECT_EQ(shown + reply.finish(), "ab a");
+}
+
+// A vocabulary of bytes and of the control tokens of harmony.
+class ReplyInChannels : public ::testing::Test {
+ protected:
+  ReplyInChannels() {
+    for (int byte = 0; byte < 256; ++byte) {
+      tokens_.emplace_back(byte_level_character(static_cast<unsigned char>(byte)));
+    }
+    data_.types.assign(256, static_cast<int32_t>(TokenType::normal));
+    tokens_.emplace_back("ab");
+    data_.types.push_back(static_cast<int32_t>(TokenType::normal));
+    for (const char* name : {"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"}) {
+      tokens_.emplace_back(name);
+      data_.types.push_back(static_cast<int32_t>(TokenType::user_defined));
+    }
+    data_.model = "gpt2";
+    data_.pre_tokenizer = "gpt-2";
+    data_.merges = {"a b"};
+    data_.tokens.assign(tokens_.begin(), tokens_.end());
+    tokenizer_ = Tokenizer::from_vocabulary(data_);
+  }
+
+  std::vector<uint32_t> ids_of(std::string_view text) const { return tokenizer_->encode(text, SpecialTokens::parse); }
+
+  ReplyText reply(std::string_view text, std::vector<std::string> stops = {}) const {
+    ReplyText reply(*tokenizer_, std::move(stops), ids_of("<|start|>assistant"));
+    std::string shown;
+    for (const uint32_t id : ids_of(text)) {
+      const bool ends = std::ranges::binary_search(tokenizer_->end_ids(), id);
+      shown += ends ? reply.push_end(id) : reply.push(id);
+      EXPECT_EQ(shown.find("<|"), std::string::npos) << shown;
+      if (ends || reply.stopped()) break;
+    }
+    shown += reply.finish();
+    EXPECT_EQ(shown, reply.text());
+    return reply;
+  }
+
+  std::vector<std::string> tokens_;
+  VocabularyData data_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+constexpr const char* whole_reply =
+    "<|channel|>analysis<|message|>Two and two.<|end|><|start|>assistant<|channel|>final<|message|>Four.<|return|>";
+
+TEST_F(ReplyInChannels, AnswerAndThinkingAreToldApartWithoutMarkup) {
+  const ReplyText whole = reply(whole_reply);
+  EXPECT_EQ(whole.text(), "Two and two.\n\nFour.");
+  EXPECT_EQ(whole.thought(), (ThoughtPart{true, false, 14}));
+  EXPECT_EQ(whole.completed(), whole.text().size());
+}
+
+TEST_F(ReplyInChannels, AStopStringIsLookedForInWhatTheModelWrote) {
+  EXPECT_EQ(reply(whole_reply, {"\n\n"}).text(), "Two and two.\n\nFour.") << "the blank line is put between them";
+  EXPECT_EQ(reply(whole_reply, {".F"}).text(), "Two and two.\n\nFour.") << "none reaches across messages";
+  EXPECT_EQ(reply(whole_reply, {"our"}).text(), "Two and two.\n\nF");
+  const ReplyText stopped = reply(whole_reply, {"two."});
+  EXPECT_EQ(stopped.text(), "Two and ");
+  EXPECT_EQ(stopped.thought(), (ThoughtPart{true, true, 8}));
+}
+
+TEST_F(ReplyInChannels, ItsTokensAreKeptAndThoseOfItsAnswerSpellIt) {
+  const std::vector<uint32_t> ids = ids_of(whole_reply);
+  const TurnTokens tokens = tokens_of_reply(*tokenizer_, ids, "Two and two.\n\nFour.", true);
+  EXPECT_EQ(tokens.ids.size() + 1, ids.size());
+  EXPECT_EQ(tokens.ending, (std::vector<uint32_t>{ids.back()}));
+  EXPECT_FALSE(spells(*tokenizer_, tokens, "Four."));
+  EXPECT_TRUE(spells(*tokenizer_, tokens_of_answer(*tokenizer_, tokens), "Four."));
+}
+
+// As the template of gpt-oss has it: what was thought is given beside the answer.
+TEST_F(ReplyInChannels, ItsAnswerStandsInLaterPromptsAndItsThinkingBesideIt) {
+  constexpr const char* text =
+      "{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}{% if m.thinking and loop.last %}"
+      "[{{ m.thinking }}]{% endif %}<|end|>{% endfor %}";
+  const auto form = ChatTemplate::create(text, *tokenizer_);
+  ASSERT_EQ(form->warning(), "");
+  ChatTurn answer{"assistant", "ab<|end|>", {}, "Hm."};
+  const std::vector<ChatTurn> turns = {{"user", "hi"}, answer};
+  const auto ids = form->render_to_ids(turns, *tokenizer_);
+  EXPECT_EQ(tokenizer_->decode(ids, false),
+            "<|start|>user<|message|>hi<|end|><|start|>assistant<|message|>ab<|end|>[Hm.]<|end|>");
+  EXPECT_EQ(std::ranges::count(ids, *tokenizer_->find_special("<|end|>")), 2) << "that in the answer is its text";
 }
 
 TEST(TextModel, AFolderWithoutTokenizerIsRefused) {

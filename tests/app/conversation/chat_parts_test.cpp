@@ -86,6 +86,60 @@ TEST(Thinking, OfNothingIsNotShown) {
   EXPECT_FALSE(thinking_of(question).there);
 }
 
+TEST(Thinking, OfAReplyInChannelsIsWhatCameInThem) {
+  Message message = reply_of("Two and two.\n\n<think>Four.</think>");
+  message.thought = {true, false, 14};
+  EXPECT_EQ(thought_of(message), "Two and two.");
+  EXPECT_EQ(answer_of(message), "<think>Four.</think>") << "tags in such an answer are its text";
+  message.thought.open = true;
+  message.text.resize(14);
+  EXPECT_TRUE(thinking_of(message).open);
+  EXPECT_EQ(answer_of(message), "");
+  Message plain = reply_of("<think>Four.");
+  plain.thought = {true, false, 0};
+  EXPECT_FALSE(thinking_of(plain).there);
+  EXPECT_EQ(answer_of(plain), plain.text);
+  Message markup = reply_of("<|channel|>analysis<|message|>Hm.<|end|>");
+  EXPECT_EQ(answer_of(markup), markup.text) << "in another model's reply it is text";
+}
+
+TEST(Thinking, OfChannelsIsKeptInFilesAndFoldedInMarkdown) {
+  Conversation chat;
+  chat.append({});
+  Message reply = reply_of("Hm.\n\nFour.");
+  reply.thought = {true, false, 5};
+  chat.append(reply);
+  EXPECT_NE(markdown_of(chat).find("<details><summary>Thought</summary>\n\nHm.\n\n</details>\n\nFour."),
+            std::string::npos);
+  uint64_t id = 0;
+  EXPECT_EQ(conversation_from(json_of(chat), id).back().thought, reply.thought);
+  const std::string lost = R"("thought":{"bytes":99,"open":false})";
+  std::string damaged = json_of(chat);
+  const size_t at = damaged.find("\"thought\"");
+  ASSERT_NE(at, std::string::npos);
+  damaged.replace(at, damaged.find('}', at) + 1 - at, lost);
+  EXPECT_NE(refusal([&] { conversation_from(damaged, id); }).find("ends at byte 99 of 10"), std::string::npos);
+}
+
+TEST(Thinking, OfChannelsIsKeptInTheJournalWhileItIsWritten) {
+  Conversation chat;
+  chat.append({});
+  JournalMark mark;
+  Message reply = reply_of("", true);
+  chat.append(reply);
+  std::string lines = journal_lines(chat, mark);
+  chat.back().text = "Hm.";
+  chat.back().thought = {true, true, 3};
+  lines += journal_lines(chat, mark);
+  uint64_t id = 0;
+  EXPECT_EQ(read_journal(lines, id).conversation.back().thought, (ThoughtPart{true, true, 3}));
+  chat.back().text = "Hm.\n\nFour.";
+  chat.back().thought = {true, false, 5};
+  chat.back().writing = false;
+  lines += journal_lines(chat, mark);
+  EXPECT_EQ(answer_of(read_journal(lines, id).conversation.back()), "Four.");
+}
+
 TEST(Thinking, SaysHowManyTokensItTook) {
   Message message = reply_of("<think>ab</think>c");
   for (const uint32_t end : {7u, 8u, 9u, 17u, 18u}) {

@@ -54,6 +54,14 @@ TEST(PromptTurns, APromptWithoutRolesIsOneQuestion) {
   EXPECT_TRUE(turns_of({}).empty());
 }
 
+TEST(PromptTurns, TheNameOfAChannelIsNoText) {
+  const auto turns = turns_of({"<|start|>", "user", "<|message|>", "Hi", "<|end|>", "<|start|>", "assistant",
+                               "<|channel|>", "final", "<|message|>", "Hello", "<|end|>", "<|start|>", "assistant"});
+  ASSERT_EQ(turns.size(), 2u);
+  EXPECT_EQ(turns[1].role, "assistant");
+  EXPECT_EQ(turns[1].content, "Hello");
+}
+
 TEST(PromptTurns, ModelAndAssistantAreTheSame) {
   const auto turns = turns_of({"<t>", "user\nOne", "<e>", "<t>", "model\nTwo", "<e>", "<t>", "user\nThree", "<e>"});
   ASSERT_EQ(turns.size(), 3u);
