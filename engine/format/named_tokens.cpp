@@ -17,36 +17,21 @@ const std::unordered_map<std::string_view, Role>& roles() {
     const auto put = [&](Role role, std::initializer_list<std::string_view> spellings) {
       for (const std::string_view spelling : spellings) made.emplace(spelling, role);
     };
-    put(Role::ends, {"<|im_end|>",
-                     "<|endoftext|>",
-                     "<|end_of_text|>",
-                     "<|eot_id|>",
-                     "<|eom_id|>",
-                     "<|end|>",
-                     "<|return|>",
-                     "<|call|>",
-                     "<|calls|>",
-                     "<|flush|>",
-                     "<end_of_turn>",
-                     "<end_of_utterance>",
-                     "<turn|>",
-                     "<|tool_response>",
-                     "<eos>",
-                     "[EOS]",
-                     "<EOT>",
-                     "_<EOT>",
-                     "[EOT]",
-                     "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+    put(Role::ends, {"<|im_end|>", "<|endoftext|>",    "<|end_of_text|>", "<|eot_id|>",
+                     "<|eom_id|>", "<|end|>",          "<|return|>",      "<|call|>",
+                     "<|calls|>",  "<|flush|>",        "<end_of_turn>",   "<end_of_utterance>",
+                     "<turn|>",    "<|tool_response>", "<eos>",           "[EOS]",
+                     "<EOT>",      "_<EOT>",           "[EOT]",           "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
                      "[e~["});
     // A model that fills in the middle goes on to another file, or to nothing.
     put(Role::ends, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>",
                      "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"});
-    put(Role::control, {"<|fim_prefix|>", "<fim-prefix>",    "<fim_prefix>",    "<\uFF5Cfim\u2581begin\uFF5C>",
-                        "<PRE>",          "\u2581<PRE>",     "<|code_prefix|>", "<|prefix|>",
-                        "<|fim_suffix|>", "<fim-suffix>",    "<fim_suffix>",    "<\uFF5Cfim\u2581hole\uFF5C>",
-                        "<SUF>",          "\u2581<SUF>",     "<|code_suffix|>", "<|suffix|>",
-                        "<|fim_middle|>", "<fim-middle>",    "<fim_middle>",    "<\uFF5Cfim\u2581end\uFF5C>",
-                        "<MID>",          "\u2581<MID>",     "<|code_middle|>", "<|middle|>"});
+    put(Role::control, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",    "<\uFF5Cfim\u2581begin\uFF5C>",
+                        "<PRE>",          "\u2581<PRE>",  "<|code_prefix|>", "<|prefix|>",
+                        "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",    "<\uFF5Cfim\u2581hole\uFF5C>",
+                        "<SUF>",          "\u2581<SUF>",  "<|code_suffix|>", "<|suffix|>",
+                        "<|fim_middle|>", "<fim-middle>", "<fim_middle>",    "<\uFF5Cfim\u2581end\uFF5C>",
+                        "<MID>",          "\u2581<MID>",  "<|code_middle|>", "<|middle|>"});
     put(Role::sentence_end, {"</s>"});
     put(Role::harmony, {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"});
     return made;

@@ -72,8 +72,8 @@ TEST(FileFaults, AnUnreadableFile) {
 
 TEST(FileFaults, AnEmptyFileOfAFolder) {
   const Folder folder;
-  for (const char* name :
-       {"generation_config.json", "tokenizer_config.json", "tokenizer.json", "chat_template.jinja"}) {
+  for (const char* name : {"generation_config.json", "tokenizer_config.json", "tokenizer.json", "chat_template.jinja",
+                           "chat_template.json"}) {
     folder.write(name, "");
     folder.expect_refused("The file " + (folder.path() / name).string() + " is empty.");
     fs::remove(folder.path() / name);

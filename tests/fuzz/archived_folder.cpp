@@ -17,6 +17,7 @@ constexpr std::string_view allowed[] = {
     "config.json",           "generation_config.json", "quantize_config.json", "tokenizer.json",
     "tokenizer_config.json", "chat_template.jinja",    "model.safetensors",    "a.safetensors",
     "b.safetensors",         "tokenizer.model",        "c.safetensors",        "model.safetensors.index.json",
+    "chat_template.json",
 };
 
 std::string safetensors(std::string_view header, std::string_view size_text) {

@@ -57,9 +57,9 @@ Written write(const Tokens& prompt, const Tokens& reply) {
 const Tokens start = {"<|start|>", "user", "<|message|>", "hi", "<|end|>", "<|start|>", "assistant"};
 
 TEST(ReplyChannels, TheAnswerIsFinalAndAnalysisIsThought) {
-  const Tokens reply = {"<|channel|>", "analysis",    "<|message|>", "Two ",  "and two.",    "<|end|>",   "<|start|>",
-                        "assistant",   "<|channel|>", "fin",         "al",    "<|message|>", "Four",      ".",
-                        "<|return|>"};
+  const Tokens reply = {"<|channel|>", "analysis",    "<|message|>", "Two ",        "and two.",
+                        "<|end|>",     "<|start|>",   "assistant",   "<|channel|>", "fin",
+                        "al",          "<|message|>", "Four",        ".",           "<|return|>"};
   const Written whole = write(start, reply, [](const Written& now) {
     EXPECT_EQ(now.text, std::string("Two and two.\n\nFour.").substr(0, now.text.size())) << "markup is never shown";
     EXPECT_EQ(now.thought.open, now.text.size() <= 14) << now.text;
@@ -96,8 +96,9 @@ TEST(ReplyChannels, AReplyThatIsCutHasNoAnswerYet) {
 }
 
 TEST(ReplyChannels, CommentaryAndCallsOfToolsAreNotTheAnswer) {
-  const Tokens call = {"<|channel|>", "commentary", " to=functions.get_weather ", "<|constrain|>", "json",
-                       "<|message|>", "{\"city\":", "\"Oslo\"}", "<|call|>"};
+  const Tokens call = {"<|channel|>",   "commentary", " to=functions.get_weather ",
+                       "<|constrain|>", "json",       "<|message|>",
+                       "{\"city\":",    "\"Oslo\"}",  "<|call|>"};
   Tokens reply = {"<|channel|>", "commentary", "<|message|>", "I look.", "<|end|>", "<|start|>", "assistant"};
   reply.insert(reply.end(), call.begin(), call.end());
   const Written written = write(start, reply);
@@ -112,17 +113,18 @@ TEST(ReplyChannels, CommentaryAndCallsOfToolsAreNotTheAnswer) {
 }
 
 TEST(ReplyChannels, AnAnswerMayHaveNoHead) {
-  EXPECT_EQ(write(start, {"<|channel|>", "analysis", "<|message|>", "Hm.", "<|end|>", "<|start|>", "Four.", "<|return|>"})
-                .answer(),
-            "Four.");
+  EXPECT_EQ(
+      write(start, {"<|channel|>", "analysis", "<|message|>", "Hm.", "<|end|>", "<|start|>", "Four.", "<|return|>"})
+          .answer(),
+      "Four.");
   EXPECT_EQ(write(start, {"<|message|>", "Four.", "<|return|>"}).text, "Four.");
   EXPECT_EQ(write(start, {"<|return|>"}).text, "") << "the role alone is none";
   EXPECT_EQ(write({"raw text"}, {"Four."}).text, "Four.");
 }
 
 TEST(ReplyChannels, MarkupInTheLettersOfATextIsText) {
-  const Written written =
-      write(start, {"<|channel|>", "final", "<|message|>", "text:<|channel|>", "analysis", "text:<|message|>", "<think>x"});
+  const Written written = write(
+      start, {"<|channel|>", "final", "<|message|>", "text:<|channel|>", "analysis", "text:<|message|>", "<think>x"});
   EXPECT_EQ(written.text, "<|channel|>analysis<|message|><think>x");
   EXPECT_EQ(written.answer(), written.text);
 }
