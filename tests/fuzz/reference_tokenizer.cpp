@@ -67,6 +67,8 @@ bool ReferenceTokenizer::covers(const VocabularyData& data) {
 }
 
 ReferenceTokenizer::ReferenceTokenizer(const VocabularyData& data) : data_(data) {
+  std::vector<AddedToken> added;
+  apply_token_names(data_, added);
   list_tokens();
   if (is_byte_level()) {
     if (data_.unknown && type(*data_.unknown) != TokenType::unknown) data_.unknown.reset();
