@@ -27,8 +27,9 @@ std::string json_line(const ordered_json& json) {
   throw bad_input("The journal " + shown(path) + " cannot be written: " + why + ".");
 }
 
-std::string error_text(int error) {
-  return std::generic_category().message(error);
+[[noreturn]] void fail_journal(const fs::path& path, int error) {
+  throw bad_input("The journal " + shown(path) + " cannot be written: " + std::generic_category().message(error) + "." +
+                  std::string(write_advice(error)));
 }
 
 /// Throws where another program writes this journal now.
@@ -43,7 +44,7 @@ void require_unused(const fs::path& path) {
 }  // namespace
 
 fs::path journal_path(const fs::path& file) {
-  return file.string() + ".journal";
+  return file_beside(file, ".journal");
 }
 
 std::optional<Sweep> unfinished_sweep(const fs::path& file) {
@@ -69,7 +70,7 @@ SweepJournal::SweepJournal(const fs::path& file, const Sweep& sweep, const std::
   for (const MeasuredRun& run : sweep.runs) text += json_line(to_json(run));
   write_file_atomically(path_, text);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0) fail_journal(path_, error_text(errno));
+  if (descriptor_ < 0) fail_journal(path_, errno);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   ::close(descriptor_);
   descriptor_ = -1;
@@ -89,10 +90,10 @@ void SweepJournal::append(const std::string& line) {
   while (written < line.size()) {
     const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail_journal(path_, error_text(errno));
+    if (count <= 0) fail_journal(path_, errno);
     written += static_cast<size_t>(count);
   }
-  if (::fdatasync(descriptor_) != 0 && errno != EINVAL) fail_journal(path_, error_text(errno));
+  if (::fdatasync(descriptor_) != 0 && errno != EINVAL) fail_journal(path_, errno);
 }
 
 void SweepJournal::finish(const Sweep& sweep) {

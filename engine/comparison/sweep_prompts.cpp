@@ -32,7 +32,7 @@ std::string named(const std::vector<std::string>& ids) {
 }  // namespace
 
 fs::path prompts_path(const fs::path& file) {
-  return file.string() + ".prompts.jsonl";
+  return file_beside(file, ".prompts.jsonl");
 }
 
 void keep_prompts(const fs::path& file, const std::vector<MeasuredPrompt>& prompts) {

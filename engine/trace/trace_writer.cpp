@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/mapped_file.h"
@@ -28,8 +29,9 @@ namespace {
 
 using trace::Kind;
 
+/// The end of a sentence, and what can be done about it.
 std::string reason_of(int error) {
-  return std::generic_category().message(error);
+  return std::generic_category().message(error) + "." + std::string(write_advice(error));
 }
 
 std::string last_component(const std::string& path) {
@@ -136,15 +138,15 @@ void TraceWriter::open(int flags) {
   };
   // O_NONBLOCK: opening a named pipe must not wait for a reader.
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | flags, 0666);
-  if (descriptor_ < 0) fail(reason_of(errno) + ".");
+  if (descriptor_ < 0) fail(reason_of(errno));
   struct stat status = {};
-  if (::fstat(descriptor_, &status) != 0) fail(reason_of(errno) + ".");
+  if (::fstat(descriptor_, &status) != 0) fail(reason_of(errno));
   if (!S_ISREG(status.st_mode)) fail("it is no ordinary file.");
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) fail("it is being recorded into already.");
   if (!may_be_overwritten(descriptor_, static_cast<uint64_t>(status.st_size))) {
     fail("the file exists and is no trace; choose another name.");
   }
-  if ((flags & O_CREAT) != 0 && ::ftruncate(descriptor_, 0) != 0) fail(reason_of(errno) + ".");
+  if ((flags & O_CREAT) != 0 && ::ftruncate(descriptor_, 0) != 0) fail(reason_of(errno));
 }
 
 void TraceWriter::start(TraceHeader header) {
@@ -300,7 +302,7 @@ void TraceWriter::write_pending() {
       // Removes the partly written record, which a reader would report as damage. Should truncation fail too, readers
       // still stop before it.
       (void)!::ftruncate(descriptor_, static_cast<off_t>(size_));
-      throw bad_input("The trace " + shown(path_) + " cannot be written: " + reason_of(error) + ".");
+      throw bad_input("The trace " + shown(path_) + " cannot be written: " + reason_of(error));
     }
     done += static_cast<size_t>(written);
   }
