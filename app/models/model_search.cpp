@@ -49,10 +49,10 @@ void add_neighbours(std::vector<FoundModel>& found, const fs::path& target, cons
 ModelSearchResult look(const ModelLister& lister, const ModelSearchRequest& request, const std::stop_token& stop) {
   try {
     return lister(request, stop);
-  } catch (const std::exception& e) {
+  } catch (...) {
     ModelSearchResult failed;
     failed.target = request.target;
-    failed.problem = e.what();
+    failed.problem = as_error(std::current_exception()).what();
     return failed;
   }
 }

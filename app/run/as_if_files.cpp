@@ -11,8 +11,8 @@ AsIfAnswer answer_of(const AsIfQuestion& question, const std::stop_token& stop) 
   AsIfAnswer answer{question.recording, {}, {}};
   try {
     answer.file = write_as_if(question.recording->reader(), *question.there);
-  } catch (const std::exception& e) {
-    answer.problem = e.what();
+  } catch (...) {
+    answer.problem = as_error(std::current_exception()).what();
   }
   std::error_code ignored;
   if (stop.stop_requested()) std::filesystem::remove(answer.file, ignored);  // nobody takes it any more

@@ -62,8 +62,8 @@ SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& pla
     try {
       if (!places.prompts.empty()) result.bundled = as_chats(read_all_prompts({places.prompts}));
       if (places.prompts.empty()) result.prompts_problem = "Canopy's own prompts are not beside the program.";
-    } catch (const std::exception& e) {
-      result.prompts_problem = e.what();
+    } catch (...) {
+      result.prompts_problem = as_error(std::current_exception()).what();
     }
     return result;
   }
@@ -71,8 +71,8 @@ SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& pla
     result.sweep = std::make_shared<const Sweep>(read_kept(request.path));
     const bool opened = request.what == SweepFileRequest::What::open;
     if (opened && !result.sweep->complete()) find_prompts(result, places);
-  } catch (const std::exception& e) {
-    result.problem = e.what();
+  } catch (...) {
+    result.problem = as_error(std::current_exception()).what();
   }
   return result;
 }

@@ -73,8 +73,8 @@ void WhatIfWorker::work(Shared& shared, const std::stop_token& stop) {
       tell(shared.maker(question, tell, current));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::cancelled) tell({question.number, {}, true, e.what()});
-    } catch (const std::exception& e) {
-      tell({question.number, {}, true, e.what()});
+    } catch (...) {
+      tell({question.number, {}, true, as_error(std::current_exception()).what()});
     }
     lock.lock();
   }

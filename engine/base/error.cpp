@@ -1,6 +1,81 @@
 #include "engine/base/error.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <optional>
+#include <system_error>
+
+#include "engine/base/figures.h"
+#include "engine/base/mapped_file.h"
+
 namespace canopy {
+namespace {
+
+std::optional<uint64_t> limit_of(int resource) {
+  struct rlimit limit = {};
+  if (::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::nullopt;
+  return limit.rlim_cur;
+}
+
+/// How much address space the program may have and has, where that is limited; empty where it is not.
+std::string address_space() {
+  const auto limit = limit_of(RLIMIT_AS);
+  if (!limit) return "";
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return " This program may have " + byte_figures(*limit) + " of address space (ulimit -v) and has taken " +
+         byte_figures(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) + ".";
+}
+
+std::string memory_ran_out() {
+  const std::string limited = address_space();
+  if (limited.empty())
+    return "The computer's main memory is exhausted. End other programs, or choose a smaller model or context.";
+  return "There is no memory left for this program." + limited + " Raise that limit.";
+}
+
+std::string no_thread() {
+  constexpr uint64_t usual_stack = 8 << 20;
+  std::string text = "A thread could not be started, which needs " +
+                     byte_figures(limit_of(RLIMIT_STACK).value_or(usual_stack)) + " of address space for its stack." +
+                     address_space();
+  if (const auto most = limit_of(RLIMIT_NPROC))
+    text += " At most " + std::to_string(*most) + " threads and processes of this user are allowed (ulimit -u).";
+  return text + " Raise the limits, or end other programs.";
+}
+
+std::string words_of(const std::filesystem::filesystem_error& e) {
+  return "The file " + shown(e.path1()) + " cannot be used: " + e.code().message() + ".";
+}
+
+}  // namespace
+
+Error as_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(memory_ran_out());
+  } catch (const std::filesystem::filesystem_error& e) {
+    return bad_input(words_of(e));
+  } catch (const std::system_error& e) {
+    if (e.code() == std::errc::not_enough_memory) return out_of_memory(memory_ran_out());
+    // What the standard library throws where a thread cannot be made.
+    if (e.code() == std::errc::resource_unavailable_try_again) return out_of_memory(no_thread());
+    return bad_input(std::string("The system refused something: ") + e.what() + ".");
+  } catch (const std::exception& e) {
+    return bad_input(std::string("Unexpected: ") + e.what());
+  } catch (...) {
+    return bad_input("Something went wrong that gives no reason.");
+  }
+}
 
 std::string_view to_string(ErrorKind kind) {
   switch (kind) {

@@ -2,6 +2,7 @@
 // The one exception type of the engine. A message is a full sentence that says what is wrong, where, the actual value
 // and what is allowed; callers add context on the way up ("while loading model.gguf").
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ inline Error out_of_memory(const std::string& message) {
 inline Error cancelled(const std::string& message) {
   return Error(ErrorKind::cancelled, message);
 }
+
+/// Whatever was thrown, as an Error whose sentence says what could not be had: memory, a thread, a file.
+Error as_error(const std::exception_ptr& thrown);
 
 /// Runs f and adds context to any Error that leaves it.
 template <class F>

@@ -1,7 +1,6 @@
 #include "engine/session/engine_worker.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -10,19 +9,6 @@
 
 namespace canopy {
 namespace {
-
-/// Whatever left a command, as an Error: the thread must survive all of it.
-Error as_error(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const Error& e) {
-    return e;
-  } catch (const std::bad_alloc&) {
-    return out_of_memory("The computer's main memory is exhausted.");
-  } catch (const std::exception& e) {
-    return bad_input(std::string("Unexpected: ") + e.what());
-  }
-}
 
 const char* load_title(ErrorKind kind) {
   switch (kind) {

@@ -43,8 +43,8 @@ void EngineThread::Worker::densify(const DensifyTrace& command, const std::stop_
       failed(
           std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
     }
-  } catch (const std::exception& e) {
-    done.problem = e.what();
+  } catch (...) {
+    done.problem = as_error(std::current_exception()).what();
   }
   publish(std::move(done));
 }
