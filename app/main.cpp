@@ -1,39 +1,63 @@
+#include <csignal>
 #include <exception>
 #include <iostream>
+#include <vector>
 
 #include "app/base/message_log.h"
+#include "app/base/process.h"
 #include "app/base/stderr_log.h"
 #include "app/commit/built_commit.h"
 #include "app/run/run.h"
 #include "app/settings/options.h"
 #include "app/settings/saved_settings.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
+#include "engine/format/model_paths.h"
 #include "engine/session/engine_thread.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   using namespace canopy;
   int exit_code = 0;
   auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
   if (!options) return exit_code;
+  std::vector<NamedFile> inputs = {{"the recording", options->replay}};
+  if (!options->model.empty())
+    for (const auto& file : model_files(options->model)) inputs.push_back({"the model", file});
+  const std::vector<NamedFile> outputs = {{"--shot", options->shot}};
+  require_other_files(outputs, inputs);
+  app::log_to_stderr("canopy", [log = app::MessageLog::of_process()](LogLevel level, std::string_view message) {
+    log->add(level, message);
+  });
+  // A recording needs no engine when it is only printed, drawn into a picture, or when there is no display.
+  const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
+  if (!options->replay.empty() && (options->dump_json || picture))
+    return app::run_replay(*options, std::cout, std::cerr);
+  const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->kernels);
+  if (!options->offscreen && !app::display_present()) {
+    std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
+    options->offscreen = true;
+  }
+  if (!options->offscreen) options->settings_file = app::user_settings_path(options->settings_problem);
+  options->keeps_chats = !options->offscreen;
+  if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
+  std::signal(SIGPIPE, SIG_IGN);  // a pipe that nobody reads any more is no reason to end
+  return app::run_window(*engine, *options, std::cerr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace canopy;
+  app::prepare_process();
+  app::StandardOutput output;
   try {
-    app::log_to_stderr("canopy", [log = app::MessageLog::of_process()](LogLevel level, std::string_view message) {
-      log->add(level, message);
-    });
-    // A recording needs no engine when it is only printed, drawn into a picture, or when there is no display.
-    const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
-    if (!options->replay.empty() && (options->dump_json || picture))
-      return app::run_replay(*options, std::cout, std::cerr);
-    const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->kernels);
-    if (!options->offscreen && !app::display_present()) {
-      std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
-      options->offscreen = true;
-    }
-    if (!options->offscreen) options->settings_file = app::user_settings_path(options->settings_problem);
-    options->keeps_chats = !options->offscreen;
-    if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
-    return app::run_window(*engine, *options, std::cerr);
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << "\n";
+    const int exit_code = run(argc, argv);
+    output.finish();
+    return exit_code;
+  } catch (...) {
+    if (!output.reader_is_gone()) std::cerr << as_error(std::current_exception()).what() << "\n";
     return 1;
   }
 }

@@ -1,8 +1,11 @@
 // canopy-cli: the engine on the command line.
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <iostream>
+#include <string>
 
+#include "app/base/process.h"
 #include "app/base/stderr_log.h"
 #include "app/cli/commands.h"
 #include "engine/base/error.h"
@@ -53,11 +56,25 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  canopy::app::prepare_process();
+  canopy::app::StandardOutput output;
+  std::string problem;
+  int code = kFailure;
   try {
-    return run(argc, argv);
+    code = run(argc, argv);
+    output.finish();
+    return code;
   } catch (const canopy::cli::UsageError& e) {
-    return fail(e.what(), kUsage);
-  } catch (const std::exception& e) {
-    return fail(e.what(), kFailure);
+    problem = e.what();
+    code = kUsage;
+  } catch (...) {
+    problem = canopy::as_error(std::current_exception()).what();
   }
+  if (output.reader_is_gone()) return kFailure;
+  try {
+    output.finish();  // what was written before belongs before the message
+  } catch (const canopy::Error&) {
+    // The first problem is the one to tell.
+  }
+  return fail(problem, code);
 }

@@ -26,6 +26,7 @@ void write_reply(const ReplyProgress& progress) {
 }
 
 void note(std::string_view message) {
+  std::cout << std::flush;  // what was written before comes before it
   std::cerr << printable(message, 4096, LineBreaks::keep) << "\n";
 }
 

@@ -213,6 +213,7 @@ int run_verify(VerifyOptions& options) {
     return verify(options);
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::cancelled && interrupted()) return kInterrupted;
+    if (std::cout.bad()) throw;  // standard output is lost, which says nothing of the recording
     std::cerr << "canopy-cli: " << printable(e.what(), 4096, LineBreaks::keep) << "\n";
     return kCannotBeChecked;
   }
