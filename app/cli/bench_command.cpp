@@ -187,6 +187,7 @@ void add_bench(CLI::App& app, Action& action) {
     const bool modes = asks_for_modes(*command, options->modes);
     if (modes && options->load) throw UsageError("--load measures something else than --modes and --forced; name one.");
     action = [options, modes] {
+      check_bench_targets(options->model, options->modes);
       if (options->load) {
         return run_load_bench(options->model, std::min(options->settings.repeats, 100u), options->modes.json);
       }

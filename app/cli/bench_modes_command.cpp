@@ -80,25 +80,6 @@ std::vector<WayToDecode> forced_ways(ModesOptions options) {
   return ways_of(options);
 }
 
-/// Checks the output files before measuring, so that an hour's measurement is not lost to a mistyped folder.
-void check_targets(const ModesOptions& options) {
-  int on_stdout = 0;
-  for (const std::string& target : {options.json, options.csv, options.markdown}) {
-    if (target.empty()) continue;
-    if (target == "-") {
-      ++on_stdout;
-      continue;
-    }
-    std::error_code error;
-    const fs::path folder = fs::absolute(target, error).parent_path();
-    if (!fs::is_directory(folder, error)) {
-      throw UsageError("There is no folder " + shown(folder) + " to write " + shown(fs::path(target).filename()) +
-                       " to.");
-    }
-  }
-  if (on_stdout > 1) throw UsageError("Only one of --json, --csv and --markdown can go to standard output.");
-}
-
 /// Writes the reports. The table goes to standard output, unless a report does.
 void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const TextTable& table) {
   write_report(options.json, json_text(json));
@@ -108,14 +89,19 @@ void report(const ModesOptions& options, const Engine& model, const ordered_json
   std::cout << headline(model) << "\n\n" << as_text(table) << std::flush;
 }
 
-std::vector<MeasuredPrompt> read_prompt_option(const ModesOptions& options) {
+/// What was named, or the prompts that come with Canopy.
+std::vector<fs::path> prompt_paths(const ModesOptions& options) {
   std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
   if (paths.empty()) {
     const auto shipped = find_asset("prompts");
     if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
     paths.push_back(*shipped);
   }
-  return read_all_prompts(paths);
+  return paths;
+}
+
+std::vector<MeasuredPrompt> read_prompt_option(const ModesOptions& options) {
+  return read_all_prompts(prompt_paths(options));
 }
 
 std::vector<BenchPrompt> bench_prompts(const Engine& model, const ModesOptions& options,
@@ -275,8 +261,33 @@ bool asks_for_modes(const CLI::App& command, const ModesOptions& options) {
   return true;
 }
 
+void check_bench_targets(const ModelChoice& model, const ModesOptions& options) {
+  int on_stdout = 0;
+  for (const std::string& target : {options.json, options.csv, options.markdown}) {
+    if (target.empty()) continue;
+    if (target == "-") {
+      ++on_stdout;
+      continue;
+    }
+    std::error_code error;
+    const fs::path folder = fs::absolute(target, error).parent_path();
+    if (!fs::is_directory(folder, error)) {
+      throw UsageError("There is no folder " + shown(folder) + " to write " + shown(fs::path(target).filename()) +
+                       " to.");
+    }
+  }
+  if (on_stdout > 1) throw UsageError("Only one of --json, --csv and --markdown can go to standard output.");
+  std::vector<NamedFile> inputs = {{"the forced replies", options.forced}};
+  if (!options.modes.empty()) {
+    for (const fs::path& path : prompt_paths(options))
+      for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
+  }
+  const std::vector<NamedFile> outputs = {
+      {"--json", options.json}, {"--csv", options.csv}, {"--markdown", options.markdown}};
+  require_outputs_apart(outputs, std::move(inputs), &model);
+}
+
 int run_modes(const ModelChoice& model, const ModesOptions& options) {
-  check_targets(options);
   return options.forced.empty() ? measure(model, options) : compare(model, options);
 }
 

@@ -28,6 +28,10 @@ void add_modes_options(CLI::App& command, ModesOptions& options);
 /// Whether the command line asks for this part. Throws UsageError for options of it without --modes or --forced.
 bool asks_for_modes(const CLI::App& command, const ModesOptions& options);
 
+/// Checks the files that a measurement is written to before measuring, so that an hour's is not lost to a mistyped
+/// folder, and none replaces a file that is read. Throws UsageError and bad_input.
+void check_bench_targets(const ModelChoice& model, const ModesOptions& options);
+
 /// Returns the exit code. Throws UsageError for options that contradict each other, before anything is loaded.
 int run_modes(const ModelChoice& model, const ModesOptions& options);
 

@@ -137,6 +137,7 @@ void write_report(const std::string& target, const std::string& content) {
   if (target == "-") {
     std::cout << content << std::flush;
   } else if (!target.empty()) {
+    std::cout << std::flush;  // should the file be standard output by another name
     write_file_atomically(target, content);
   }
 }

@@ -64,6 +64,8 @@ void print_table(const CostTable& table, const Roofline& fitted) {
 int run_calibrate(CalibrateOptions& options) {
   catch_interrupts();
   options.model.self_test = false;
+  const std::vector<NamedFile> outputs = {{"--output", options.output}};
+  require_outputs_apart(outputs, {}, &options.model);
   const OpenedModel opened = open_model(options.model);
   Engine& model = *opened.model;
   if (model.drafter == nullptr) {

@@ -4,8 +4,11 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "app/cli/commands.h"
+#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
@@ -14,6 +17,7 @@
 #include "engine/format/drafter_gguf.h"
 #include "engine/format/drafter_pair.h"
 #include "engine/format/json_text.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy::cli {
 namespace {
@@ -35,9 +39,16 @@ TensorType tensor_type_from(const std::string& name) {
   return name == "bf16" ? TensorType::bf16 : TensorType::q8_0;
 }
 
-void refuse_to_overwrite(const ConvertOptions& options) {
+void refuse_other_places(const ConvertOptions& options) {
+  std::vector<NamedFile> inputs = named_files("the drafter", model_files(options.drafter));
+  if (!options.target.empty())
+    for (NamedFile& file : named_files("the target", model_files(options.target))) inputs.push_back(std::move(file));
+  inputs.push_back({"the list of tokens", options.draft_tokens});
+  const std::vector<NamedFile> outputs = {{"The converted drafter", options.out}};
+  require_outputs_apart(outputs, std::move(inputs));
   std::error_code ignored;
-  if (options.overwrite || !fs::exists(fs::symlink_status(options.out, ignored))) return;
+  if (options.overwrite || is_written_into(options.out) || !fs::exists(fs::symlink_status(options.out, ignored)))
+    return;
   throw bad_input("The file " + shown(options.out) + " exists already; --overwrite replaces it.");
 }
 
@@ -72,19 +83,29 @@ std::vector<uint32_t> read_draft_tokens(const std::string& path) {
 }
 
 int run(const ConvertOptions& options) {
-  refuse_to_overwrite(options);
+  refuse_other_places(options);
   const DrafterFile drafter = DrafterFile::open(options.drafter);
   const std::optional<GgufFile> target = open_target(options, drafter);
   DrafterGgufOptions gguf = options.gguf;
   gguf.type = tensor_type_from(options.type);
   gguf.tokenizer = target ? &*target : nullptr;
   gguf.draft_token_ids = read_draft_tokens(options.draft_tokens);
+  uint64_t written = 0;
   stream_file_atomically(options.out, [&](const PutBytes& put) {
-    with_context(options.drafter, [&] { write_drafter_gguf(drafter, gguf, put); });
+    const PutBytes counted = [&](std::span<const std::byte> bytes) {
+      written += bytes.size();
+      put(bytes);
+    };
+    with_context(options.drafter, [&] { write_drafter_gguf(drafter, gguf, counted); });
   });
-  std::cout << "Wrote " << shown(options.out) << ": " << byte_figures(fs::file_size(options.out)) << ", "
-            << drafter.config().transformer.layers << " layers, block of " << drafter.config().block_size
-            << drafted_part(drafter.config(), gguf) << ".\n";
+  const std::string done = "Wrote " + shown(options.out) + ": " + byte_figures(written) + ", " +
+                           std::to_string(drafter.config().transformer.layers) + " layers, block of " +
+                           std::to_string(drafter.config().block_size) + drafted_part(drafter.config(), gguf) + ".";
+  if (is_written_into(options.out)) {
+    note(done);  // which may be standard output
+  } else {
+    std::cout << done << "\n";
+  }
   return 0;
 }
 

@@ -175,6 +175,10 @@ int run_generate(GenerateOptions& options) {
   if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
   if (options.raw && !options.tools.empty()) throw UsageError("--raw leaves the chat template out; it has no --tools.");
   validate(options.settings.sampling);
+  const std::vector<NamedFile> outputs = {{"--trace", options.trace}};
+  require_outputs_apart(
+      outputs, {{"the prompt", options.prompt_file}, {"the conversation", options.chat}, {"the tools", options.tools}},
+      &options.model);
 
   // Check the whole prompt before the model is loaded.
   std::vector<ChatTurn> turns;

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
@@ -36,6 +37,7 @@ uint64_t size_of(const Write& write) {
 }
 
 void check_place(const std::string& path, uint64_t size, bool overwrite) {
+  if (is_written_into(path)) return;
   std::error_code error;
   if (!overwrite && fs::exists(fs::symlink_status(path, error))) {
     throw bad_input("The file " + shown(path) + " exists already; --overwrite replaces it.");
@@ -51,11 +53,15 @@ void write_file(const std::string& path, bool overwrite, const Write& write) {
   const uint64_t size = size_of(write);
   check_place(path, size, overwrite);
   stream_file_atomically(path, write);
-  std::cout << "Wrote " << shown(path) << ": " << byte_figures(size) << ".\n";
+  const std::string done = "Wrote " + shown(path) + ": " + byte_figures(size) + ".";
+  if (is_written_into(path)) return note(done);  // which may be standard output
+  std::cout << done << "\n";
 }
 
 int run(const MakeModelOptions& options) {
   const predict::NamedShape shape = predict::model_shape(options.shape);
+  const std::vector<NamedFile> outputs = {{"The model", options.out}, {"--drafter", options.drafter}};
+  require_other_files(outputs);
   write_file(options.out, options.overwrite, [&](const PutBytes& put) { predict::write_random_model(shape, put); });
   if (options.drafter.empty()) return 0;
   write_file(options.drafter, options.overwrite,

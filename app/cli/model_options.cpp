@@ -1,6 +1,7 @@
 #include "app/cli/model_options.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "app/cli/interrupt.h"
 #include "app/cli/terminal.h"
@@ -8,12 +9,17 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
 #include "engine/devices/devices.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy::cli {
 namespace {
 
+std::filesystem::path default_model_path() {
+  return cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
+}
+
 std::string default_model() {
-  const auto path = cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
+  const auto path = default_model_path();
   if (std::filesystem::exists(path)) return path;
   throw bad_input("There is no model at " + shown(path) +
                   ", the default: run tools/fetch_dependencies, or name a model with --model.");
@@ -61,6 +67,26 @@ std::string model_path(const ModelChoice& choice) {
   const std::string path = choice.model.empty() ? default_model() : choice.model;
   if (!std::filesystem::exists(path)) throw bad_input("There is no model at " + shown(path) + ".");
   return path;
+}
+
+std::vector<NamedFile> named_files(const std::string& name, const std::vector<std::filesystem::path>& paths) {
+  std::vector<NamedFile> files;
+  for (const std::filesystem::path& path : paths) files.push_back({name, path});
+  return files;
+}
+
+void require_outputs_apart(std::span<const NamedFile> outputs, std::vector<NamedFile> inputs,
+                           const ModelChoice* model) {
+  const auto add = [&](const char* name, const std::filesystem::path& path) {
+    for (NamedFile& file : named_files(name, model_files(path))) inputs.push_back(std::move(file));
+  };
+  if (model != nullptr) {
+    OpenRequest request;
+    if (model->drafter != "none") choose_drafter(model->drafter, request);
+    add("the model", model->model.empty() ? default_model_path() : std::filesystem::path(model->model));
+    if (!request.drafter.empty()) add("the drafter", request.drafter);
+  }
+  require_other_files(outputs, inputs);
 }
 
 OpenedModel open_model(const ModelChoice& choice) {

@@ -3,9 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "engine/base/atomic_file.h"
 #include "engine/compute/device.h"
 #include "engine/session/engine.h"
 
@@ -33,6 +37,14 @@ void add_model_options(CLI::App& command, ModelChoice& choice);
 
 /// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.
 std::string model_path(const ModelChoice& choice);
+
+/// Throws bad_input, before anything is measured or written, where one of the `outputs` of a command is one of its
+/// `inputs`, a file of its model or drafter, or another output. Empty paths and "-" are none.
+void require_outputs_apart(std::span<const NamedFile> outputs, std::vector<NamedFile> inputs = {},
+                           const ModelChoice* model = nullptr);
+
+/// `name` for each of these files.
+std::vector<NamedFile> named_files(const std::string& name, const std::vector<std::filesystem::path>& paths);
 
 /// The model comes after the device, as members are destroyed in reverse order.
 struct OpenedModel {

@@ -98,6 +98,11 @@ void print_summary(const MeasuredReport& report) {
 
 int run_report(ReportOptions options) {
   catch_interrupts();
+  const std::vector<NamedFile> outputs = {{"--out", options.out}};
+  ModelChoice choice;
+  choice.model = options.model;
+  choice.drafter = options.drafter;
+  require_outputs_apart(outputs, {}, options.model.empty() ? nullptr : &choice);
   if (options.plan.widths.empty() || options.plan.contexts.empty()) throw UsageError("There is nothing to measure.");
   std::ranges::sort(options.plan.widths);
   options.plan.widths.erase(std::ranges::unique(options.plan.widths).begin(), options.plan.widths.end());

@@ -4,6 +4,7 @@
 
 #include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
+#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "app/share/results.h"
 #include "app/share/results_page.h"
@@ -20,6 +21,8 @@ struct ResultsOptions {
 int show_results(const ResultsOptions& options) {
   if (options.html == "-" && options.markdown == "-")
     throw UsageError("Only one of --html and --markdown can go to standard output.");
+  const std::vector<NamedFile> outputs = {{"--html", options.html}, {"--markdown", options.markdown}};
+  require_outputs_apart(outputs, named_files("the measurement", {options.files.begin(), options.files.end()}));
   std::vector<app::Results> all;
   for (const std::string& file : options.files) all.push_back(app::read_results(file));
   if (!options.html.empty()) {

@@ -109,14 +109,19 @@ uint32_t baseline_of(const SweepOptions& options, const std::vector<ComparisonCo
                    "or \"tree 16\", or \"server\".");
 }
 
-std::vector<MeasuredPrompt> all_prompts(const SweepOptions& options) {
+/// What was named, or the prompts that come with Canopy.
+std::vector<fs::path> prompt_paths(const SweepOptions& options) {
   std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
   if (paths.empty()) {
     const auto shipped = find_asset("prompts");
     if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
     paths.push_back(*shipped);
   }
-  return read_all_prompts(paths);
+  return paths;
+}
+
+std::vector<MeasuredPrompt> all_prompts(const SweepOptions& options) {
+  return read_all_prompts(prompt_paths(options));
 }
 
 /// What --resume goes on with; nothing where there is no such file yet.
@@ -300,6 +305,22 @@ void check_sweep_targets(const SweepOptions& options) {
       throw UsageError("There is no folder " + shown(folder) + " to write " + shown(fs::path(*target).filename()) +
                        " to.");
   }
+  if (is_written_into(options.out))
+    throw UsageError("--out is " + shown(options.out) +
+                     ", no ordinary file: the sweep's file is gone on with when it is cut off. --json prints a sweep.");
+  std::vector<NamedFile> inputs = named_files("the sweep", {options.with.begin(), options.with.end()});
+  inputs.push_back({"the sweep", options.show});
+  if (options.show.empty()) {
+    for (const fs::path& path : prompt_paths(options))
+      for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
+  }
+  std::vector<NamedFile> outputs = {
+      {"--out", options.out}, {"--json", options.json}, {"--csv", options.csv}, {"--markdown", options.markdown}};
+  if (!options.out.empty()) {
+    outputs.push_back({"The journal of --out", journal_path(options.out)});
+    outputs.push_back({"The prompts beside --out", prompts_path(options.out)});
+  }
+  require_outputs_apart(outputs, std::move(inputs), options.show.empty() ? &options.model : nullptr);
 }
 
 int run_sweep(const SweepOptions& options) {

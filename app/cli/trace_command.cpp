@@ -1,12 +1,12 @@
 // canopy-cli trace: shows a recorded trace. Needs no device and no model.
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>
 
 #include "app/cli/commands.h"
+#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "app/cli/trace_command_text.h"
 #include "app/cli/trace_command_tree.h"
@@ -67,6 +67,13 @@ int print_statistics(const TraceOptions& options) {
 }
 
 int export_trace(const TraceOptions& options) {
+  const ShareChoice& share = options.share;
+  const std::vector<NamedFile> outputs = {{"--output", options.output},
+                                          {"--html", share.html},
+                                          {"--svg", share.svg},
+                                          {"--png", share.png},
+                                          {"--animation", share.animation}};
+  require_outputs_apart(outputs, {{"the trace", options.file}});
   if (options.share.asked()) {
     if (!options.output.empty())
       throw UsageError("-o is for the formats json and csv; pictures and pages name their own file.");
@@ -75,10 +82,6 @@ int export_trace(const TraceOptions& options) {
     return 0;
   }
   if (options.round) throw UsageError("--round belongs to --svg, --png, --html and --animation.");
-  std::error_code ignored;
-  if (!options.output.empty() && std::filesystem::equivalent(options.file, options.output, ignored)) {
-    throw bad_input("The export would overwrite the trace " + shown(options.file) + "; choose another file.");
-  }
   const TraceReader trace = open(options);
   const auto write = [&](std::ostream& out) {
     if (options.format == "csv") {
@@ -87,7 +90,7 @@ int export_trace(const TraceOptions& options) {
       export_json(trace, out);
     }
   };
-  if (options.output.empty()) {
+  if (options.output.empty() || options.output == "-") {
     write(std::cout);
     return 0;
   }

@@ -13,7 +13,6 @@
 #include "app/share/recording_page.h"
 #include "app/share/round_picture.h"
 #include "engine/base/atomic_file.h"
-#include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
 
@@ -44,11 +43,8 @@ std::string animation_kind(const std::string& path) {
   throw UsageError("--animation is " + quoted_name(path) + "; its name must end in .svg, or in .png or .apng.");
 }
 
-void write(const std::string& target, const std::string& trace, const std::function<std::string()>& content) {
+void write(const std::string& target, const std::function<std::string()>& content) {
   if (target.empty()) return;
-  std::error_code ignored;
-  if (std::filesystem::equivalent(trace, target, ignored))
-    throw bad_input("The export would overwrite the trace " + shown(trace) + "; choose another file.");
   write_file_atomically(target, content());
   note("Written: " + shown(target));
 }
@@ -91,13 +87,13 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
   if (!choice.animation.empty()) animation_kind(choice.animation);
   const auto log = std::make_shared<const app::TraceLog>(trace);
   const app::SharedRun run = app::run_of(log);
-  write(choice.html, trace, [&] {
+  write(choice.html, [&] {
     return app::recording_page(run,
                                app::round_range(log->rounds(), round.value_or(0), choice.rounds, app::kMostPageRounds));
   });
-  write(choice.svg, trace, [&] { return app::round_svg(*log, *round, theme, size); });
-  write(choice.png, trace, [&] { return app::round_png(*log, *round, one_theme, size, scale); });
-  write(choice.animation, trace, [&] {
+  write(choice.svg, [&] { return app::round_svg(*log, *round, theme, size); });
+  write(choice.png, [&] { return app::round_png(*log, *round, one_theme, size, scale); });
+  write(choice.animation, [&] {
     const size_t first = round.value_or(0), left = first < log->rounds() ? log->rounds() - first : 0;
     const auto range = app::round_range(
         log->rounds(), first, choice.rounds.value_or(std::min(left, app::kAnimatedRounds)), app::kMostAnimatedRounds);

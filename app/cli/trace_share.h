@@ -20,7 +20,7 @@ struct ShareChoice {
 
 void add_share_options(CLI::App& command, ShareChoice& choice);
 
-/// Writes the files that were asked for of a trace, which none of them may be. Throws UsageError and bad_input.
+/// Writes the files that were asked for of a trace. Throws UsageError and bad_input.
 void share_trace(const std::string& trace, const ShareChoice& choice, std::optional<uint64_t> round);
 
 }  // namespace canopy::cli

@@ -124,10 +124,8 @@ int run_what_if(const WhatIfOptions& options) {
   if (!options.device.empty() && !options.costs.empty()) {
     throw UsageError("Give one of --costs and --device: both say what passes cost.");
   }
-  std::error_code ignored;
-  if (!options.output.empty() && std::filesystem::equivalent(options.file, options.output, ignored)) {
-    throw bad_input("The output would overwrite the trace " + shown(options.file) + "; choose another file.");
-  }
+  const std::vector<NamedFile> outputs = {{"--output", options.output}};
+  require_outputs_apart(outputs, {{"the trace", options.file}, {"the calibration", options.costs}});
   const auto trace = std::make_shared<const TraceReader>(TraceReader::open(options.file));
   if (!trace->notice().empty()) note("warning: " + shown(options.file) + ": " + trace->notice());
   catch_interrupts();

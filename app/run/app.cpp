@@ -399,7 +399,8 @@ void App::save_report(const ReportFile& file) {
     const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
     std::error_code ignored;  // writing says why it is not possible
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-    write_file_atomically(file.path, *file.text);
+    require_not_in_use(view_, file.path);
+    write_file_atomically(file.path, *file.text, PipeWithoutReader::refuse);
     end_save(view_.report, file.path, "");
   } catch (const Error& e) {
     end_save(view_.report, file.path, e.what());
@@ -410,9 +411,10 @@ void App::share(const ShareWish& wish) {
   if (wish.stop) share_.stop();
   if (!wish.start) return;
   try {
+    require_not_in_use(view_, wish.start->path);
     share_.start(wish.start->path, make_of(view_, wish.start->kind));
-  } catch (const Error& e) {
-    end_share(view_.share, "", e.what());
+  } catch (...) {
+    end_share(view_.share, "", as_error(std::current_exception()).what());
   }
 }
 

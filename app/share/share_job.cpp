@@ -55,12 +55,12 @@ void ShareJob::start(std::filesystem::path path, Make make) {
           callbacks.step(1, 1);
           std::error_code ignored;  // writing says why it is not possible
           if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-          write_file_atomically(path, content);
+          write_file_atomically(path, content, PipeWithoutReader::refuse);
           end.path = path.string();
         } catch (const Error& e) {
           if (e.kind() != ErrorKind::cancelled) end.problem = printable(e.what(), 4096, LineBreaks::keep);
-        } catch (const std::exception& e) {
-          end.problem = "The file could not be made: " + printable(e.what(), 4096) + ".";
+        } catch (...) {
+          end.problem = printable(as_error(std::current_exception()).what(), 4096);
         }
         shared->tell(std::move(end));
       });

@@ -262,7 +262,9 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     refresh(view);
   } else if (const auto* out = std::get_if<ExportChat>(&command)) {
     const bool markdown = out->format == ExportFormat::markdown;
-    write_file_atomically(out->path, markdown ? markdown_of(view.conversation()) : json_of(view.conversation()));
+    require_not_in_use(view, out->path);
+    write_file_atomically(out->path, markdown ? markdown_of(view.conversation()) : json_of(view.conversation()),
+                          PipeWithoutReader::refuse);
     view.chat.note = "Saved " + file_name(out->path) + " in " + std::filesystem::path(out->path).parent_path().string();
     view.chat.files = ChatFiles::closed;
   } else if (const auto* in = std::get_if<ImportChat>(&command)) {

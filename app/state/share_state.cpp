@@ -53,7 +53,12 @@ const char* ending_of(ShareKind kind) {
 }
 
 std::string share_name(ShareKind kind, size_t round, const std::string& recording) {
+  // A name has 255 bytes at most, the ending and the number included.
+  constexpr size_t most_bytes = 200;
   std::string name = std::filesystem::path(recording).stem().string();
+  size_t end = std::min(name.size(), most_bytes);
+  while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
+  name.resize(end);
   if (name.empty()) name = kind == ShareKind::page ? "reply" : "round";
   if (!name.starts_with("canopy")) name = "canopy-" + name;
   if (kind == ShareKind::animation) name += "-moving";

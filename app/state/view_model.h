@@ -3,6 +3,7 @@
 // commands of the user. They use no ImGui, no engine and no clock, so that they can be tested without a window.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -166,6 +167,10 @@ std::string conversation_title(const ViewModel& view);
 /// The name of a model for the user, as model_name() gives it (app/base/model_name.h). A model quantized while loading
 /// says so: "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
+
+/// Throws bad_input where saving something as `target` would overwrite the recording that is shown, or the model or
+/// the drafter that is loaded.
+void require_not_in_use(const ViewModel& view, const std::filesystem::path& target);
 
 /// The last component of a path, for messages.
 std::string file_name(const std::string& path);

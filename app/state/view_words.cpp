@@ -5,7 +5,9 @@
 
 #include "app/base/model_name.h"
 #include "app/state/view_model.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/figures.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy::app {
 
@@ -22,6 +24,19 @@ std::string model_title(const ModelReady& model) {
   const std::string title = model_name(model.name, model.file_name, model.quantization);
   return title + (model.quantized_to.empty() ? "" : " as " + model.quantized_to) +
          (model.kernels_note.empty() ? "" : ", 8-bit activations");
+}
+
+void require_not_in_use(const ViewModel& view, const std::filesystem::path& target) {
+  std::vector<NamedFile> in_use = {{"the recording that is shown,", view.rounds.trace_path}};
+  if (view.recording.running()) in_use.push_back({"the recording under way,", view.recording.path});
+  if (view.model_state != ModelState::none) {
+    for (const std::string& model : {view.model_path, view.models.drafter}) {
+      if (model.empty()) continue;
+      for (const std::filesystem::path& file : model_files(model)) in_use.push_back({"the model in use,", file});
+    }
+  }
+  const std::vector<NamedFile> outputs = {{"This", target}};
+  require_other_files(outputs, in_use);
 }
 
 std::string file_name(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/look/widgets.h"
+#include "engine/base/error.h"
 #include "engine/base/figures.h"
 
 namespace canopy::app {
@@ -125,6 +126,12 @@ void RecordBox::draw_notes(const ViewModel& view) {
     std::error_code ignored;
     looked_at_ = path_;
     exists_ = !path_.empty() && std::filesystem::is_regular_file(recording_path(path_), ignored);
+    in_use_.clear();
+    try {
+      require_not_in_use(view, recording_path(path_));
+    } catch (const Error& e) {
+      in_use_ = e.what();
+    }
   }
   ButtonSpec redact{"Leave out texts", redact_ ? Icon::check : Icon::none};
   redact.on = redact_;
@@ -135,7 +142,9 @@ void RecordBox::draw_notes(const ViewModel& view) {
   dense.enabled = !redact_ && view.model && !view.model->drafter.empty();
   dense.tooltip = "Makes \u201cWhat if\u201d exact; takes a draft for each token when the recording ends";
   if (button(dense)) dense_ = !dense_;
-  if (exists_)
+  if (!in_use_.empty())
+    label(Type::secondary, colours().bonus_text, "The recording that is shown, or the model, is in that file.");
+  else if (exists_)
     label(Type::secondary, colours().bonus_text, "A file of that name is there. A trace will be replaced.");
   else if (view.busy())
     label(Type::secondary, colours().text3, "Begins after the reply under way");
@@ -143,7 +152,7 @@ void RecordBox::draw_notes(const ViewModel& view) {
 
 void RecordBox::draw_buttons(CommandSink& sink) {
   ButtonSpec record{"Record", Icon::record, ButtonKind::primary}, cancel{"Not now", Icon::none, ButtonKind::line};
-  record.enabled = !path_.empty();
+  record.enabled = !path_.empty() && in_use_.empty();
   const bool pressed = button(record);
   ImGui::SameLine(0, px(8));
   const bool left = button(cancel);

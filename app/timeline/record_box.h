@@ -22,6 +22,7 @@ class RecordBox {
 
   std::string path_, looked_at_;
   bool exists_ = false;  // there is a file at looked_at_
+  std::string in_use_;   // why it may not be written; empty: it may
   bool redact_ = false;
   bool dense_ = false;
   bool open_ = false, entered_ = false;

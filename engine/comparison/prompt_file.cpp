@@ -59,7 +59,9 @@ MeasuredPrompt read_prompt(std::string_view line, const std::string& fallback_ca
   return prompt;
 }
 
-std::vector<fs::path> files_of(const fs::path& path) {
+}  // namespace
+
+std::vector<fs::path> prompt_files(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
   std::vector<fs::path> files;
@@ -71,8 +73,6 @@ std::vector<fs::path> files_of(const fs::path& path) {
   std::ranges::sort(files);
   return files;
 }
-
-}  // namespace
 
 std::vector<MeasuredPrompt> read_prompts(const fs::path& path) {
   const std::string content = read_small_file(path, kMostPromptBytes);
@@ -99,7 +99,7 @@ std::vector<MeasuredPrompt> read_prompts(const fs::path& path) {
 std::vector<MeasuredPrompt> read_all_prompts(const std::vector<fs::path>& paths) {
   std::vector<MeasuredPrompt> prompts;
   for (const fs::path& path : paths) {
-    for (const fs::path& file : files_of(path)) {
+    for (const fs::path& file : prompt_files(path)) {
       const std::vector<MeasuredPrompt> more = read_prompts(file);
       prompts.insert(prompts.end(), more.begin(), more.end());
     }

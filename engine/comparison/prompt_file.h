@@ -19,6 +19,9 @@ struct MeasuredPrompt {
 /// `prompt`. Other fields and empty lines are skipped. Throws bad_input naming file, line and field.
 std::vector<MeasuredPrompt> read_prompts(const std::filesystem::path& path);
 
+/// The file, or all *.jsonl files of the folder in the order of their names. Throws bad_input for a folder without any.
+std::vector<std::filesystem::path> prompt_files(const std::filesystem::path& path);
+
 /// Reads the prompts of the files, and of all *.jsonl files of the folders in the order of their names. Throws
 /// bad_input for a file that is missing or wrong, and for a folder without such files.
 std::vector<MeasuredPrompt> read_all_prompts(const std::vector<std::filesystem::path>& paths);

@@ -1,6 +1,8 @@
 #include "engine/format/model_paths.h"
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <tuple>
@@ -131,6 +133,23 @@ fs::path resolve_model_path(const fs::path& given) {
   const std::vector<fs::path> files = gguf_models_below(path);
   if (files.size() > 1) refuse_several(files);
   return files.empty() ? path : files.front();
+}
+
+std::vector<fs::path> model_files(const fs::path& given) noexcept {
+  try {
+    fs::path path = resolve_model_path(given);
+    if (path.extension() == ".safetensors" && !is_folder(path))
+      path = path.has_parent_path() ? path.parent_path() : ".";
+    if (!is_folder(path)) return gguf_part_files(path);
+    std::vector<fs::path> files = entries_of(path);
+    std::erase_if(files, [](const fs::path& file) {
+      static constexpr std::string_view read[] = {".safetensors", ".json", ".jinja", ".model"};
+      return std::ranges::find(read, file.extension().string()) == std::end(read) || is_folder(file);
+    });
+    return files;
+  } catch (const std::exception&) {
+    return {given};  // opening it says what is wrong
+  }
 }
 
 std::string model_path_name(const fs::path& given) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace canopy {
 
@@ -16,6 +17,10 @@ namespace canopy {
 /// Throws bad_input where a cached model has no snapshot (its download was never finished), and where a folder holds
 /// several GGUF models.
 std::filesystem::path resolve_model_path(const std::filesystem::path& path);
+
+/// The files that are read for the model or drafter at `path`, as far as their names tell: all parts of a split GGUF;
+/// of a folder weights, configuration and tokenizer. `path` itself where nothing is there. Never throws.
+std::vector<std::filesystem::path> model_files(const std::filesystem::path& path) noexcept;
 
 /// The last component of `path`, to be shown and to be kept; of a snapshot in the cache, whose own name is a hash, NAME
 /// instead. The same for all parts of a split GGUF: "m.gguf" for "m-00002-of-00003.gguf".
