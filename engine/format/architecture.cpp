@@ -354,7 +354,7 @@ bool is_drafter_architecture(std::string_view name) {
 }
 
 bool is_drafter_class(std::string_view class_name) {
-  return class_name.ends_with("DraftModel");
+  return class_name.ends_with("DraftModel") || class_name.ends_with("Speculator");
 }
 
 }  // namespace canopy

@@ -46,7 +46,7 @@ std::vector<uint32_t> checked_draft_token_ids(std::string_view where, std::span<
 }
 
 std::vector<uint32_t> draft_token_ids_of(const TensorView& d2t, DraftMap elements, uint32_t vocab) {
-  const std::string where = "tensor " + quoted_name(d2t.name);
+  const std::string where = "tensor " + quoted_name(d2t.shown_name());
   const bool is_long = d2t.type == TensorType::i64;
   if (d2t.rank != 1 || (!is_long && d2t.type != TensorType::i32)) {
     throw bad_input("The " + where + " is " + std::string(to_string(d2t.type)) + " of shape " + d2t.shape_text() +

@@ -36,6 +36,73 @@ void require_class(const JsonFields& fields) {
   throw bad_input(what + "; " + std::string(supported_class) + " is expected.");
 }
 
+/// What vLLM's speculators toolkit calls the algorithm of a drafter of its own form; empty for other forms. There the
+/// layers are described in an object of their own.
+std::string speculators_algorithm(const JsonFields& fields) {
+  const json* about = fields.object("speculators_config");
+  std::string stated =
+      about == nullptr ? "" : JsonFields(*about, "speculators_config of config.json").text_or("algorithm", "");
+  stated = fields.text_or("speculators_model_type", stated);
+  const bool is_form = fields.has("speculators_version") || fields.has("transformer_layer_config") || about != nullptr;
+  return stated.empty() && is_form ? "none that is named" : stated;
+}
+
+/// The same drafter in DFlash's own form.
+json from_speculators(const json& root, const std::string& algorithm) {
+  const JsonFields fields(root, "config.json");
+  if (algorithm != "dflash") {
+    throw bad_input("This is a drafter in the form of vLLM's speculators, of the algorithm '" +
+                    printable(algorithm, 80) + "', which is not supported; dflash is.");
+  }
+  const std::string projector = fields.text_or("projector_type", "dflash");
+  if (projector != "dflash" || fields.boolean_or("shift_label", false)) {
+    throw bad_input("This is a drafter in the form of vLLM's speculators whose field " +
+                    (projector != "dflash" ? "'projector_type' is '" + printable(projector, 80) + "'"
+                                           : std::string("'shift_label' is true")) +
+                    ", which is not supported; plain DFlash is.");
+  }
+  const json* layer = fields.object("transformer_layer_config");
+  if (layer == nullptr) {
+    throw bad_input("config.json has the form of vLLM's speculators, but lacks the object 'transformer_layer_config'.");
+  }
+  const JsonFields layers(*layer, "transformer_layer_config of config.json");
+  const std::string kind = layers.text_or("model_type", "qwen3");
+  if (kind != "qwen3" && kind != "llama") {
+    throw bad_input("The field 'model_type' of " + layers.what() + " is '" + printable(kind, 80) +
+                    "'; qwen3 and llama are supported.");
+  }
+  json flat = *layer;
+  // What is not stated is as in Qwen3's class, which all layers are made of; but of the rotation nothing is guessed.
+  if (!layers.has("head_dim") && kind == "qwen3") flat["head_dim"] = 128u;
+  if (!layers.has("rms_norm_eps")) flat["rms_norm_eps"] = 1e-6;
+  if (!layers.has("max_position_embeddings")) flat["max_position_embeddings"] = 32768u;
+  if (!layers.has("layer_types") && layers.boolean_or("use_sliding_window", false)) {
+    const uint32_t first = layers.u32_or("max_window_layers", 28), count = layers.u32("num_hidden_layers");
+    check_layer_count(count);
+    json types = json::array();
+    for (uint32_t n = 0; n < count; ++n) types.push_back(n < first ? "full_attention" : "sliding_attention");
+    flat["layer_types"] = std::move(types);
+  }
+  for (const auto& [field, value] : root.items()) {
+    if (field != "transformer_layer_config" && field != "speculators_config" && !layers.has(field.c_str()))
+      flat[field] = value;
+  }
+  // Counted as inputs of layers: one more than DFlash's, which are outputs.
+  fields.list("aux_hidden_state_layer_ids");
+  json taps = json::array();
+  for (const uint32_t id : fields.ids("aux_hidden_state_layer_ids")) {
+    if (id == 0) {
+      throw bad_input(
+          "The field 'aux_hidden_state_layer_ids' of config.json names 0, the embedding; 1, the first layer's output, "
+          "and "
+          "above are supported.");
+    }
+    taps.push_back(id - 1);
+  }
+  flat["target_layer_ids"] = std::move(taps);
+  return flat;
+}
+
 /// The top level of config.json and its object dflash_config: fields have moved between them.
 class DrafterFields {
  public:
@@ -181,22 +248,30 @@ std::vector<uint32_t> read_draft_token_ids(const DrafterFields& fields, uint32_t
 
 bool is_drafter_config(std::string_view config_json) {
   const json root = parse_json(config_json, "config.json");
-  return is_drafter_class(class_name(JsonFields(root, "config.json")));
+  const JsonFields fields(root, "config.json");
+  return !speculators_algorithm(fields).empty() || is_drafter_class(class_name(fields));
 }
 
 DrafterConfig read_hf_drafter_config(std::string_view config_json) {
-  const json root = parse_json(config_json, "config.json");
-  require_class(JsonFields(root, "config.json"));
+  const json file = parse_json(config_json, "config.json");
+  const std::string algorithm = speculators_algorithm(JsonFields(file, "config.json"));
+  if (algorithm.empty()) require_class(JsonFields(file, "config.json"));
+  const json root = algorithm.empty() ? file : from_speculators(file, algorithm);
   const DrafterFields fields(root);
   refuse_relatives(fields);
   DrafterConfig config;
-  config.dialect = "Hugging Face";
+  config.dialect = algorithm.empty() ? "Hugging Face" : "speculators (vLLM)";
   ModelConfig& transformer = config.transformer;
   transformer.architecture = "dflash";
   require_theta(fields.top());
   read_hf_transformer(fields.top(), transformer);
   check_target_hidden(fields, transformer.hidden);
   config.attention = read_attention(fields, transformer.layers);
+  if (!algorithm.empty()) {
+    // Files from before the switch were trained with both directions in all layers; vLLM reads them so.
+    const bool both_ways = fields.top().boolean_or("sliding_window_non_causal", true);
+    for (DrafterAttention& each : config.attention) each.causal = each.window != 0 && !both_ways;
+  }
   config.block_size = fields.holding("block_size").u32("block_size");
   config.aux_layers = read_aux_layers(fields);
   config.mask_token = fields.holding("mask_token_id").u32("mask_token_id");
@@ -210,8 +285,10 @@ DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   return config;
 }
 
-std::string drafter_name_from_hugging_face(std::string_view name) {
+std::string drafter_name_from_hugging_face(std::string_view stored) {
   constexpr std::string_view prefix = "model.";
+  const std::string plain = without_wrappers(stored);
+  const std::string_view name = plain;
   const std::string_view bare = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
   if (bare == "fc.weight") return "fc";
   if (bare == "hidden_norm.weight") return "hidden_norm";

@@ -38,8 +38,9 @@ bool is_vocabulary(std::string_view name) {
 }
 
 bool is_harmless(std::string_view name) {
-  return is_vocabulary(name) || name == "rope_freqs" ||  // read into the config
-         name == "d2t" || name == "t2d" ||               // read into the config; its inverse
+  return is_vocabulary(name) || name == "rope_freqs" ||                          // read into the config
+         name == "d2t" || name == "t2d" ||                                       // read into the config; its inverse
+         name == "verifier_norm.weight" || name == "verifier_lm_head.weight" ||  // the target's, kept by speculators
          name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq";
 }
 
@@ -62,8 +63,9 @@ std::string_view kind_of_drafter_with(std::string_view name) {
   return {};
 }
 
-[[noreturn]] void refuse_tensor(std::string_view name) {
-  const std::string_view kind = kind_of_drafter_with(name);
+[[noreturn]] void refuse_tensor(const TensorView& tensor) {
+  const std::string_view kind = kind_of_drafter_with(tensor.name);
+  const std::string& name = tensor.shown_name();
   if (!kind.empty()) {
     throw bad_input("The tensor " + quoted_name(name) + " belongs to a " + std::string(kind) +
                     " drafter, which is not supported; DFlash drafters are.");
@@ -88,7 +90,7 @@ void DrafterFile::State::open_folder(const fs::path& folder) {
   config = read_hf_drafter_config(config_json);
   const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
-  file = TensorFile(SafetensorsFolder::open(folder), quantization, drafter_name_from_hugging_face);
+  file = TensorFile(SafetensorsFolder::open(folder), quantization, drafter_name_from_hugging_face, FolderNames());
 }
 
 void DrafterFile::State::read_draft_vocabulary() {
@@ -162,11 +164,11 @@ void DrafterFile::validate_tensors() const {
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
   for (const TensorView& tensor : tensors()) {
     // First, because a relative of DFlash is best told by what it has besides.
-    if (!known.contains(tensor.name) && !kind_of_drafter_with(tensor.name).empty()) refuse_tensor(tensor.name);
+    if (!known.contains(tensor.name) && !kind_of_drafter_with(tensor.name).empty()) refuse_tensor(tensor);
   }
   file().require_all(wanted);
   for (const TensorView& tensor : tensors()) {
-    if (!known.contains(tensor.name) && !is_harmless(tensor.name)) refuse_tensor(tensor.name);
+    if (!known.contains(tensor.name) && !is_harmless(tensor.name)) refuse_tensor(tensor);
   }
 }
 

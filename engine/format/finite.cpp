@@ -115,7 +115,7 @@ void require_finite(const TensorView& tensor, uint64_t first, std::span<const st
   const auto bad = first_block_not_finite(tensor.type, rows);
   if (!bad) return;
   throw bad_input("Row " + std::to_string(first + *bad * info.block_elements / tensor.cols()) + " of the tensor " +
-                  quoted_name(tensor.name) + " of type " + std::string(to_string(tensor.type)) + " holds " +
+                  quoted_name(tensor.shown_name()) + " of type " + std::string(to_string(tensor.type)) + " holds " +
                   (info.block_elements > 1 ? "a block whose scale" : "an element that") +
                   " is infinite or not a number: the file is damaged.");
 }

@@ -224,13 +224,14 @@ TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, cons
   }
   std::vector<uint32_t> group_of = read_groups(tensors.columns, extent);
   TensorView matrix;
-  matrix.name = name;
+  matrix.name = std::move(name);
+  matrix.stored_as = tensors.codes->name;
   matrix.type = type_of_rows(extent, scales.type, !group_of.empty(), quantization.symmetric);
   matrix.rank = 2;
   matrix.shape = {extent.rows, extent.cols};
   matrix.bytes = tensors.codes->bytes;
-  matrix.packed =
-      std::make_shared<FourBitMatrix>(std::move(name), matrix.type, extent, tensors, std::move(group_of), quantization);
+  matrix.packed = std::make_shared<FourBitMatrix>(matrix.stored_as, matrix.type, extent, tensors, std::move(group_of),
+                                                  quantization);
   return matrix;
 }
 

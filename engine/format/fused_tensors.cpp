@@ -31,7 +31,7 @@ TensorView shape_of(const FusedTensor& fused) {
 void append_parts(const TensorView& tensor, const FusedTensor& fused, std::vector<TensorView>& result) {
   const TensorView expected = shape_of(fused);
   if (tensor.rank != expected.rank || tensor.shape != expected.shape) {
-    throw bad_input("The tensor " + quoted_name(tensor.name) + " has the shape " + tensor.shape_text() + "; " +
+    throw bad_input("The tensor " + quoted_name(tensor.shown_name()) + " has the shape " + tensor.shape_text() + "; " +
                     expected.shape_text() + " is expected.");
   }
   const uint64_t all = rows_of_parts(fused);
@@ -106,7 +106,8 @@ std::vector<FusedTensor> stacked_experts(const ModelConfig& c, bool must_have,
   return result;
 }
 
-std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::span<const FusedTensor> fused) {
+std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::span<const FusedTensor> fused,
+                                   const std::function<std::string(const std::string& name)>& shown) {
   std::unordered_map<std::string_view, const FusedTensor*> wanted;
   for (const FusedTensor& one : fused) wanted.emplace(one.name, &one);
   std::vector<TensorView> result;
@@ -121,8 +122,8 @@ std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::spa
   }
   for (const FusedTensor& one : fused) {
     if (!wanted.contains(one.name)) continue;
-    throw bad_input("The tensor " + quoted_name(one.name) + " is missing; its shape should be " +
-                    shape_of(one).shape_text() + ".");
+    throw bad_input("The tensor " + quoted_name(shown ? shown(one.name) : one.name) +
+                    " is missing; its shape should be " + shape_of(one).shape_text() + ".");
   }
   return result;
 }

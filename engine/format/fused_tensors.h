@@ -32,7 +32,8 @@ std::vector<FusedTensor> stacked_experts(const ModelConfig& config, bool must_ha
                                          const std::function<bool(const std::string& name)>& has);
 
 /// The tensors with views of the rows of each part in the place of what is fused. Throws bad_input, naming the tensor,
-/// where one is missing or has another shape than its parts together.
-std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::span<const FusedTensor> fused);
+/// where one is missing or has another shape than its parts together; `shown` gives the name for messages.
+std::vector<TensorView> with_parts(std::span<const TensorView> tensors, std::span<const FusedTensor> fused,
+                                   const std::function<std::string(const std::string& name)>& shown = {});
 
 }  // namespace canopy

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -120,9 +121,12 @@ struct Fused {
   std::vector<Matrices> matrices;
 };
 
+using ShownName = std::function<std::string(const std::string& name)>;
+
 class Separator {
  public:
-  Separator(std::span<const TensorView> tensors, const ModelConfig& config) : tensors_(tensors), config_(config) {
+  Separator(std::span<const TensorView> tensors, const ModelConfig& config, const ShownName& shown)
+      : tensors_(tensors), config_(config), shown_(shown) {
     for (const TensorView& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
   }
 
@@ -162,7 +166,7 @@ class Separator {
 
   void add_codes(const Fused& fused) {
     if (fused.cols % kBlockColumns != 0) {
-      throw bad_input("The tensor " + quoted_name(fused.name + ".blocks") + " stands for rows of " +
+      throw bad_input("The tensor " + quoted_name(shown_(fused.name + ".blocks")) + " stands for rows of " +
                       std::to_string(fused.cols) + " columns; MXFP4 has blocks of 32.");
     }
     const uint64_t blocks = fused.cols / kBlockColumns, experts = config_.experts;
@@ -187,6 +191,7 @@ class Separator {
         const Matrices& matrices = fused.matrices[i];
         TensorView view;
         view.name = matrices.name + "." + std::to_string(e);
+        view.stored_as = whole.stored_as;
         view.type = type;
         view.rank = 2;
         view.shape = {fused.rows / count, fused.cols};
@@ -220,13 +225,13 @@ class Separator {
     for (const uint64_t size : shape) expected.shape[expected.rank++] = size;
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) {
-      throw bad_input("The tensor " + quoted_name(name) + " is missing; its shape should be " + expected.shape_text() +
-                      ".");
+      throw bad_input("The tensor " + quoted_name(shown_(name)) + " is missing; its shape should be " +
+                      expected.shape_text() + ".");
     }
     const TensorView& tensor = *found->second;
     if (tensor.rank != expected.rank || tensor.shape != expected.shape) {
-      throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor.shape_text() + "; " +
-                      expected.shape_text() + " is expected.");
+      throw bad_input("The tensor " + quoted_name(tensor.shown_name()) + " has the shape " + tensor.shape_text() +
+                      "; " + expected.shape_text() + " is expected.");
     }
     used_.insert(tensor.name);
     return tensor;
@@ -236,12 +241,13 @@ class Separator {
     for (const TensorType type : allowed) {
       if (tensor.type == type) return;
     }
-    throw bad_input("The tensor " + quoted_name(tensor.name) + " is stored as " + std::string(to_string(tensor.type)) +
-                    "; " + names + " is expected.");
+    throw bad_input("The tensor " + quoted_name(tensor.shown_name()) + " is stored as " +
+                    std::string(to_string(tensor.type)) + "; " + names + " is expected.");
   }
 
   std::span<const TensorView> tensors_;
   const ModelConfig& config_;
+  const ShownName& shown_;
   std::unordered_map<std::string_view, const TensorView*> by_name_;
   std::unordered_set<std::string_view> used_;
   std::vector<TensorView> result_;
@@ -264,8 +270,9 @@ void set_gguf_gpt_oss(ModelConfig& config) {
   config.rope_scaling.truncate = false;  // as the models were trained
 }
 
-std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config) {
-  return Separator(tensors, config).separate();
+std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config,
+                                                 const std::function<std::string(const std::string& name)>& shown) {
+  return Separator(tensors, config, shown).separate();
 }
 
 }  // namespace canopy

@@ -4,7 +4,9 @@
 // columns, rows]; as published they are blocks of 32 columns in MXFP4 (OCP Microscaling Formats, 2023), codes and
 // scales in two tensors.
 
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/format/json_text.h"
@@ -24,7 +26,8 @@ void set_gguf_gpt_oss(ModelConfig& config);
 /// biases "blk.N.ffn_gate_exps.bias", ... in the place of each layer's "blk.N.ffn_gate_up_exps", "blk.N.ffn_down_exps"
 /// (or their ".blocks" and ".scales") and ".bias". No value is rounded: codes and scales of MXFP4 become blocks of the
 /// type of that name. Throws bad_input, naming the tensor, where one is missing or has another shape or type than the
-/// configuration says.
-std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config);
+/// configuration says; `shown` gives its name for messages.
+std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config,
+                                                 const std::function<std::string(const std::string& name)>& shown);
 
 }  // namespace canopy

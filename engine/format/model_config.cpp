@@ -209,6 +209,12 @@ double yarn_magnitude(double factor) {
   return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
 }
 
+void note_dynamic_rope(ModelConfig& config) {
+  config.notes.push_back("The context is limited to " + std::to_string(config.max_context) +
+                         " positions, behind which the model's rotary embedding would change with the length of the "
+                         "text (rope scaling 'dynamic').");
+}
+
 namespace {
 
 void check_fours(const char* field, uint32_t value, uint64_t limit) {

@@ -60,8 +60,9 @@ struct DeltaNetConfig {
 };
 
 struct ModelConfig {
-  std::string architecture;  // as GGUF has it: "llama", "qwen2", "qwen3moe"
-  std::string name;          // for people; made safe to show
+  std::string architecture;        // as GGUF has it: "llama", "qwen2", "qwen3moe"
+  std::string name;                // for people; made safe to show
+  std::vector<std::string> notes;  // sentences for the user: what of the file is not used
   uint32_t layers = 0;
   uint32_t hidden = 0;              // width of the residual stream
   uint32_t heads = 0;               // query heads, the most where layers differ; * head_dim need not equal hidden
@@ -150,6 +151,9 @@ std::vector<double> local_rope_frequencies(const ModelConfig& config);
 
 /// What YaRN multiplies queries and keys by where a file says nothing else.
 double yarn_magnitude(double factor);
+
+/// Says in config.notes that the context ends where a rotation of the kind "dynamic" would begin to change.
+void note_dynamic_rope(ModelConfig& config);
 
 /// Throws an Error for a layer count that no model has: before anything is made for each layer.
 void check_layer_count(uint32_t layers);

@@ -36,13 +36,20 @@ namespace {
 
 constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
+/// The part that sees pictures or hears sounds, as folders and as GGUF files that hold it beside the text call it.
+bool is_of_pictures_or_sounds(std::string_view name) {
+  static constexpr std::string_view starts[] = {
+      "model.visual.", "visual.", "model.vision", "vision_tower.", "vision_model.", "model.multi_modal_projector.",
+      "multi_modal_projector.", "mm_projector.", "model.mm_projector.", "model.image_newline", "model.audio",
+      "audio_tower.", "model.embed_vision.", "embed_vision.", "model.embed_audio.", "embed_audio.",
+      // GGUF
+      "v.", "mm.", "a.", "resampler."};
+  return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
+}
+
 /// Tensors that files carry although nothing in the forward pass reads them.
 bool is_unread(std::string_view name, const ModelConfig& config) {
-  // The part that sees pictures.
-  for (const std::string_view other : {"model.visual.", "visual.", "model.vision_tower.", "vision_tower.",
-                                       "model.multi_modal_projector.", "multi_modal_projector."}) {
-    if (name.starts_with(other)) return true;
-  }
+  if (is_of_pictures_or_sounds(name)) return true;
   if (!config.recurrent.empty()) {  // layers that predict further tokens
     if (name.starts_with("mtp.")) return true;
     for (uint32_t n = 0; n < config.unread_layers; ++n) {
@@ -80,12 +87,17 @@ void ModelFile::State::open_folder(const fs::path& folder) {
       read_hf_config(config_json, read_optional_file(folder / "generation_config.json", max_generation_config_bytes));
   const HfQuantization quantization = read_hf_quantization(config_json, folder);
   tokenizer = read_hf_tokenizer(folder);
-  file = TensorFile(SafetensorsFolder::open(folder), quantization, [this](std::string_view name) {
-    return canonical_name_from_hugging_face(name, architecture_by_name(config.architecture).is_gemma);
-  });
+  const Architecture& architecture = architecture_by_name(config.architecture);
+  const FolderNames names = {.has_post_norms = architecture.is_gemma,
+                             .has_fused_tensors = architecture.has_fused_tensors,
+                             .is_gpt_oss = architecture.is_gpt_oss,
+                             .recurrent = config.recurrent};
+  file = TensorFile(
+      SafetensorsFolder::open(folder), quantization,
+      [&](std::string_view name) { return canonical_name_from_hugging_face(name, names.has_post_norms); }, names);
   find_joined_matrices();
   file.split(fused_tensors(config, has()));
-  if (architecture_by_name(config.architecture).is_gpt_oss) {
+  if (architecture.is_gpt_oss) {
     file.separate_experts(config);
   } else {
     file.split(stacked_experts(config, false, has()));
@@ -154,10 +166,16 @@ void ModelFile::validate_tensors() const {
   state_->file.require_all(wanted);
   std::unordered_set<std::string_view> known;
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
+  bool has_other_part = false;
   for (const TensorView& tensor : tensors()) {
+    has_other_part |= is_of_pictures_or_sounds(tensor.name);
     if (known.contains(tensor.name) || is_unread(tensor.name, config()) || is_zero_bias(tensor)) continue;
-    throw bad_input("The tensor " + quoted_name(tensor.name) + " has no place in the architecture " +
+    throw bad_input("The tensor " + quoted_name(tensor.shown_name()) + " has no place in the architecture " +
                     config().architecture + "; leaving it out would change what the model writes.");
+  }
+  if (has_other_part && state_->file.gguf() != nullptr) {
+    state_->config.notes.emplace_back(
+        "The part of the file that sees pictures or hears sounds is left out: the model is used for text alone.");
   }
 }
 

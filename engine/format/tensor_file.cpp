@@ -27,6 +27,18 @@ std::string shape_text(uint64_t rows, uint64_t cols) {
   return rows == 1 ? "[" + std::to_string(cols) + "]" : "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
 }
 
+/// A model with an adapter beside its weights would be read without what was trained.
+void refuse_adapters(std::span<const TensorView> tensors) {
+  for (const TensorView& tensor : tensors) {
+    for (const char* mark : {".lora_", ".modules_to_save."}) {
+      if (tensor.stored_as.find(mark) == std::string::npos) continue;
+      throw bad_input("The tensor " + quoted_name(tensor.stored_as) +
+                      " belongs to a LoRA adapter that was not merged into the model; adapters cannot be applied here. "
+                      "Merge it and save the model again.");
+    }
+  }
+}
+
 bool has_gguf_magic(const MappedFile& file) {
   const auto bytes = file.bytes();
   return bytes.size() >= 4 && bytes[0] == std::byte{'G'} && bytes[1] == std::byte{'G'} && bytes[2] == std::byte{'U'} &&
@@ -39,9 +51,15 @@ TensorFile::TensorFile(GgufFile file, const Rename& canonical) : source_(std::mo
   take(std::get<GgufFile>(source_).tensors(), canonical);
 }
 
-TensorFile::TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical)
-    : source_(std::move(folder)), method_(to_string(quantization.method)) {
-  take(unpacked_tensors(std::get<SafetensorsFolder>(source_).tensors(), quantization), canonical);
+TensorFile::TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical,
+                       FolderNames names)
+    : source_(std::move(folder)), names_(std::move(names)), method_(to_string(quantization.method)) {
+  std::vector<TensorView> tensors = unpacked_tensors(std::get<SafetensorsFolder>(source_).tensors(), quantization);
+  for (TensorView& tensor : tensors) {
+    if (tensor.stored_as.empty()) tensor.stored_as = tensor.name;
+  }
+  refuse_adapters(tensors);
+  take(tensors, canonical);
 }
 
 TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
@@ -49,11 +67,14 @@ TensorFile::TensorFile(RandomTensors tensors) : source_(std::move(tensors)) {
 }
 
 void TensorFile::split(std::span<const FusedTensor> fused) {
-  if (!fused.empty()) take(with_parts(tensors_, fused), [](std::string_view name) { return std::string(name); });
+  if (fused.empty()) return;
+  const auto shown = [this](const std::string& name) { return shown_name(name); };
+  take(with_parts(tensors_, fused, shown), [](std::string_view name) { return std::string(name); });
 }
 
 void TensorFile::separate_experts(const ModelConfig& config) {
-  take(separate_gpt_oss_experts(tensors_, config), [](std::string_view name) { return std::string(name); });
+  const auto shown = [this](const std::string& name) { return shown_name(name); };
+  take(separate_gpt_oss_experts(tensors_, config, shown), [](std::string_view name) { return std::string(name); });
 }
 
 void TensorFile::take(std::span<const TensorView> found, const Rename& canonical) {
@@ -62,10 +83,44 @@ void TensorFile::take(std::span<const TensorView> found, const Rename& canonical
   for (TensorView& tensor : tensors_) tensor.name = canonical(tensor.name);
   by_name_.reserve(tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (!by_name_.emplace(tensors_[i].name, i).second) {
-      throw bad_input("There are two tensors that stand for " + quoted_name(tensors_[i].name) + ".");
-    }
+    const auto [place, is_new] = by_name_.emplace(tensors_[i].name, i);
+    if (is_new) continue;
+    const std::string &first = tensors_[place->second].shown_name(), &second = tensors_[i].shown_name();
+    throw bad_input("There are two tensors that stand for " + quoted_name(tensors_[i].name) +
+                    (first == second ? "." : ", " + quoted_name(first) + " and " + quoted_name(second) + "."));
   }
+}
+
+std::string TensorFile::shown_name(std::string_view canonical) const {
+  if (!names_) return std::string(canonical);
+  constexpr std::string_view usual = "model.";
+  std::string name = hugging_face_name(canonical, *names_);
+  // What stands before the layers in this folder: "model.", "model.language_model.", nothing in drafters.
+  std::string before(usual);
+  for (const TensorView& tensor : tensors_) {
+    const size_t layers = tensor.stored_as.find("layers.");
+    if (!tensor.name.starts_with("blk.") || layers == std::string::npos) continue;
+    before = tensor.stored_as.substr(0, layers);
+    break;
+  }
+  if (name.starts_with(usual)) return before + name.substr(usual.size());
+  // The head stands beside the rest of the model.
+  for (const std::string_view rest : {std::string_view("model.language_model."), usual}) {
+    if (before.ends_with(rest)) return before.substr(0, before.size() - rest.size()) + name;
+  }
+  return name;
+}
+
+/// " The folder has "student.model.norm.weight", ...": where the missing tensor is there behind a prefix.
+std::string TensorFile::prefixed(std::string_view missing) const {
+  const std::string_view bare = missing.starts_with("model.") ? missing.substr(6) : missing;
+  for (const TensorView& tensor : tensors_) {
+    if (!names_ || tensor.stored_as.size() <= bare.size() || !tensor.stored_as.ends_with("." + std::string(bare)))
+      continue;
+    return " The folder has " + quoted_name(tensor.stored_as) + ": a tool has left a prefix before the names, " +
+           "which must be removed from them.";
+  }
+  return "";
 }
 
 const TensorView* TensorFile::find(std::string_view name) const {
@@ -76,15 +131,16 @@ const TensorView* TensorFile::find(std::string_view name) const {
 const TensorView& TensorFile::require(std::string_view name, uint64_t rows, uint64_t cols) const {
   const TensorView* tensor = find(name);
   if (tensor == nullptr) {
-    throw bad_input("The tensor " + quoted_name(name) + " is missing; its shape should be " + shape_text(rows, cols) +
-                    ".");
+    const std::string shown = shown_name(name);
+    throw bad_input("The tensor " + quoted_name(shown) + " is missing; its shape should be " + shape_text(rows, cols) +
+                    "." + prefixed(shown));
   }
   const uint32_t rank = rows == 1 ? 1 : 2;
   const bool is_filter = rows > 1 && tensor->rank == 3 && tensor->shape[1] == 1;  // a convolution's, one of a channel
   const bool is_row = tensor->rank == 2 && name.ends_with("_inp_shexp");  // in folders the gate of a shared expert
   if ((tensor->rank != rank && !is_filter && !is_row) || tensor->rows() != rows || tensor->cols() != cols) {
-    throw bad_input("The tensor " + quoted_name(name) + " has the shape " + tensor->shape_text() + "; " +
-                    shape_text(rows, cols) + " is expected.");
+    throw bad_input("The tensor " + quoted_name(tensor->shown_name()) + " has the shape " + tensor->shape_text() +
+                    "; " + shape_text(rows, cols) + " is expected.");
   }
   return *tensor;
 }
@@ -93,13 +149,13 @@ void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
   for (const RequiredTensor& one : wanted) {
     const TensorView& tensor = require(one.name, one.rows, one.cols);
     if (!can_dequantize(tensor.type)) {
-      throw bad_input("The tensor " + quoted_name(tensor.name) + " is stored as " +
+      throw bad_input("The tensor " + quoted_name(tensor.shown_name()) + " is stored as " +
                       std::string(to_string(tensor.type)) + "; supported types: " + dequantizable_types() + ".");
     }
     if (one.rows == 1 && tensor_type_info(tensor.type).block_elements != 1) {
       const bool is_gate = tensor.name.ends_with("_inp_shexp");
       const std::string kind = tensor.name.ends_with(".bias") ? "bias" : is_gate ? "gate" : "norm";
-      throw bad_input("The " + kind + " " + quoted_name(tensor.name) + " is stored as " +
+      throw bad_input("The " + kind + " " + quoted_name(tensor.shown_name()) + " is stored as " +
                       std::string(to_string(tensor.type)) + "; a " + kind + " must be F32, F16 or BF16.");
     }
   }

@@ -19,6 +19,7 @@
 #include "engine/format/quantization_hf.h"
 #include "engine/format/random_tensors.h"
 #include "engine/format/safetensors.h"
+#include "engine/format/tensor_names.h"
 
 namespace canopy {
 
@@ -30,7 +31,9 @@ class TensorFile {
   TensorFile() = default;
   /// Throws bad_input where two tensors stand for one name.
   TensorFile(GgufFile file, const Rename& canonical);
-  TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical);
+  /// In messages tensors keep the names that they have in the folder; `names` says what those that are missing would be
+  /// called.
+  TensorFile(SafetensorsFolder folder, const HfQuantization& quantization, const Rename& canonical, FolderNames names);
   /// Under the names that they have.
   explicit TensorFile(RandomTensors tensors);
   TensorFile(TensorFile&&) noexcept = default;
@@ -47,6 +50,9 @@ class TensorFile {
 
   /// Null for a Hugging Face folder.
   const GgufFile* gguf() const { return std::get_if<GgufFile>(&source_); }
+
+  /// The name for messages of a tensor that may be missing, as the file's other tensors are called.
+  std::string shown_name(std::string_view canonical) const;
 
   /// All tensors in file order.
   std::span<const TensorView> tensors() const { return tensors_; }
@@ -69,10 +75,12 @@ class TensorFile {
   std::vector<std::filesystem::path> files() const;
 
  private:
+  std::string prefixed(std::string_view missing) const;
   void take(std::span<const TensorView> found, const Rename& canonical);
   std::vector<const MappedFile*> mappings() const;
 
   std::variant<std::monostate, GgufFile, SafetensorsFolder, RandomTensors> source_;  // owns the bytes
+  std::optional<FolderNames> names_;                                                 // of folders
   std::string_view method_;                                                          // of quantization; empty: none
   std::vector<TensorView> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;  // views of tensors_[i].name

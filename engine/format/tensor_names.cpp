@@ -1,6 +1,8 @@
 #include "engine/format/tensor_names.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -106,6 +108,43 @@ std::optional<std::string> name_of_expert(std::string_view name) {
   return std::nullopt;
 }
 
+/// The names of one layer's tensors or of the model, looked up by ours. Several may stand for one of ours: the first
+/// that `fits`.
+template <class Fits>
+std::optional<std::string_view> their_name(std::span<const NamePair> names, std::string_view ours, const Fits& fits) {
+  for (const auto& [theirs, each] : names) {
+    if (each == ours && fits(theirs)) return theirs;
+  }
+  return std::nullopt;
+}
+
+/// "REST" of "blk.3.REST" -> what stands behind "model.layers.3."; empty for names we do not know.
+std::string name_inside_layer(std::string_view ours, const FolderNames& names, bool is_recurrent) {
+  const auto any = [](std::string_view) { return true; };
+  if (const auto vector = their_name(layer_vectors, ours, any)) return std::string(*vector);
+  if (ours.ends_with(bias_ending)) {
+    const std::string stem = name_inside_layer(ours.substr(0, ours.size() - bias_ending.size()), names, is_recurrent);
+    if (!stem.ends_with(weight_ending)) return {};
+    return stem.substr(0, stem.size() - weight_ending.size()) + std::string(bias_ending);
+  }
+  const std::string_view plain = without_expert(ours);
+  if (plain.size() < ours.size()) {
+    const auto part = their_name(expert_names, plain, any);
+    if (!part) return {};
+    return "mlp.experts." + std::string(ours.substr(plain.size() + 1)) + "." + std::string(*part) + ".weight";
+  }
+  if (ours == "attn_post_norm") return "post_attention_layernorm.weight";
+  const auto fits = [&](std::string_view theirs) {
+    if (theirs.starts_with("linear_attn.")) return is_recurrent;
+    if (ours == "attn_qkv") return !is_recurrent;
+    if (ours == "ffn_norm") return names.has_post_norms == theirs.starts_with("pre_");
+    if (ours == "ffn_up") return names.has_fused_tensors == (theirs == "mlp.gate_up_proj");
+    return ours != "ffn_gate_inp" || names.is_gpt_oss == (theirs == "mlp.router");
+  };
+  const auto weight = their_name(layer_names, ours, fits);
+  return weight ? std::string(*weight) + std::string(weight_ending) : std::string();
+}
+
 std::string canonical_vector(std::string_view name) {
   return name_in_layer(name, layer_vectors).value_or(std::string(name));
 }
@@ -126,10 +165,57 @@ std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms)
   for (const auto& [theirs, ours] : norms) {
     if (name.ends_with(theirs)) return std::string(name.substr(0, name.size() - theirs.size())) + std::string(ours);
   }
+  // Of Ollama's converters: the bias of recurrences, which has no matrix; and gpt-oss's output of attention.
+  if (name.ends_with(".ssm_dt")) return std::string(name) + std::string(bias_ending);
+  for (const std::string_view ending : {".attn_out", ".attn_out.bias"}) {
+    if (!name.starts_with("blk.") || !name.ends_with(ending)) continue;
+    return std::string(name.substr(0, name.size() - ending.size())) + ".attn_output" +
+           std::string(ending.substr(std::string_view(".attn_out").size()));
+  }
   return std::string(name);
 }
 
+std::string hugging_face_name(std::string_view canonical, const FolderNames& names) {
+  for (const auto& [theirs, ours] : model_names) {
+    if (canonical == ours) return std::string(theirs) + std::string(weight_ending);
+  }
+  if (canonical == "fc" || canonical == "hidden_norm") return std::string(canonical) + std::string(weight_ending);
+  constexpr std::string_view prefix = "blk.";
+  const size_t dot = canonical.find('.', prefix.size());
+  if (!canonical.starts_with(prefix) || dot == std::string_view::npos) return std::string(canonical);
+  const std::string layer(canonical.substr(prefix.size(), dot - prefix.size()));
+  bool is_recurrent = false;
+  for (size_t n = 0; n < names.recurrent.size(); ++n) is_recurrent |= names.recurrent[n] && std::to_string(n) == layer;
+  const std::string inside = name_inside_layer(canonical.substr(dot + 1), names, is_recurrent);
+  return inside.empty() ? std::string(canonical) : "model.layers." + layer + "." + inside;
+}
+
+std::string without_wrappers(std::string_view name) {
+  static constexpr std::string_view wrappers[] = {
+      "_orig_mod",  "module",    "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module",
+      "base_model", "base_layer"};
+  std::string result;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (std::ranges::find(wrappers, part) == std::end(wrappers)) {
+      result += (result.empty() ? "" : ".") + std::string(part);
+    }
+    begin = end + 1;
+  }
+  // PEFT, Lightning and others keep the model in a field of that name.
+  constexpr std::string_view field = "model.";
+  while (result.starts_with("model.model.") || result.starts_with("model.lm_head.")) result.erase(0, field.size());
+  return result;
+}
+
 std::string canonical_name_from_hugging_face(std::string_view name, bool has_post_norms) {
+  if (const std::string plain = without_wrappers(name); plain != name) {
+    return canonical_name_from_hugging_face(plain, has_post_norms);
+  }
+  for (const std::string_view bare : {"layers.", "embed_tokens.", "norm."}) {  // saved without the head's class
+    if (name.starts_with(bare)) return canonical_name_from_hugging_face("model." + std::string(name), has_post_norms);
+  }
   constexpr std::string_view text_part = "model.language_model.";  // of a model that sees pictures too
   if (name.starts_with(text_part)) {
     return canonical_name_from_hugging_face("model." + std::string(name.substr(text_part.size())), has_post_norms);

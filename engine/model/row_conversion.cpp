@@ -40,7 +40,8 @@ void convert_rows(const TensorView& tensor, uint32_t first, std::span<const std:
     try {
       quantize(stored_as(to), values, out);
     } catch (const Error& e) {
-      throw e.within("Row " + std::to_string(uint64_t{first} + r) + " of the tensor " + quoted_name(tensor.name));
+      throw e.within("Row " + std::to_string(uint64_t{first} + r) + " of the tensor " +
+                     quoted_name(tensor.shown_name()));
     }
   }
 }

@@ -166,7 +166,7 @@ std::unique_ptr<Buffer> TensorLoader::rates(const TensorView& tensor, bool logar
   for (float& value : values) {
     if (logarithms) value = static_cast<float>(-std::exp(static_cast<double>(value)));
     if (value <= 0 && std::isfinite(value)) continue;
-    throw bad_input("The rates " + quoted_name(tensor.name) + " hold " + std::to_string(value) +
+    throw bad_input("The rates " + quoted_name(tensor.shown_name()) + " hold " + std::to_string(value) +
                     "; finite numbers up to 0 are allowed, as states would grow otherwise.");
   }
   return vector(values, tensor.name);
@@ -205,7 +205,7 @@ std::vector<float> TensorLoader::values_of(std::span<const TensorView* const> pa
   for (const TensorView* part : parts) {
     const std::vector<float> values = decoded(*part);
     if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
-      throw bad_input("The " + std::string(kind) + " " + quoted_name(part->name) +
+      throw bad_input("The " + std::string(kind) + " " + quoted_name(part->shown_name()) +
                       " holds a value that is not finite: the file is damaged.");
     }
     all.insert(all.end(), values.begin(), values.end());

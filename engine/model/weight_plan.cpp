@@ -145,7 +145,8 @@ MatrixPlan plan_matrix(std::string name, std::vector<const TensorView*> parts, W
                        std::vector<uint32_t> rows) {
   for (const TensorView* part : parts) {
     if (!can_dequantize(part->type)) {
-      throw bad_input("The tensor " + quoted_name(part->name) + " is stored as " + std::string(to_string(part->type)) +
+      throw bad_input("The tensor " + quoted_name(part->shown_name()) + " is stored as " +
+                      std::string(to_string(part->type)) +
                       ", which cannot be decoded; supported: " + dequantizable_types() + ".");
     }
   }

@@ -147,6 +147,8 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   with_context(loaded->file_name, [&] {
     announce(callbacks, {"Building the tokenizer"});
     loaded->text = make_text_model(file);
+    const std::vector<std::string>& notes = file.config().notes;
+    loaded->text.warnings.insert(loaded->text.warnings.end(), notes.begin(), notes.end());
     loaded->texts = token_texts(loaded->text.tokenizer);
     announce(callbacks, {"Loading weights"});
     std::vector<uint32_t> aux_layers;
