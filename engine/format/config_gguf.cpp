@@ -155,18 +155,34 @@ void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
   scaling.kind = RopeScaling::Kind::yarn;
   scaling.factor = keys.number("rope.scaling.factor");
   scaling.original_context = keys.u32_or("rope.scaling.original_context_length", context);
-  scaling.beta_fast = keys.number_or("rope.scaling.yarn_beta_fast", scaling.beta_fast);
-  scaling.beta_slow = keys.number_or("rope.scaling.yarn_beta_slow", scaling.beta_slow);
+  refuse_other("rope.scaling.extrapolation_factor", 1);
+  // Ollama's converters leave "yarn_" out.
+  const auto beta = [&](const char* key, const char* other_key, double usual) {
+    return keys.number_or(key, keys.number_or(other_key, usual));
+  };
+  scaling.beta_fast = beta("rope.scaling.yarn_beta_fast", "rope.scaling.beta_fast", scaling.beta_fast);
+  scaling.beta_slow = beta("rope.scaling.yarn_beta_slow", "rope.scaling.beta_slow", scaling.beta_slow);
   scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1) * yarn_magnitude(scaling.factor);
 }
 
-RopeScaling read_scaling(const GgufFile& file, const Keys& keys, uint32_t context) {
+/// What converters that copy config.json's type write, by the name of what it is in GGUF.
+std::string_view gguf_scaling_type(const GgufFile& file, std::string_view stated) {
+  if (stated == "su") return "longrope";
+  if (stated == "default" || stated == "mrope") return "none";
+  // Its divisors are in a tensor.
+  if (stated == "llama3" && find_tensor(file, "rope_freqs.weight") != nullptr) return "none";
+  return stated;
+}
+
+RopeScaling read_scaling(const GgufFile& file, const Keys& keys, ModelConfig& config) {
+  const uint32_t context = config.max_context;
   RopeScaling scaling;
   const bool is_long = find_tensor(file, "rope_factors_long.weight") != nullptr;  // some files do not name the kind
   // Older files have a factor alone, under one of two names; 0 and 1 scale nothing.
   const double factor = keys.number_or("rope.scaling.factor", keys.number_or("rope.scale_linear", 0));
   const bool is_linear = !is_long && factor != 0 && factor != 1;
-  const std::string_view kind = file.text_if(keys.full("rope.scaling.type")).value_or(is_linear ? "linear" : "none");
+  const std::string_view kind =
+      gguf_scaling_type(file, file.text_if(keys.full("rope.scaling.type")).value_or(is_linear ? "linear" : "none"));
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
     scaling.factor = factor != 0 ? factor : keys.number("rope.scaling.factor");
@@ -178,9 +194,12 @@ RopeScaling read_scaling(const GgufFile& file, const Keys& keys, uint32_t contex
     scaling.long_divisors = read_divisors(file, "rope_factors_long.weight");
     scaling.original_context = keys.u32_or("rope.scaling.original_context_length", context);
     scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1);
+  } else if (kind == "dynamic") {
+    config.max_context = std::min(context, keys.u32_or("rope.scaling.original_context_length", context));
+    note_dynamic_rope(config);
   } else if (kind != "none") {
     throw bad_input("The metadata '" + keys.full("rope.scaling.type") + "' is '" + printable(kind) +
-                    "'; supported are none, linear, yarn, longrope and frequency factors (rope_freqs).");
+                    "'; supported are none, linear, dynamic, yarn, longrope and frequency factors (rope_freqs).");
   }
   std::vector<float> divisors = read_divisors(file, "rope_freqs.weight");
   if (find_tensor(file, "rope_freqs.weight") == nullptr) return scaling;
@@ -310,11 +329,21 @@ void refuse_experts(const Keys& keys) {
   }
 }
 
+/// Ollama's converters do not state it: then it is as many rows as the first layer's experts have.
+uint32_t read_expert_ffn(const GgufFile& file, const Keys& keys) {
+  constexpr const char* key = "expert_feed_forward_length";
+  const TensorView* gates = find_tensor(file, "blk.0.ffn_gate_exps.weight");
+  if (file.find(keys.full(key)) != nullptr || gates == nullptr || gates->rank != 3) return keys.u32(key);
+  return static_cast<uint32_t>(std::min<uint64_t>(gates->shape[1], UINT32_MAX));  // validate_config bounds it
+}
+
 void read_experts(const GgufFile& file, const Keys& keys, bool is_hybrid, ModelConfig& config) {
   config.experts = keys.u32("expert_count");
   config.experts_used = keys.u32("expert_used_count");
-  config.expert_ffn = keys.u32("expert_feed_forward_length");
-  config.shares_among_chosen = file.boolean_if(keys.full("expert_weights_norm")).value_or(true);
+  config.expert_ffn = read_expert_ffn(file, keys);
+  const auto shares = file.boolean_if(keys.full("expert_weights_norm"));
+  // The other name is Ollama's.
+  config.shares_among_chosen = shares ? *shares : file.boolean_if(keys.full("norm_top_k_prob")).value_or(true);
   config.has_experts.assign(config.layers, true);
   const auto refuse_other = [&](const char* key, auto value, auto allowed) {
     if (value == allowed) return;
@@ -349,9 +378,15 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
   if (!has_experts || file.find(feed_forward) != nullptr) read_feed_forward(file, feed_forward, config);
   config.max_context = keys.u32("context_length");
   read_heads(file, keys, turns_part, config);
-  config.rms_eps = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
-  config.rope_theta = keys.number_or("rope.freq_base", 10000);
-  config.rope_scaling = read_scaling(file, keys, config.max_context);
+  constexpr const char* epsilon = "attention.layer_norm_rms_epsilon";
+  if (prefix == "gemma3") {  // which Ollama's converter states in part, or by other names
+    config.rms_eps = static_cast<float>(keys.number_or(epsilon, 1e-6));
+    config.rope_theta = keys.number_or("rope.freq_base", keys.number_or("rope.global.freq_base", 1000000));
+  } else {
+    config.rms_eps = static_cast<float>(keys.number(epsilon));
+    config.rope_theta = keys.number_or("rope.freq_base", 10000);
+  }
+  config.rope_scaling = read_scaling(file, keys, config);
 }
 
 ModelConfig read_gguf_config(const GgufFile& file) {

@@ -85,7 +85,11 @@ void read_yarn_fields(const JsonFields& rope, ModelConfig& config) {
   const double mscale = rope.number_or("mscale", 0), all = rope.number_or("mscale_all_dim", 0);
   const auto with = [&](double scale) { return 1 + scale * (yarn_magnitude(scaling.factor) - 1); };
   const double usual = mscale != 0 && all != 0 ? with(mscale) / with(all) : with(1);
-  scaling.magnitude = rope.number_or("attention_factor", usual);
+  scaling.magnitude = rope.number_or("attention_factor", usual * rope.number_or("attn_factor", 1));
+  if (rope.number_or("extrapolation_factor", 1) != 1) {
+    throw bad_input("The field 'extrapolation_factor' of " + rope.what() + " is " +
+                    rope.find("extrapolation_factor")->dump() + "; only 1 is supported.");
+  }
   // Files are often those of the original context, with the scaling added by hand.
   const double whole = scaling.original_context * scaling.factor;
   if (whole > config.max_context && whole < UINT32_MAX) config.max_context = static_cast<uint32_t>(whole);
@@ -103,6 +107,22 @@ std::vector<float> read_divisor_list(const JsonFields& rope, const char* field) 
   return divisors;
 }
 
+/// Newer files say 'rope_type', older ones 'type'.
+std::string type_of(const JsonFields& rope) {
+  return rope.text_or("rope_type", rope.text_or("type", "default"));
+}
+
+/// The rotation grows with the text once that is longer than the context that the model was trained on: up to there it
+/// is the usual one, and the context ends there.
+void read_dynamic(const JsonFields& rope, ModelConfig& config) {
+  if (rope.has("alpha")) {  // another kind of the same name, which changes the rotation of all texts
+    throw bad_input("config.json's rope scaling is of type 'dynamic' with the field 'alpha', which is not supported.");
+  }
+  config.max_context =
+      std::min(config.max_context, rope.u32_or("original_max_position_embeddings", config.max_context));
+  note_dynamic_rope(config);
+}
+
 /// Microsoft's Phi-3 and Phi-4 have the original context beside the scaling.
 void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig& config) {
   RopeScaling& scaling = config.rope_scaling;
@@ -113,7 +133,12 @@ void read_longrope(const JsonFields& fields, const JsonFields& rope, ModelConfig
   scaling.original_context = fields.u32_or("original_max_position_embeddings", inside);
   const double ratio = static_cast<double>(config.max_context) / std::max(scaling.original_context, 1u);
   const double longer = fields.has("original_max_position_embeddings") ? ratio : rope.number_or("factor", ratio);
-  const double usual = longer <= 1 ? 1 : std::sqrt(1 + std::log(longer) / std::log(scaling.original_context));
+  double usual = 1;
+  if (longer > 1) {
+    // Phi-3's first files call one of their kinds yarn: with lists, and yarn's magnitude.
+    const bool is_yarn = type_of(rope) == "yarn";
+    usual = is_yarn ? yarn_magnitude(longer) : std::sqrt(1 + std::log(longer) / std::log(scaling.original_context));
+  }
   scaling.magnitude = rope.number_or("attention_factor", usual);
 }
 
@@ -128,9 +153,9 @@ void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
   const JsonFields rope(*object, "config.json's rope scaling");
   config.rope_theta = rope.number_or("rope_theta", config.rope_theta);
   read_turned_part(rope, turns_part, config);
-  const std::string kind = rope.text_or("rope_type", rope.text_or("type", "default"));
+  const std::string kind = type_of(rope);
   RopeScaling& scaling = config.rope_scaling;
-  if (kind == "default") return;
+  if (kind == "default" || kind == "mrope") return;  // positions of pictures besides, which texts do not have
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
     scaling.factor = rope.number("factor");
@@ -140,13 +165,15 @@ void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
     scaling.low_freq_factor = rope.number("low_freq_factor");
     scaling.high_freq_factor = rope.number("high_freq_factor");
     scaling.original_context = rope.u32("original_max_position_embeddings");
-  } else if (kind == "yarn") {
+  } else if (kind == "dynamic") {
+    read_dynamic(rope, config);
+  } else if (kind == "yarn" && !rope.has("short_factor")) {
     read_yarn_fields(rope, config);
-  } else if (kind == "longrope") {
+  } else if (kind == "longrope" || kind == "su" || kind == "yarn") {  // su: longrope in Phi-3's first files
     read_longrope(fields, rope, config);
   } else {
     throw bad_input("config.json's rope scaling is of type '" + printable(kind) +
-                    "'; supported are default, linear, llama3, yarn and longrope.");
+                    "'; supported are default, linear, dynamic, llama3, yarn and longrope.");
   }
 }
 

@@ -168,7 +168,8 @@ void read_gguf_gemma(const GgufFile& file, std::string_view architecture, ModelC
   const uint32_t window = file.u32_if(key("attention.sliding_window")).value_or(is_gemma2 ? 4096 : 0);
   set_windows(slides, window, config);
   if (is_gemma2 || window == 0) return;
-  config.local_rope_theta = file.number_if(key("rope.freq_base_swa")).value_or(kLocalTheta);
+  const auto other = file.number_if(key("rope.local.freq_base"));  // Ollama's name
+  config.local_rope_theta = file.number_if(key("rope.freq_base_swa")).value_or(other.value_or(kLocalTheta));
   config.turns_locally = slides;
 }
 

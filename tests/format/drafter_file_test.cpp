@@ -11,6 +11,7 @@
 namespace canopy {
 namespace {
 
+using test::expect_error;
 using test::GgufBuilder;
 using test::TempFolder;
 using test::tiny_drafter_config;
@@ -72,6 +73,71 @@ TEST(DrafterFile, ReadsHuggingFaceFolders) {
     EXPECT_EQ(drafter.config().dialect, "Hugging Face");
     EXPECT_EQ(drafter.config().target_layers, 4u);
   }
+}
+
+/// The config.json of the tiny drafter as vLLM's speculators write it; `extra` is inserted before the closing brace,
+/// `layer` into the description of the layers.
+std::string speculators_config(const std::string& extra = "", const std::string& layer = "",
+                               const std::string& algorithm = "dflash") {
+  return R"({"architectures":["DFlashSpeculator"],"speculators_model_type":")" + algorithm +
+         R"(","speculators_version":"0.5.0","block_size":4,"mask_token_id":9,"target_hidden_size":null,)"
+         R"("aux_hidden_state_layer_ids":[1,3],"draft_vocab_size":10,"sample_from_anchor":false,)"
+         R"("speculators_config":{"algorithm":")" +
+         algorithm +
+         R"(","verifier":{"name_or_path":"org/model"}},)"
+         R"("transformer_layer_config":{"model_type":"qwen3","hidden_size":8,"num_hidden_layers":2,)"
+         R"("num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"intermediate_size":16,"vocab_size":10,)"
+         R"("max_position_embeddings":64,"rms_norm_eps":1e-5)" +
+         (layer.empty() ? R"(,"rope_theta":10000.0)" : layer) + "}" + extra + "}";
+}
+
+TEST(DrafterFile, ReadsTheFormOfSpeculators) {
+  const TempFolder folder;
+  folder.write("model.safetensors", tiny_drafter_safetensors().zeros("verifier_norm.weight", {8}).build());
+  const auto open = [&](const std::string& config) {
+    folder.write("config.json", config);
+    return DrafterFile::open(folder.path());
+  };
+  EXPECT_EQ(open(speculators_config()).config().dialect, "speculators (vLLM)");
+  EXPECT_TRUE(DrafterFile::is_drafter(folder.path()));
+  const DrafterConfig config =
+      open(speculators_config("", R"(,"rope_parameters":{"rope_type":"default","rope_theta":5e5})")).config();
+  EXPECT_EQ(config.aux_layers, (std::vector<uint32_t>{0, 2})) << "one less: they are outputs here";
+  EXPECT_EQ(config.transformer.rope_theta, 5e5);
+  EXPECT_EQ(config.mask_token, 9u);
+  EXPECT_EQ(config.vocab, 10u);
+  EXPECT_EQ(config.attention, std::vector<DrafterAttention>(2));
+  const std::string sliding =
+      R"(,"rope_theta":1e4,"layer_types":["sliding_attention","full_attention"],"sliding_window":16)";
+  using Attention = std::vector<DrafterAttention>;
+  EXPECT_EQ(open(speculators_config("", sliding)).config().attention, (Attention{{16, false}, {0, false}}));
+  EXPECT_EQ(open(speculators_config(R"(,"sliding_window_non_causal":false)", sliding)).config().attention,
+            (Attention{{16, true}, {0, false}}));
+  test::SafetensorsBuilder reduced = tiny_drafter_safetensors();
+  std::string offsets;
+  for (const int64_t offset : {1, 4, 6}) offsets += test::le(offset);
+  reduced.tensor("d2t", "I64", {3}, offsets).tensor("t2d", "BOOL", {10}, std::string(10, '\0'));
+  reduced.zeros("lm_head.weight", {3, 8}).zeros("embed_tokens.weight", {10, 8});
+  folder.write("model.safetensors", reduced.build());
+  std::string three = speculators_config();
+  three.replace(three.find("\"draft_vocab_size\":10"), 21, "\"draft_vocab_size\":3");
+  const DrafterConfig few = open(three).config();
+  EXPECT_EQ(few.draft_token_ids, (std::vector<uint32_t>{1, 5, 8}));
+  EXPECT_TRUE(few.own_head);
+}
+
+TEST(DrafterFile, OtherDraftersOfSpeculatorsAreNamed) {
+  const auto refused = [](const char* message, const std::string& config) {
+    expect_error(message, [&] { config_of_folder(config); });
+  };
+  refused("form of vLLM's speculators, of the algorithm 'eagle3', which is not supported; dflash is",
+          speculators_config("", "", "eagle3"));
+  refused("'projector_type' is 'domino'", speculators_config(R"(,"projector_type":"domino")"));
+  refused("'shift_label' is true", speculators_config(R"(,"shift_label":true)"));
+  refused("lacks the field 'rope_theta'", speculators_config("", R"(,"hidden_act":"silu")"));
+  std::string embedding = speculators_config();
+  embedding.replace(embedding.find("[1,3]"), 5, "[0,3]");
+  refused("'aux_hidden_state_layer_ids' of config.json names 0", embedding);
 }
 
 TEST(DrafterFile, ReadsShards) {

@@ -187,28 +187,31 @@ TEST(GptOss, MalformedExpertsAreRefused) {
     expect_error(message, [&] { ModelFile::open(folder.path()); });
   };
   const auto leave_out = [](std::string& name, auto&, auto&) { name.clear(); };
-  refused("The tensor 'blk.0.ffn_gate_up_exps' is missing; its shape should be [2, 32, 64].", false, "gate_up_proj",
+  refused("The tensor 'model.layers.0.mlp.experts.gate_up_proj' is missing; its shape should be [2, 32, 64].", false,
+          "gate_up_proj", leave_out);
+  refused("The tensor 'model.layers.0.mlp.experts.down_proj_bias' is missing; its shape should be [2, 32].", false,
+          "down_proj_bias", leave_out);
+  refused("The tensor 'model.layers.0.mlp.router.bias' is missing", false, "router.bias", leave_out);
+  refused("The tensor 'model.layers.0.self_attn.sinks' is missing; its shape should be [2].", false, "sinks",
           leave_out);
-  refused("The tensor 'blk.0.ffn_down_exps.bias' is missing; its shape should be [2, 32].", false, "down_proj_bias",
-          leave_out);
-  refused("The tensor 'blk.0.ffn_gate_inp.bias' is missing", false, "router.bias", leave_out);
-  refused("The tensor 'blk.0.attn_sinks' is missing; its shape should be [2].", false, "sinks", leave_out);
-  refused("The tensor 'blk.0.ffn_down_exps.scales' is missing; its shape should be [2, 32, 1].", true,
+  refused("The tensor 'model.layers.0.mlp.experts.down_proj_scales' is missing; its shape should be [2, 32, 1].", true,
           "down_proj_scales", leave_out);
-  refused("The tensor 'blk.0.attn_sinks' has the shape [3]; [2] is expected.", false, "sinks",
+  refused("The tensor 'model.layers.0.self_attn.sinks' has the shape [3]; [2] is expected.", false, "sinks",
           [](auto&, auto& shape, auto&) { shape = {3}; });
-  refused("The tensor 'blk.0.ffn_gate_up_exps' has the shape [2, 64, 32]; [2, 32, 64] is expected.", false,
-          "gate_up_proj", [](auto&, auto& shape, auto&) {
+  refused("The tensor 'model.layers.0.mlp.experts.gate_up_proj' has the shape [2, 64, 32]; [2, 32, 64] is expected.",
+          false, "gate_up_proj", [](auto&, auto& shape, auto&) {
             shape = {2, 64, 32};
           });
-  refused("The tensor 'blk.0.ffn_gate_up_exps.blocks' has the shape [2, 64, 16]; [2, 64, 1, 16] is expected.", true,
-          "gate_up_proj_blocks", [](auto&, auto& shape, auto&) {
-            shape = {2, 64, 16};
-          });
-  refused("The tensor 'blk.0.ffn_down_exps.scales' is stored as F32; U8 or F8_E8M0 is expected.", true,
+  refused(
+      "The tensor 'model.layers.0.mlp.experts.gate_up_proj_blocks' has the shape [2, 64, 16]; [2, 64, 1, 16] is "
+      "expected.",
+      true, "gate_up_proj_blocks", [](auto&, auto& shape, auto&) {
+        shape = {2, 64, 16};
+      });
+  refused("The tensor 'model.layers.0.mlp.experts.down_proj_scales' is stored as F32; U8 or F8_E8M0 is expected.", true,
           "down_proj_scales", [](auto&, auto&, auto& dtype) { dtype = "F32"; });
-  refused("The tensor 'blk.0.ffn_down_exps' is stored as U8; F32, F16 or BF16 is expected.", false, "down_proj",
-          [](auto&, auto&, auto& dtype) { dtype = "U8"; });
+  refused("The tensor 'model.layers.0.mlp.experts.down_proj' is stored as U8; F32, F16 or BF16 is expected.", false,
+          "down_proj", [](auto&, auto&, auto& dtype) { dtype = "U8"; });
 }
 
 }  // namespace

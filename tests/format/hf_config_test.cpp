@@ -66,12 +66,30 @@ TEST(HfConfig, ReadsBothSpellingsOfRopeScaling) {
   EXPECT_EQ(llama3.rope_scaling.kind, RopeScaling::Kind::llama3);
   EXPECT_EQ(llama3.rope_scaling.original_context, 64u);
   EXPECT_EQ(llama3.rope_theta, 5e5);
-  expect_error("rope scaling is of type 'dynamic'; supported are default, linear, llama3, yarn and longrope",
-               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"dynamic","factor":4})"), ""); });
+  expect_error("rope scaling is of type 'ntk'; supported are default, linear, dynamic, llama3, yarn and longrope",
+               [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"ntk","factor":4})"), ""); });
   expect_error("config.json's rope scaling lacks the field 'factor'",
                [] { read_hf_config(tiny_config(R"(,"rope_scaling":{"rope_type":"llama3"})"), ""); });
   expect_error("'rope_scaling' of config.json is \"linear\"; an object",
                [] { read_hf_config(tiny_config(R"(,"rope_scaling":"linear")"), ""); });
+}
+
+TEST(HfConfig, ADynamicRotationIsTheUsualOneInTheOriginalContext) {
+  for (const char* scaling : {R"(,"rope_scaling":{"type":"dynamic","factor":4})",
+                              R"(,"rope_parameters":{"rope_type":"dynamic","rope_theta":10000.0,"factor":4})"}) {
+    const ModelConfig config = read_hf_config(tiny_config(scaling), "");
+    EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::none);
+    EXPECT_EQ(config.max_context, 64u);
+    ASSERT_EQ(config.notes.size(), 1u);
+    EXPECT_NE(config.notes.front().find("limited to 64 positions"), std::string::npos) << config.notes.front();
+  }
+  const char* shorter = R"(,"rope_scaling":{"type":"dynamic","factor":4,"original_max_position_embeddings":16})";
+  EXPECT_EQ(read_hf_config(tiny_config(shorter), "").max_context, 16u);
+  expect_error("of type 'dynamic' with the field 'alpha'", [] {
+    read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"dynamic","factor":1,"alpha":1000})"), "");
+  });
+  const char* pictures = R"(,"rope_scaling":{"type":"mrope","mrope_section":[1,1,0]})";
+  EXPECT_EQ(read_hf_config(tiny_config(pictures), "").rope_scaling.kind, RopeScaling::Kind::none);
 }
 
 TEST(HfConfig, ReadsPhi4Mini) {
@@ -131,6 +149,16 @@ TEST(HfConfig, LongRopeHasTwoListsOfDivisors) {
   };
   EXPECT_NEAR(by_factor(""), std::sqrt(1.5), 1e-15) << "1 + log 8 / log 64, where nothing says the original context";
   EXPECT_NEAR(by_factor(R"(,"original_max_position_embeddings":16)"), std::sqrt(1.5), 1e-15) << "1 + log 4 / log 16";
+  for (const auto& [name, magnitude] : {std::pair("su", std::sqrt(1.5)), std::pair("yarn", 0.1 * std::log(4) + 1)}) {
+    const RopeScaling first = read_hf_config(tiny_config(R"(,"original_max_position_embeddings":16,"rope_scaling":{)"
+                                                         R"("short_factor":[1,1.5],"long_factor":[2,8],"type":")" +
+                                                         std::string(name) + "\"}"),
+                                             "")
+                                  .rope_scaling;
+    EXPECT_EQ(first.kind, RopeScaling::Kind::longrope) << name << ", as Phi-3's first files say";
+    EXPECT_EQ(first.long_divisors, (std::vector<float>{2, 8}));
+    EXPECT_NEAR(first.magnitude, magnitude, 1e-15) << name;
+  }
   expect_error("has 1 rope frequency factors; 2 are expected",
                [&] { longrope(R"("short_factor":[1,1],"long_factor":[1])"); });
   expect_error("rope frequency factor is 0", [&] { longrope(R"("short_factor":[1,0],"long_factor":[1,1])"); });

@@ -176,6 +176,18 @@ TEST(HybridConfig, ReadsGguf) {
   EXPECT_FALSE(c.has_trained_form);
 }
 
+TEST(HybridConfig, OllamasNameOfTheBiasIsTheSameTensor) {
+  GgufBuilder builder = random_hybrid().builder();
+  for (GgufBuilder::Tensor& tensor : builder.tensors) {
+    if (tensor.name == "blk.0.ssm_dt.bias") tensor.name = "blk.0.ssm_dt";
+    if (tensor.name == "blk.1.ssm_dt.bias") tensor.name = "blk.1.ssm_dt.weight";
+  }
+  EXPECT_EQ(gguf_config_of(builder).layers, 8u);
+  EXPECT_EQ(canonical_name_from_gguf("blk.0.ssm_dt"), "blk.0.ssm_dt.bias");
+  EXPECT_EQ(canonical_name_from_gguf("blk.0.attn_out.weight"), "blk.0.attn_output");
+  EXPECT_EQ(canonical_name_from_gguf("blk.0.attn_out.bias"), "blk.0.attn_output.bias");
+}
+
 // Layers that predict further tokens stand behind the others, and their tensors are left alone.
 TEST(HybridConfig, LeavesLayersThatPredictFurtherTokens) {
   GgufBuilder builder = random_hybrid().builder();

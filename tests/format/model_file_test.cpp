@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "engine/base/log.h"
+#include "engine/format/tensor_names.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"
 
@@ -143,6 +144,79 @@ TEST(ModelFile, TakesJoinedHeadsOfAnyArchitectureApart) {
                [&] { ModelFile::open(folder.write("m.gguf", builder.build())); });
 }
 
+TEST(ModelFile, OfAFileThatSeesPicturesTheTextPartIsUsedAndThatIsSaid) {
+  const TempFolder folder;
+  EXPECT_TRUE(ModelFile::open(folder.write("t.gguf", tiny_gguf().build())).config().notes.empty());
+  GgufBuilder b = tiny_gguf();
+  b.zeros("v.patch_embd.weight", {14, 14, 3, 8}).zeros("v.blk.0.attn_q.bias", {64}).zeros("mm.0.weight", {64, 64});
+  b.zeros("a.blk.0.ln1.weight", {64}).value<uint32_t>("llama.vision.block_count", 1);
+  const ModelFile model = ModelFile::open(folder.write("m.gguf", b.build()));
+  ASSERT_EQ(model.config().notes.size(), 1u);
+  EXPECT_NE(model.config().notes.front().find("for text alone"), std::string::npos);
+}
+
+TEST(ModelFile, FoldersAreSpokenOfByTheirOwnNames) {
+  const TempFolder folder;
+  const auto refused = [&](const char* message, const std::string& config, SafetensorsBuilder weights) {
+    folder.write("config.json", config);
+    folder.write("model.safetensors", weights.build());
+    expect_error(message, [&] { ModelFile::open(folder.path()); });
+  };
+  const auto untied = [] {
+    std::string config = tiny_config();
+    return config.replace(config.find("\"tie_word_embeddings\":true"), 26, "\"tie_word_embeddings\":false");
+  }();
+  refused("The tensor 'lm_head.weight' is missing; its shape should be [10, 8].", untied, tiny_safetensors());
+  const std::string layer = "model.layers.1.";
+  refused("The tensor 'model.layers.1.self_attn.q_proj.weight' has no place in the architecture llama", tiny_config(),
+          tiny_safetensors().zeros(layer + "self_attn.q_proj.weight", {8, 8}));
+  refused("two tensors that stand for 'output_norm', 'model.norm.weight' and '_orig_mod.model.norm.weight'",
+          tiny_config(), tiny_safetensors().zeros("_orig_mod.model.norm.weight", {8}));
+  refused("'model.layers.0.self_attn.q_proj.lora_A.weight' belongs to a LoRA adapter that was not merged",
+          tiny_config(), tiny_safetensors().zeros("model.layers.0.self_attn.q_proj.lora_A.weight", {2, 8}));
+  std::string more = tiny_config();
+  more.replace(more.find("\"num_hidden_layers\":1"), 21, "\"num_hidden_layers\":2");
+  refused("The tensor 'model.layers.1.input_layernorm.weight' is missing", more, tiny_safetensors());
+  refused("The folder has 'student.embed_tokens.weight': a tool has left a prefix", tiny_config(),
+          SafetensorsBuilder().zeros("student.embed_tokens.weight", {10, 8}));
+}
+
+TEST(ModelFile, NamesThatToolsHaveWrappedAreRead) {
+  EXPECT_EQ(without_wrappers("base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight"),
+            "model.layers.0.self_attn.q_proj.weight");
+  EXPECT_EQ(without_wrappers("module._orig_mod.model.layers.0._fsdp_wrapped_module.mlp.up_proj.weight"),
+            "model.layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(without_wrappers("model.model.norm.weight"), "model.norm.weight");
+  EXPECT_EQ(without_wrappers("model.lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(without_wrappers("model.language_model.layers.0.mlp.gate.weight"),
+            "model.language_model.layers.0.mlp.gate.weight");
+  EXPECT_EQ(canonical_name_from_hugging_face("_orig_mod.model.layers.3.self_attn.q_proj.bias"), "blk.3.attn_q.bias");
+  EXPECT_EQ(canonical_name_from_hugging_face("layers.3.mlp.experts.7.up_proj.weight"), "blk.3.ffn_up.7");
+}
+
+TEST(ModelFile, NamesOfFoldersGoBothWays) {
+  const FolderNames plain, gemma = {.has_post_norms = true}, phi = {.has_fused_tensors = true},
+                           hybrid = {.recurrent = {true, false}}, gpt_oss = {.is_gpt_oss = true};
+  const auto both = [](const char* theirs, const FolderNames& names) {
+    const std::string ours = canonical_name_from_hugging_face(theirs, names.has_post_norms);
+    EXPECT_EQ(hugging_face_name(ours, names), theirs);
+  };
+  for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight",
+                           "model.layers.12.input_layernorm.weight", "model.layers.0.self_attn.k_proj.bias",
+                           "model.layers.0.post_attention_layernorm.weight", "model.layers.0.mlp.up_proj.weight",
+                           "model.layers.0.mlp.gate.weight", "model.layers.0.mlp.experts.7.down_proj.weight"})
+    both(name, plain);
+  for (const char* norm : {"post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"})
+    both((std::string("model.layers.0.") + norm + ".weight").c_str(), gemma);
+  both("model.layers.0.mlp.gate_up_proj.weight", phi);
+  both("model.layers.0.self_attn.qkv_proj.weight", phi);
+  both("model.layers.0.linear_attn.in_proj_qkv.weight", hybrid);
+  both("model.layers.0.linear_attn.dt_bias", hybrid);
+  both("model.layers.0.mlp.router.bias", gpt_oss);
+  both("model.layers.0.mlp.experts.gate_up_proj_blocks", gpt_oss);
+  EXPECT_EQ(hugging_face_name("unknown", plain), "unknown");
+}
+
 TEST(ModelFile, FaultsOfFusedMatricesAreNamed) {
   const TempFolder folder;
   const auto refused = [&](const char* message, GgufBuilder& b) {
@@ -189,10 +263,18 @@ TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {
   EXPECT_EQ(both.divisors, (std::vector<float>{1, 1.5f}));
   EXPECT_EQ(both.long_divisors, (std::vector<float>{2, 3}));
   EXPECT_EQ(both.magnitude, 1.25);
-  expect_error("supported are none, linear, yarn, longrope and", [&] {
+  EXPECT_EQ(scaling_of(longrope.text(key + "type", "su")).kind, RopeScaling::Kind::longrope) << "its older name";
+  expect_error("supported are none, linear, dynamic, yarn, longrope and", [&] {
     GgufBuilder b = tiny_gguf();
-    scaling_of(b.text(key + "type", "su"));
+    scaling_of(b.text(key + "type", "ntk"));
   });
+  GgufBuilder dynamic = tiny_gguf();
+  dynamic.text(key + "type", "dynamic").value<uint32_t>(key + "original_context_length", 16);
+  const TempFolder folder;
+  const ModelConfig config = ModelFile::open(folder.write("m.gguf", dynamic.build())).config();
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::none);
+  EXPECT_EQ(config.max_context, 16u);
+  EXPECT_EQ(config.notes.size(), 1u);
 }
 
 TEST(ModelFile, AWindowOfAGgufIsOfAllLayersWhereTheArchitectureSaysSo) {
