@@ -3,37 +3,13 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "engine/base/text_encoding.h"
+
 namespace canopy {
 namespace {
 
 constexpr std::string_view replacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr std::string_view ellipsis = "\xe2\x80\xa6";     // …
-
-struct Decoded {
-  char32_t code = 0;
-  size_t length = 0;  // bytes taken
-  bool valid = false;
-};
-
-/// The first character of a text that is not empty. Invalid: the bytes that one U+FFFD stands for (the longest
-/// beginning of a character, as Unicode recommends).
-Decoded decode_first(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  if (lead < 0xc2 || lead > 0xf4) return {0, 1, false};
-  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  char32_t code = lead & (0x7fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if (i >= text.size()) return {0, i, false};
-    // The second byte's range excludes overlong forms, surrogates and codes beyond U+10FFFF.
-    const unsigned char low = i == 1 && lead == 0xe0 ? 0xa0 : i == 1 && lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = i == 1 && lead == 0xed ? 0x9f : i == 1 && lead == 0xf4 ? 0x8f : 0xbf;
-    if (byte(i) < low || byte(i) > high) return {0, i, false};
-    code = (code << 6) | (byte(i) & 0x3fu);
-  }
-  return {code, length, true};
-}
 
 bool is_hostile(char32_t code) {
   const auto within = [code](char32_t first, char32_t last) { return code >= first && code <= last; };
@@ -60,7 +36,7 @@ std::string printable(std::string_view text, size_t max_bytes, LineBreaks line_b
   std::string result;
   size_t cut = 0;  // where to cut so that the ellipsis still fits
   while (!text.empty()) {
-    const Decoded next = decode_first(text);
+    const DecodedCharacter next = decode_first(text);
     const bool kept_break = line_breaks == LineBreaks::keep && (next.code == '\n' || next.code == '\t');
     if (!next.valid) {
       result += replacement;
