@@ -54,7 +54,11 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
     throw bad_input("The file " + shown(path) + " cannot be examined: " + reason(errno) + ".");
   }
   if (S_ISDIR(status.st_mode)) throw bad_input("A file is expected, but " + shown(path) + " is a directory.");
-  if (!S_ISREG(status.st_mode)) throw bad_input("A file is expected, but " + shown(path) + " is a device or a pipe.");
+  if (!S_ISREG(status.st_mode)) {
+    throw bad_input(
+        "A file is expected, but " + shown(path) +
+        " is a device or a pipe. What is mapped into memory must be a file: write its content to one first.");
+  }
   return descriptor.release();
 }
 

@@ -1,9 +1,16 @@
 #include "engine/base/text_encoding.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
 
 namespace canopy {
 namespace {
@@ -96,14 +103,38 @@ std::string from_wide(std::string_view bytes, const WideEncoding& encoding, std:
     const WideCharacter next = wide_character(bytes, at, encoding);
     if (next.length == 0 || next.code == 0) {
       const bool cut = next.length == 0 && bytes.size() - at < encoding.unit;
-      refuse(name, "begins as " + std::string(encoding.name) + " but " + (cut ? "ends inside" : "has no character of text") +
-                       (cut ? " the character at " : " at ") + byte(at));
+      refuse(name, "begins as " + std::string(encoding.name) + " but " +
+                       (cut ? "ends inside" : "has no character of text") + (cut ? " the character at " : " at ") +
+                       byte(at));
     }
     append_utf8(text, next.code);
     at += next.length;
   }
   return text;
 }
+
+std::string system_words(int error) {
+  return std::generic_category().message(error);
+}
+
+/// Opens what read_input() reads; standard input by a descriptor of its own.
+int open_input(const std::filesystem::path& path) {
+  // By its number also where it has a name: a socket cannot be opened by one.
+  const bool standard = path == "-" || path == "/dev/stdin";
+  const int descriptor =
+      standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) return descriptor;
+  if (errno == ENOENT) throw bad_input("The file " + shown(path) + " does not exist.");
+  throw bad_input(input_name(path) + " cannot be opened: " + system_words(errno) + ".");
+}
+
+struct OpenInput {
+  explicit OpenInput(const std::filesystem::path& path) : descriptor(open_input(path)) {}
+  OpenInput(const OpenInput&) = delete;
+  OpenInput& operator=(const OpenInput&) = delete;
+  ~OpenInput() { ::close(descriptor); }
+  int descriptor;
+};
 
 void check_utf8(std::string_view text, std::string_view name) {
   for (size_t at = 0; at < text.size();) {
@@ -118,6 +149,37 @@ void check_utf8(std::string_view text, std::string_view name) {
 }
 
 }  // namespace
+
+std::string read_input(const std::filesystem::path& path, uint64_t max_bytes) {
+  constexpr size_t step = size_t{256} << 10;
+  const OpenInput input(path);
+  struct stat status = {};
+  if (::fstat(input.descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    throw bad_input("A file is expected, but " + shown(path) + " is a directory.");
+  }
+  std::string bytes;
+  for (size_t filled = 0;;) {
+    bytes.resize(filled + step);
+    const ssize_t got = ::read(input.descriptor, bytes.data() + filled, step);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw bad_input(input_name(path) + " cannot be read: " + system_words(errno) + ".");
+    filled += static_cast<size_t>(got);
+    bytes.resize(filled);
+    if (filled > max_bytes) {
+      throw bad_input(input_name(path) + " has more than " + std::to_string(max_bytes) + " bytes; at most " +
+                      std::to_string(max_bytes) + " are allowed.");
+    }
+    if (got == 0) return bytes;
+  }
+}
+
+std::string read_text_input(const std::filesystem::path& path, uint64_t max_bytes) {
+  return text_from_bytes(read_input(path, max_bytes), input_name(path));
+}
+
+std::string input_name(const std::filesystem::path& path) {
+  return path == "-" ? "Standard input" : "The file " + shown(path);
+}
 
 DecodedCharacter decode_first(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };

@@ -1,7 +1,10 @@
 #pragma once
-// Text that others wrote, as UTF-8: what byte-order marks say, and what a text that is no UTF-8 seems to be.
+// Text that others wrote, as UTF-8: what byte-order marks say, and what a text that is no UTF-8 seems to be. And input
+// that a user names, which may be a pipe.
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -24,6 +27,19 @@ void append_utf8(std::string& text, char32_t code);
 /// UTF-32 with one. Throws bad_input on everything else, and where a character is 0: `name` (how the sentence begins,
 /// "The file notes.txt"), what it seems to be, at which byte, and what is allowed.
 std::string text_from_bytes(std::string bytes, std::string_view name);
+
+/// All bytes of what a user named on the command line: a file, a pipe or a device, which is read to its end; "-" is
+/// standard input. Waits for who writes a pipe. Throws bad_input, naming the path and the reason, when it is missing,
+/// a directory, unreadable or larger than `max_bytes`. What must be mapped (models, recordings) cannot be read like
+/// this.
+std::string read_input(const std::filesystem::path& path, uint64_t max_bytes);
+
+/// The same of a text: as UTF-8 without a byte-order mark (text_from_bytes()). Throws bad_input for what is no text,
+/// too.
+std::string read_text_input(const std::filesystem::path& path, uint64_t max_bytes);
+
+/// "The file x.txt", or "Standard input" for "-", to begin a sentence with.
+std::string input_name(const std::filesystem::path& path);
 
 /// Whether the front of a file is that of a text, also of one that text_from_bytes() refuses: one in UTF-16 without a
 /// mark, or with an old code page. False where a byte is 0 and UTF-16 or UTF-32 do not explain it.

@@ -1,8 +1,15 @@
 #include "engine/base/text_encoding.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <thread>
 
 #include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
 
 namespace canopy {
 namespace {
@@ -68,7 +75,10 @@ TEST(TextEncoding, SaysWhatATextInAnotherEncodingSeemsToBe) {
 
 TEST(TextEncoding, RefusesBytesZeroAsNoText) {
   EXPECT_NE(refusal_of("ab\0c"sv).find("\"a.txt\" is no text: byte 2 is 0"), std::string::npos);
-  EXPECT_NE(refusal_of("\x7f" "ELF\2\1\1\0\0\0\0\0"sv).find("byte 7 is 0"), std::string::npos);
+  EXPECT_NE(refusal_of("\x7f"
+                       "ELF\2\1\1\0\0\0\0\0"sv)
+                .find("byte 7 is 0"),
+            std::string::npos);
   EXPECT_NE(refusal_of("a line\nand more text\0, and more\n"sv).find("byte 20 is 0"), std::string::npos);
   EXPECT_NE(refusal_of("\xEF\xBB\xBF\0"sv).find("is 0"), std::string::npos);
 }
@@ -79,10 +89,46 @@ TEST(TextEncoding, KnowsTextFromItsFront) {
   EXPECT_TRUE(begins_like_text("caf\xE9"));
   EXPECT_TRUE(begins_like_text("\xFF\xFEH\0i\0"sv));
   EXPECT_TRUE(begins_like_text("H\0i\0"sv));
-  EXPECT_TRUE(begins_like_text("H\0i\0 "sv));                                        // cut inside a character
+  EXPECT_TRUE(begins_like_text("H\0i\0 "sv));  // cut inside a character
   EXPECT_TRUE(begins_like_text(std::string_view(utf16(u"ab \U0001F469", false)).substr(0, 8)));  // inside a pair
   EXPECT_FALSE(begins_like_text("ab\0c"sv));
   EXPECT_FALSE(begins_like_text("GGUF\3\0\0\0"sv));
+}
+
+TEST(ReadInput, ReadsFilesPipesAndStandardInputToTheirEnd) {
+  const test::TempFolder folder;
+  EXPECT_EQ(read_input(folder.write("a", "text"), 4), "text");
+  EXPECT_EQ(read_input(folder.write("empty", ""), 4), "");
+  EXPECT_EQ(read_input("/dev/null", 4), "");
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string large(1'000'000, 'x');
+  {
+    std::jthread writer([&] { std::ofstream(pipe) << large << std::flush; });
+    EXPECT_EQ(read_input(pipe, large.size()), large);
+  }
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const int standard = ::dup(STDIN_FILENO);
+  ASSERT_EQ(::dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+  ASSERT_EQ(::write(ends[1], "\xEF\xBB\xBFhi", 5), 5);
+  ::close(ends[1]);
+  EXPECT_EQ(read_text_input("-", 5), "hi");
+  EXPECT_EQ(read_input("/dev/stdin", 5), "");  // nothing is left
+  ::dup2(standard, STDIN_FILENO);
+  ::close(standard);
+  ::close(ends[0]);
+}
+
+TEST(ReadInput, RefusesWhatIsTooLargeOrNoText) {
+  const test::TempFolder folder;
+  test::expect_error("has more than 4 bytes; at most 4 are allowed",
+                     [&] { read_input(folder.write("b", "12345"), 4); });
+  test::expect_error("The file /dev/zero has more than 1000000 bytes", [] { read_input("/dev/zero", 1'000'000); });
+  test::expect_error("does not exist", [&] { read_input(folder.path() / "none", 4); });
+  test::expect_error("is a directory", [&] { read_input(folder.path(), 4); });
+  const auto latin = folder.write("latin", "caf\xE9");
+  test::expect_error("The file " + latin.string() + " is not in UTF-8", [&] { read_text_input(latin, 100); });
 }
 
 }  // namespace
