@@ -10,18 +10,31 @@
 namespace canopy {
 namespace {
 
-constexpr std::string_view kScheme = "http://";
 constexpr size_t kMostHost = 253, kMostPath = 1024;
 
 [[noreturn]] void refuse_url(std::string_view url, const std::string& why) {
   throw bad_input("The address " + quoted_name(url) + " " + why + ". Give one like http://127.0.0.1:8000/v1.");
 }
 
-bool is_host(std::string_view host, bool in_brackets) {
-  const auto allowed = [&](unsigned char c) {
-    return in_brackets ? std::isxdigit(c) != 0 || c == ':' || c == '.' : std::isalnum(c) != 0 || c == '-' || c == '.';
-  };
-  return !host.empty() && host.size() <= kMostHost && std::ranges::all_of(host, allowed);
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// Names of containers have underscores, which those of the internet may not have.
+bool is_name(std::string_view host) {
+  return !host.empty() && host.size() <= kMostHost && std::ranges::all_of(host, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+  });
+}
+
+/// An address of IPv6, which may end in "%" and the name of an interface.
+bool is_v6(std::string_view host) {
+  const size_t percent = std::min(host.find('%'), host.size());
+  const auto allowed = [](unsigned char c) { return std::isxdigit(c) != 0 || c == ':' || c == '.'; };
+  return percent > 0 && percent <= kMostHost && std::ranges::all_of(host.substr(0, percent), allowed) &&
+         (percent == host.size() || is_name(host.substr(percent + 1)));
 }
 
 bool is_url_path(std::string_view path) {
@@ -39,17 +52,26 @@ std::string EndpointAddress::shown() const {
 }
 
 EndpointAddress parse_endpoint(std::string_view url) {
-  if (url.starts_with("https://")) refuse_url(url, "begins with https, which is not supported");
-  if (!url.starts_with(kScheme)) refuse_url(url, "does not begin with http://");
-  std::string_view rest = url.substr(kScheme.size());
+  std::string_view rest = url;
+  if (const size_t scheme = url.find("://"); scheme != std::string_view::npos) {
+    const std::string name = lower(url.substr(0, scheme));
+    if (name == "https") refuse_url(url, "begins with https, which is not supported");
+    if (name != "http") refuse_url(url, "does not begin with http://");
+    rest.remove_prefix(scheme + 3);
+  }
   const size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view authority = rest.substr(0, slash), path = rest.substr(slash);
   EndpointAddress address;
   const bool in_brackets = authority.starts_with('[');
   const size_t host_end = in_brackets ? authority.find(']') : std::min(authority.find(':'), authority.size());
   if (host_end == std::string_view::npos) refuse_url(url, "has a bracket that is not closed");
+  if (authority.find('@') != std::string_view::npos)
+    refuse_url(url, "has a user's name or password, which is not supported");
+  if (!in_brackets && std::ranges::count(authority, ':') > 1) {
+    refuse_url(url, "has an IPv6 address without brackets: http://[::1]:8000/v1 has them");
+  }
   address.host = authority.substr(in_brackets ? 1 : 0, host_end - (in_brackets ? 1 : 0));
-  if (!is_host(address.host, in_brackets)) refuse_url(url, "names no host");
+  if (!(in_brackets ? is_v6(address.host) : is_name(address.host))) refuse_url(url, "names no host");
   authority.remove_prefix(std::min(authority.size(), host_end + (in_brackets ? 1 : 0)));
   if (!authority.empty()) {
     const std::string_view digits = authority.substr(1);

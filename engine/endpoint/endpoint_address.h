@@ -15,8 +15,8 @@ struct EndpointAddress {
   std::string shown() const;  // "127.0.0.1:8000", for users and files
 };
 
-/// Reads "http://host:8000/v1"; the path is "/v1" where it is left out. Throws bad_input for https and for what is no
-/// address.
+/// Reads "http://host:8000/v1". "http://" and the path, "/v1", may be left out. Throws bad_input for https and for what
+/// is no address.
 EndpointAddress parse_endpoint(std::string_view url);
 
 }  // namespace canopy

@@ -81,14 +81,37 @@ TEST(EndpointAddress, IsRead) {
   EXPECT_EQ(parse_endpoint("http://127.0.0.1:1/api/v2").path, "/api/v2");
   EXPECT_EQ(parse_endpoint("http://[::1]:8080").host, "::1");
   EXPECT_EQ(parse_endpoint("http://[::1]:8080").shown(), "[::1]:8080");
+  EXPECT_EQ(parse_endpoint("http://[fe80::1%eth0]:8080").host, "fe80::1%eth0");
+  EXPECT_EQ(parse_endpoint("http://my_server:8000/v1").host, "my_server");
+  EXPECT_EQ(parse_endpoint("HTTP://Gpu-Box:8000/v1//").shown(), "Gpu-Box:8000");
+  EXPECT_EQ(parse_endpoint("HTTP://Gpu-Box:8000/v1//").path, "/v1");
+  EXPECT_EQ(parse_endpoint("localhost:8000").shown(), "localhost:8000");
+  EXPECT_EQ(parse_endpoint("my_server/v1").port, 80);
 }
 
 TEST(EndpointAddress, RefusesWhatIsNone) {
   test::expect_error("https, which is not supported", [] { parse_endpoint("https://host/v1"); });
-  for (const char* url :
-       {"", "host:8000", "ftp://host", "http://", "http:///v1", "http://host:0", "http://host:70000", "http://host:80x",
-        "http://host:", "http://ho st", "http://user@host", "http://[::1", "http://[::1]8080",
-        "http://host/v1?x=\r\nHost: a", "http://host/v1#a", "http://host\r\n/", "http://[host]:1"})
+  for (const char* url : {"",
+                          "ftp://host",
+                          "://host",
+                          "::1",
+                          "http://::1:8000",
+                          "http://[::1%]",
+                          "http://[%a]",
+                          "http://",
+                          "http:///v1",
+                          "http://host:0",
+                          "http://host:70000",
+                          "http://host:80x",
+                          "http://host:",
+                          "http://ho st",
+                          "http://user@host",
+                          "http://[::1",
+                          "http://[::1]8080",
+                          "http://host/v1?x=\r\nHost: a",
+                          "http://host/v1#a",
+                          "http://host\r\n/",
+                          "http://[host]:1"})
     test::expect_error("Give one like http://127.0.0.1:8000/v1", [&] { parse_endpoint(url); });
 }
 
