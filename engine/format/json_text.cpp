@@ -1,11 +1,13 @@
 #include "engine/format/json_text.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 
 namespace canopy {
 namespace {
@@ -51,13 +53,27 @@ std::string picture(const json& value) {
   return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
 }
 
+/// Where and on what a parser stopped. `read`: how many bytes it had taken, the one it stopped at included.
+std::string syntax_fault(std::string_view text, size_t read) {
+  const size_t at = std::min(read > 0 ? read - 1 : 0, text.size());
+  const std::string_view before = text.substr(0, at);
+  const size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const std::string place = "line " + std::to_string(1 + std::ranges::count(before, '\n')) + ", column " +
+                            std::to_string(at - line_start + 1);
+  if (read > text.size()) return "it ends too early, at " + place;
+  return "at " + place + " it has '" + printable(text.substr(at, decode_first(text.substr(at)).length)) +
+         "', which cannot stand there";
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view what, DuplicateKeys duplicates) {
   try {
     return json::parse(text.begin(), text.end(), Guard(what, duplicates));
-  } catch (const json::exception& e) {
-    throw bad_input(std::string(what) + " is not valid JSON: " + printable(e.what()) + ".");
+  } catch (const json::parse_error& e) {
+    throw bad_input(std::string(what) + " is not valid JSON: " + syntax_fault(text, e.byte) + ".");
+  } catch (const json::out_of_range&) {
+    throw bad_input(std::string(what) + " is not valid JSON: a number in it is too large.");
   }
 }
 

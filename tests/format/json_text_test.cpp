@@ -24,12 +24,18 @@ TEST(JsonText, BoundsTheDepth) {
 }
 
 TEST(JsonText, RefusesWhatIsNoJson) {
-  expect_error("f is not valid JSON", [] { parse_json("", "f"); });
-  expect_error("f is not valid JSON", [] { parse_json("{\"a\":1,}", "f"); });
-  expect_error("f is not valid JSON", [] { parse_json("{} trailing", "f"); });
-  expect_error("f is not valid JSON", [] { parse_json("[\"\xff\"]", "f"); });
-  expect_error("f is not valid JSON", [] { parse_json("[NaN]", "f"); });
-  expect_error("f is not valid JSON", [] { parse_json("[1e999]", "f"); });
+  const auto refused = [](const std::string& text, const std::string& why) {
+    const std::string message = test::error_of([&] { parse_json(text, "f"); });
+    EXPECT_EQ(message, "f is not valid JSON: " + why + ".");
+  };
+  refused("", "it ends too early, at line 1, column 1");
+  refused("{\"a\":\n 1", "it ends too early, at line 2, column 3");
+  refused("{\"a\":\n1,}", "at line 2, column 3 it has '}', which cannot stand there");
+  refused("{} trailing", "at line 1, column 6 it has 'a', which cannot stand there");
+  refused("[\"\xff\"]", "at line 1, column 3 it has '\xEF\xBF\xBD', which cannot stand there");
+  refused("[\"a\nb\"]", "at line 1, column 4 it has '\\n', which cannot stand there");
+  refused("[NaN]", "at line 1, column 2 it has 'N', which cannot stand there");
+  refused("[1e999]", "a number in it is too large");
 }
 
 TEST(JsonText, FindsDuplicateKeysPerObject) {
