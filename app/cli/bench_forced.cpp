@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/text_encoding.h"
 #include "engine/format/json_text.h"
 
 namespace canopy::cli {
@@ -144,7 +145,7 @@ double ForcedResult::difference() const {
 
 std::vector<ForcedReply> read_forced(const std::filesystem::path& path) {
   const std::string name = shown(path);
-  const nlohmann::json json = parse_json(read_small_file(path, max_file_bytes), name);
+  const nlohmann::json json = parse_json(read_text_input(path, max_file_bytes), name);
   if (!json.is_array() || json.empty()) throw bad_input(name + " is not a JSON array of one or more replies.");
   std::vector<ForcedReply> replies;
   for (const nlohmann::json& entry : json) {

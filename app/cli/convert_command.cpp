@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/text_encoding.h"
 #include "engine/format/drafter_gguf.h"
 #include "engine/format/drafter_pair.h"
 #include "engine/format/json_text.h"
@@ -75,7 +76,7 @@ std::vector<uint32_t> read_draft_tokens(const std::string& path) {
   if (path.empty()) return {};
   constexpr uint64_t most_bytes = 64ull << 20;
   return with_context(shown(path), [&] {
-    const nlohmann::json root = parse_json(read_small_file(path, most_bytes), "The file");
+    const nlohmann::json root = parse_json(read_text_input(path, most_bytes), "The file");
     if (!root.is_array() || root.empty()) throw bad_input("A list of token ids is expected, [0, 2, 13].");
     const nlohmann::json object = {{"tokens", root}};
     return JsonFields(object, "the list").ids("tokens");

@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/format/json_text.h"
 
 namespace canopy::cli {
@@ -65,7 +66,7 @@ MeasuredPasses passes_of(const json& value) {
 
 std::vector<MeasuredPasses> read_measured(const std::filesystem::path& path) {
   return with_context(shown(path), [&] {
-    const json document = parse_json(read_small_file(path, kMostBytes), "The file");
+    const json document = parse_json(read_text_input(path, kMostBytes), "The file");
     std::vector<MeasuredPasses> result;
     for (const json& value : JsonFields(document, "the file").list("devices")) result.push_back(passes_of(value));
     return result;

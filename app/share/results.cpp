@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/base/text_table.h"
 #include "engine/comparison/sweep_file.h"
 #include "engine/comparison/sweep_overlay.h"
@@ -39,7 +40,7 @@ std::string markdown_table(TextTable table) {
 
 Results read_results(const std::filesystem::path& path) {
   Results results;
-  results.raw = read_small_file(path, kMostSweepBytes);
+  results.raw = read_text_input(path, kMostSweepBytes);
   results.sweep = with_context(shown(path), [&] { return parse_sweep(results.raw); });
   return results;
 }

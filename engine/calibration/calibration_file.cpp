@@ -13,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/format/json_text.h"
 
 namespace canopy {
@@ -157,6 +158,7 @@ std::string file_text(const CalibrationKey& key, const CostTable& table) {
   return file.dump(1) + "\n";
 }
 
+/// Of a file in the cache; others are read by read_text_input().
 std::string read_text(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) throw bad_input("it is no readable file");
@@ -212,7 +214,11 @@ ForeignCalibration parse_foreign_calibration(const std::string& text) {
 
 ForeignCalibration read_calibration(const std::filesystem::path& path) {
   try {
-    return parse_foreign_calibration(read_text(path));
+    std::error_code error;
+    if (path != "-" && (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error))) {
+      throw bad_input("it is no readable file");
+    }
+    return parse_foreign_calibration(read_text_input(path, max_file_bytes));
   } catch (const Error& e) {
     std::string why = e.what();
     if (why.empty() || why.back() != '.') why += ".";

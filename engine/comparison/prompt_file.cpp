@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/format/json_text.h"
 
 namespace canopy {
@@ -66,7 +67,8 @@ std::vector<fs::path> prompt_files(const fs::path& path) {
   if (!fs::is_directory(path, error)) return {path};
   std::vector<fs::path> files;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".jsonl") files.push_back(entry->path());
+    std::error_code ignored;  // a pipe of that name would wait for who writes it
+    if (entry->path().extension() == ".jsonl" && entry->is_regular_file(ignored)) files.push_back(entry->path());
   }
   if (error) throw bad_input("The folder " + shown(path) + " cannot be read: " + error.message() + ".");
   if (files.empty()) throw bad_input("The folder " + shown(path) + " has no .jsonl file with prompts.");
@@ -75,9 +77,10 @@ std::vector<fs::path> prompt_files(const fs::path& path) {
 }
 
 std::vector<MeasuredPrompt> read_prompts(const fs::path& path) {
-  const std::string content = read_small_file(path, kMostPromptBytes);
+  const std::string content = read_text_input(path, kMostPromptBytes);
   std::vector<MeasuredPrompt> prompts;
   std::set<std::string> ids;
+  const std::string name = path == "-" ? input_name(path) : shown(path);
   size_t number = 0;
   for (size_t begin = 0; begin < content.size();) {
     const size_t end = std::min(content.find('\n', begin), content.size());
@@ -85,14 +88,14 @@ std::vector<MeasuredPrompt> read_prompts(const fs::path& path) {
     begin = end + 1;
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    with_context(shown(path) + ", line " + std::to_string(number), [&] {
+    with_context(name + ", line " + std::to_string(number), [&] {
       prompts.push_back(read_prompt(line, printable(path.stem().string())));
       if (!ids.insert(prompts.back().id).second) {
         throw bad_input("The id " + quoted_name(prompts.back().id) + " is there twice.");
       }
     });
   }
-  if (prompts.empty()) throw bad_input("The file " + shown(path) + " has no prompts.");
+  if (prompts.empty()) throw bad_input(input_name(path) + " has no prompts.");
   return prompts;
 }
 

@@ -16,7 +16,8 @@ struct MeasuredPrompt {
 
 /// Reads a file whose lines have an `id` (or `question_id`), a `category` (or `suite`; without either the file's name
 /// without its extension) and the user's first message: in `messages` as in chats, in `turns` as in MT-Bench, or in
-/// `prompt`. Other fields and empty lines are skipped. Throws bad_input naming file, line and field.
+/// `prompt`. Other fields and empty lines are skipped. May be a pipe, and "-" is standard input. Throws bad_input
+/// naming file, line and field.
 std::vector<MeasuredPrompt> read_prompts(const std::filesystem::path& path);
 
 /// The file, or all *.jsonl files of the folder in the order of their names. Throws bad_input for a folder without any.

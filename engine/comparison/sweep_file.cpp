@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/comparison/sweep_summary.h"
 #include "engine/format/json_text.h"
 
@@ -370,7 +371,7 @@ Sweep parse_sweep(std::string_view text) {
 }
 
 Sweep read_sweep(const std::filesystem::path& path) {
-  return with_context(shown(path), [&] { return parse_sweep(read_small_file(path, kMostSweepBytes)); });
+  return with_context(shown(path), [&] { return parse_sweep(read_text_input(path, kMostSweepBytes)); });
 }
 
 void require_few_runs(const RunCounts& counts) {

@@ -3,8 +3,11 @@
 #include "engine/comparison/prompt_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <map>
+#include <thread>
 
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
@@ -57,6 +60,20 @@ TEST(PromptFile, ReadsEveryFormOfLine) {
   EXPECT_EQ(prompts[1].text, "two\nlines");
   EXPECT_EQ(prompts[2].category, "k");
   EXPECT_EQ(prompts[2].text, "three");
+}
+
+TEST(PromptFile, ReadsPipesAndTextsWithAMark) {
+  const TempFolder folder;
+  const std::string line = "{\"id\":7,\"prompt\":\"one\"}\n";
+  EXPECT_EQ(read_prompts(folder.write("mark.jsonl", "\xEF\xBB\xBF" + line)).at(0).text, "one");
+  const auto pipe = folder.path() / "pipe.jsonl";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Named it is read; in a folder, where nobody asked for it, it would wait for ever.
+  EXPECT_EQ(read_all_prompts({folder.path()}).size(), 1u);
+  std::jthread writer([&] { std::ofstream(pipe) << line << std::flush; });
+  EXPECT_EQ(read_prompts(pipe).at(0).text, "one");
+  test::expect_error("latin.jsonl is not in UTF-8: byte 20",
+                     [&] { read_prompts(folder.write("latin.jsonl", "{\"id\":7,\"prompt\":\"on\xE9\"}")); });
 }
 
 TEST(PromptFile, SaysWhatIsWrongAndWhere) {
