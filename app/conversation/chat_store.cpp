@@ -54,12 +54,6 @@ fs::path rounds_beside(fs::path chat) {
   return chat.replace_extension(".rounds");
 }
 
-std::string folded(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 /// A line of text around the match at byte `at`, cut between characters.
 std::string excerpt(const std::string& text, size_t at, size_t length) {
   size_t from = at > kExcerptBefore ? at - kExcerptBefore : 0, to = std::min(text.size(), at + length + kExcerptAfter);
@@ -146,7 +140,7 @@ ChatStore::Known ChatStore::read(const fs::path& path) const {
     known.text += "\n" + node.message.text;
     known.listing.changed_ms = std::max(known.listing.changed_ms, node.message.created_ms);
   }
-  known.folded = folded(known.text);
+  known.folded = FoldedText(known.text);
   return known;
 }
 
@@ -167,12 +161,13 @@ std::vector<ChatListing> ChatStore::list(const std::string& search) {
   }
   known_ = std::move(now);
   std::vector<ChatListing> found;
-  const std::string wanted = folded(search);
+  const FoldedText wanted(search);
+  const bool all = wanted.folded().empty();
   for (const Known& known : known_) {
-    const size_t at = wanted.empty() ? 0 : known.folded.find(wanted);
-    if (at == std::string::npos) continue;
+    const auto hit = known.folded.find(wanted);
+    if (!all && !hit) continue;
     found.push_back(known.listing);
-    if (!wanted.empty()) found.back().excerpt = excerpt(known.text, at, wanted.size());
+    if (hit) found.back().excerpt = excerpt(known.text, hit->begin, hit->end - hit->begin);
   }
   std::sort(found.begin(), found.end(), [](const ChatListing& a, const ChatListing& b) {
     return a.changed_ms != b.changed_ms ? a.changed_ms > b.changed_ms : a.id > b.id;

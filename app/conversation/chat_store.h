@@ -12,6 +12,7 @@
 
 #include "app/conversation/chat_journal.h"
 #include "app/conversation/chat_state.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
 
@@ -44,7 +45,7 @@ class ChatStore {
   /// Makes the folders and removes chats that were deleted more than a month ago. Throws bad_input.
   explicit ChatStore(std::filesystem::path folder);
 
-  /// The chats in which `search` occurs, the newest first; upper and lower case ASCII letters are the same. Only files
+  /// The chats in which `search` occurs, the newest first; upper and lower case are the same (FoldedText). Only files
   /// that have changed are read again.
   std::vector<ChatListing> list(const std::string& search);
 
@@ -75,7 +76,8 @@ class ChatStore {
     std::filesystem::file_time_type time;
     uintmax_t size = 0;
     ChatListing listing;
-    std::string text, folded;  // text of all messages; folded: the same in lower case, for the search
+    std::string text;  // of all messages
+    FoldedText folded;
   };
   Known read(const std::filesystem::path& path) const;
 

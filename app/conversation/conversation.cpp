@@ -4,15 +4,10 @@
 #include <utility>
 
 #include "app/conversation/thinking.h"
+#include "engine/base/printable.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
-namespace {
-
-char folded(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-}  // namespace
 
 size_t Conversation::find(uint64_t message_id) const {
   // From the end, as the newest messages are asked for most.
@@ -88,26 +83,28 @@ Conversation Conversation::copy_of_path(size_t length) const {
 }
 
 std::string Conversation::shown_title() const {
-  if (!title.empty()) return title;
-  if (nodes_.empty()) return "New chat";
-  const std::string text = answer_of(nodes_.front().message);
-  const size_t from = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  return text.substr(from, text.find('\n', from) - from);
+  constexpr size_t kMostTitle = 256;  // bytes: a question may be a megabyte in one line, and titles are drawn always
+  if (title.empty() && nodes_.empty()) return "New chat";
+  std::string_view line = title;
+  if (title.empty()) {
+    const Message& first = nodes_.front().message;
+    line = std::string_view(first.text).substr(thinking_of(first).answer);
+  }
+  line.remove_prefix(std::min(line.find_first_not_of(" \t\r\n"), line.size()));
+  line = line.substr(0, line.find_first_of("\r\n"));
+  std::string shown = printable(line, kMostTitle, LineBreaks::keep);
+  std::ranges::replace(shown, '\t', ' ');
+  return shown;
 }
 
 std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most) {
   std::vector<ChatHit> hits;
-  if (wanted.empty()) return hits;
+  const FoldedText folded_wanted(wanted);
+  if (folded_wanted.folded().empty()) return hits;
   for (const Message& message : conversation) {
-    auto at = message.text.begin();
-    while (hits.size() < most) {
-      at = std::search(at, message.text.end(), wanted.begin(), wanted.end(),
-                       [](char a, char b) { return folded(a) == folded(b); });
-      if (at == message.text.end()) break;
-      const auto begin = static_cast<size_t>(at - message.text.begin());
-      hits.push_back({message.id, begin, begin + wanted.size()});
-      at += static_cast<std::ptrdiff_t>(wanted.size());
-    }
+    const FoldedText text(message.text);
+    for (auto hit = text.find(folded_wanted); hit && hits.size() < most; hit = text.find(folded_wanted, hit->next))
+      hits.push_back({message.id, hit->begin, hit->end});
   }
   return hits;
 }

@@ -111,8 +111,8 @@ struct ChatHit {
   bool operator==(const ChatHit&) const = default;
 };
 
-/// All places in the shown path where `wanted` occurs, in order, at most `most`. Upper and lower case ASCII letters are
-/// the same.
+/// All places in the shown path where `wanted` occurs, in order, at most `most`. Upper and lower case are the same
+/// (FoldedText).
 std::vector<ChatHit> find_in(const Conversation& conversation, std::string_view wanted, size_t most = 10'000);
 
 }  // namespace canopy::app

@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/format/json_text.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
 namespace {
@@ -37,8 +39,8 @@ std::string checked_name(std::string_view given) {
 }
 
 void insert_sorted(Prompts& prompts, NamedPrompt prompt) {
-  const auto at = std::find_if(prompts.begin(), prompts.end(), [&](const auto& p) { return p.name > prompt.name; });
-  prompts.insert(at, std::move(prompt));
+  const auto place = [](const NamedPrompt& p) { return std::pair(fold_case(p.name), p.name); };
+  prompts.insert(std::ranges::upper_bound(prompts, place(prompt), {}, place), std::move(prompt));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "app/models/model_finder.h"
 #include "engine/format/gguf_parts.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
 namespace {
@@ -75,8 +76,9 @@ FolderList list_folder(const fs::path& folder, PathFilter filter) {
     list.entries.push_back(entry_of(*it, filter));
   }
   if (error) list.problem = "The folder " + quoted(place) + " cannot be read: " + error.message() + ".";
-  std::ranges::sort(list.entries, {},
-                    [](const FolderEntry& e) { return std::tuple(!e.folder, e.name.starts_with('.'), e.name); });
+  std::ranges::sort(list.entries, {}, [](const FolderEntry& e) {
+    return std::tuple(!e.folder, e.name.starts_with('.'), fold_case(e.name), e.name);
+  });
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
@@ -14,6 +15,7 @@
 #include "engine/format/gguf_parts.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
 namespace {
@@ -106,7 +108,7 @@ std::vector<FoundModel> models_in_cache(const fs::path& cache, const std::stop_t
     found.push_back(describe_model(it->path()));
     found.back().name = cached_name(folder);
   }
-  std::ranges::sort(found, {}, &FoundModel::name);
+  std::ranges::sort(found, {}, [](const FoundModel& each) { return std::pair(fold_case(each.name), each.name); });
   return found;
 }
 

@@ -10,6 +10,7 @@
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
 #include "app/panels/actions.h"
+#include "engine/text/case_folding.h"
 
 namespace canopy::app {
 namespace {
@@ -18,15 +19,15 @@ constexpr const char* kPopup = "Commands";
 constexpr float kWidth = 560, kPitch = 30;
 constexpr int kMostLines = 12;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
+/// Letters and digits; bytes of letters beyond ASCII are taken for such.
+bool in_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || std::isalnum(byte);
 }
 
 bool starts_a_word(const std::string& line, std::string_view word) {
   for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1))
-    if (at == 0 || !std::isalnum(static_cast<unsigned char>(line[at - 1]))) return true;
+    if (at == 0 || !in_word(line[at - 1])) return true;
   return false;
 }
 
@@ -168,7 +169,7 @@ void CommandPalette::draw_lines(const std::vector<Line>& lines, CommandSink& sin
 }
 
 int palette_match(std::string_view query_text, std::string_view line_text) {
-  const std::string query = lower(query_text), line = lower(line_text);
+  const std::string query = fold_case(query_text), line = fold_case(line_text);
   if (query.empty()) return 1;
   if (line.starts_with(query)) return 4;
   if (every_word_starts_one(line, query)) return 3;

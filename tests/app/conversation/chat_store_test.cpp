@@ -178,6 +178,25 @@ TEST(ChatStore, ChatsAreListedNewestFirstAndFoundByTheirWords) {
   EXPECT_EQ(window.view.messages.back().text, "It merges.");
 }
 
+TEST(ChatStore, ChatsAreFoundInEitherCaseOfEveryScript) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Привет, мир", "\u1E9E Äpfel und Öl aus İstanbul");
+  window.run(NewChat{});
+  window.ask("Kueche", "Yes");
+  for (const char* wanted : {"привет", "Привет", "äpfel", "a\u0308pfel", "ÖL", "istanbul", "SS Äp"}) {
+    window.run(SearchChats{wanted});
+    ASSERT_EQ(window.view.chat.listings.size(), 1u) << wanted;
+    EXPECT_EQ(window.view.chat.listings[0].title, "Привет, мир") << wanted;
+  }
+  window.run(SearchChats{"ÖL AUS"});
+  EXPECT_NE(window.view.chat.listings.at(0).excerpt.find("Öl aus İstanbul"), std::string::npos);
+  window.run(SearchChats{"apfel"});
+  EXPECT_TRUE(window.view.chat.listings.empty());
+  window.run(SearchChats{"KUECHE"});
+  EXPECT_EQ(window.view.chat.listings.size(), 1u);
+}
+
 TEST(ChatStore, ADeletedChatComesBackWhole) {
   const TempFolder folder;
   Window window(folder.path());

@@ -208,6 +208,32 @@ TEST(Conversation, SearchFindsEveryPlaceInEitherCase) {
   EXPECT_TRUE(find_in(view.messages, "quick").empty());
 }
 
+TEST(Conversation, SearchGivesBytesOfTheTextForLettersOfAllScripts) {
+  ViewModel view = dated_view();
+  ask(view, "\u1E9E, Привет, мир", "привет und Äpfel, A\u0308PFEL");
+  const std::vector<ChatHit> hits = find_in(view.messages, "ПРИВЕТ");
+  ASSERT_EQ(hits.size(), 2u);
+  EXPECT_EQ(hits[0], (ChatHit{view.messages[0].id, 5, 17}));
+  EXPECT_EQ(hits[1], (ChatHit{view.messages[1].id, 0, 12}));
+  EXPECT_EQ(find_in(view.messages, "äpfel").size(), 2u);
+  EXPECT_EQ(find_in(view.messages, "ss").size(), 1u);
+  EXPECT_EQ(find_in(view.messages, "п", 1).size(), 1u);
+}
+
+TEST(Conversation, ATitleIsOneShortLineThatControlsNothing) {
+  Conversation chat;
+  Message message;
+  message.text = "\n  Say \u202Eolleh\x1B[31m\tnow  \r\nand more";
+  chat.append(message);
+  EXPECT_EQ(chat.shown_title(), "Say \\u202eolleh\\x1b[31m now");
+  Conversation large;
+  message.text = std::string(1'000'000, 'x');
+  large.append(message);
+  EXPECT_LE(large.shown_title().size(), 256u);
+  large.title = "A\nB";
+  EXPECT_EQ(large.shown_title(), "A");
+}
+
 RoundFinished round_of(uint64_t reply, uint32_t number, uint32_t accepted, uint32_t begin, std::vector<uint32_t> ends) {
   auto record = std::make_shared<RoundRecord>();
   record->round = number;

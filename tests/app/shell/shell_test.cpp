@@ -93,6 +93,7 @@ TEST(PaletteMatch, RanksStartsBeforeWordsBeforeLetters) {
   EXPECT_GT(palette_match("chat new", "New chat"), palette_match("nwct", "New chat"));
   EXPECT_GT(palette_match("nwct", "New chat"), 0);
   EXPECT_EQ(palette_match("xyz", "New chat"), 0);
+  EXPECT_EQ(palette_match("ger\u00C4t", "Ger\u00E4t w\u00E4hlen"), 4) << "letters of all scripts, in either case";
 }
 
 TEST(ShellState, PanelsCloseOpenAndReset) {
