@@ -81,11 +81,13 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std:
   };
   const WatchTree::Parts parts = {part_of(at.numbers), part_of(at.caption), part_of(at.tree),
                                   part_of(at.legend),  part_of(at.budget),  at.subtitles};
-  draw_fixed(tree_.name(), pos, size, colours().back, [&] {
-    tree_.draw(view, sink, parts);
-    draw_numbers(view, sink, parts);
-  });
-  if (const auto end = at.chat.shown() && !view.rounds.reduced_motion ? chat_.text_end(view) : std::nullopt)
+  if (at.tree.shown())
+    draw_fixed(tree_.name(), pos, size, colours().back, [&] {
+      tree_.draw(view, sink, parts);
+      draw_numbers(view, sink, parts);
+    });
+  if (const auto end =
+          at.chat.shown() && at.tree.shown() && !view.rounds.reduced_motion ? chat_.text_end(view) : std::nullopt)
     draw_flying_words(ImGui::GetForegroundDrawList(), tree_.canvas(), view.rounds.playback, *end);
   if (at.strip.shown()) {
     const auto [strip_pos, strip_size] = place(at.strip);

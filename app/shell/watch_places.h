@@ -12,12 +12,13 @@ struct WatchRect {
 /// Parts without room are not shown.
 struct WatchPlaces {
   WatchRect chat, numbers, caption, tree, legend, budget, strip;
-  bool chat_below = false;  // under the tree and two lines high, in place of beside it
+  bool chat_below = false;  // under the tree, in place of beside it
   bool subtitles = true;    // the numbers have a second line
 };
 
 /// The places in a window of this size. bar: height of the bar at the top, which lies above all of them; y counts from
-/// the top of the window. The tree gets at least 60% of the window's height.
+/// the top of the window. The chat is shown at every size. Beside it the tree gets at least 60% of the window's height;
+/// in windows too narrow for that the chat lies below the tree, or alone where there is no room for both.
 WatchPlaces watch_places(float width, float height, float bar);
 
 }  // namespace canopy::app

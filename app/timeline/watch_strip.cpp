@@ -89,8 +89,9 @@ void WatchStrip::draw(const ViewModel& view, CommandSink& sink) {
   if (two_rows) {
     draw_text_middle(list, pos.x + px(kStripMargin + 2), row + px(44), Type::secondary, colours().text2, words);
   } else {
-    draw_text_middle(list, left, row + px(14), Type::secondary, colours().text2, words);
-    left += text_size(Type::secondary, words).x;
+    const float room = pos.x + size.x - px(kStripMargin) - left, wide = text_size(Type::secondary, words).x;
+    if (wide <= room) draw_text_middle(list, left, row + px(14), Type::secondary, colours().text2, words);
+    left += wide;
   }
   left += px(16);
   const bool key = two_rows && size.x > px(900);

@@ -102,7 +102,7 @@ void WatchTree::draw(const ViewModel& view, CommandSink& sink, const Parts& part
     draw_nothing(view, pos(parts.tree), size(parts.tree), sink);
     return;
   }
-  draw_caption(rounds, sink, parts);
+  if (parts.caption.w > 0) draw_caption(rounds, sink, parts);
   if (parts.legend.w > 0) draw_legend(rounds, pos(parts.legend), size(parts.legend));
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -61,9 +62,27 @@ TEST(WatchPlaces, TheDesignsSizesHaveAllParts) {
   EXPECT_FLOAT_EQ(app::watch_places(1600, 1000, kBar).chat.width, 340);
   EXPECT_FLOAT_EQ(app::watch_places(2560, 1440, kBar).chat.width, 420);
   const WatchPlaces small = app::watch_places(900, 600, kBar);
-  EXPECT_TRUE(small.chat_below);
+  EXPECT_FALSE(small.chat_below);
+  EXPECT_FLOAT_EQ(small.chat.y + small.chat.height, 600) << "a narrow window has all its height for the chat";
   EXPECT_TRUE(small.numbers.shown());
   EXPECT_FALSE(small.subtitles);
+}
+
+// From 640x480 on, at every scale of the interface: 300% of it leaves 213x160.
+TEST(WatchPlaces, TheChatHasRoomForQuestionReplyAndWhatIsTyped) {
+  for (float width = 213; width <= 2600; width += 19) {
+    for (float height = 160; height <= 1500; height += 23) {
+      const WatchPlaces at = app::watch_places(width, height, kBar);
+      ASSERT_GE(at.chat.width, 180) << width << " x " << height;
+      ASSERT_GE(at.chat.height, std::min(120.0f, height - kBar - 4)) << width << " x " << height;
+      if (width >= 480 && height >= 480) {
+        ASSERT_GE(at.chat.height, 400) << width << " x " << height;
+      }
+      if (width >= 480 || height >= 320) {
+        ASSERT_TRUE(at.tree.shown()) << width << " x " << height;
+      }
+    }
+  }
 }
 
 }  // namespace
