@@ -18,7 +18,7 @@ constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
 constexpr float kLow = 320;     // below this height only messages and composer are shown
-constexpr float kLowest = 180;  // below this height not even the title is shown, as on a projector at 300%
+constexpr float kLowest = 220;  // below this height not even the title is shown, as on a projector at 300%
 constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 bool has_marks(const ViewModel& view) {

@@ -71,6 +71,9 @@ constexpr size_t kMinLines = 2;
 // Window height below which the composer has only one line, to leave room for messages.
 constexpr float kLowWindow = 320;
 constexpr size_t kMaxLines = 8;
+constexpr size_t kMostMeasured = 8192;  // bytes that have kMaxLines in any case: text may be pasted by the megabyte
+constexpr float kTinyWindow = 150;      // below it, one line and the button beside it
+constexpr float kTinyButton = 36;       // width of the icon of the button and a gap
 
 float line_height() {
   return text_height(Type::chat);
@@ -171,17 +174,22 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner,
 
 }  // namespace
 
+bool Composer::tiny() const {
+  return ImGui::GetWindowHeight() < px(kTinyWindow);
+}
+
 float Composer::text_height_for(float width) const {
-  TextBlock block;
-  block.layout(text_, Type::chat, width - px(kInputPadding) * 2 - px(14));
   const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
-  const size_t lines = std::clamp(block.line_count(), low ? size_t{1} : kMinLines, low ? kMinLines : kMaxLines);
+  const size_t least = low ? 1 : kMinLines, most = tiny() ? 1 : low ? kMinLines : kMaxLines;
+  TextBlock block;
+  block.layout(std::string_view(text_).substr(0, kMostMeasured), Type::chat, width - px(kInputPadding) * 2 - px(14));
+  const size_t lines = std::clamp(block.line_count(), least, most);
   return line_height() * static_cast<float>(lines) + px(6);  // two pixels of padding at each end and two for rounding
 }
 
 float Composer::height(const ViewModel& view, float width) const {
-  return px(kInputPadding) * 2 + chips_height(view, width - px(kInputPadding) * 2) + text_height_for(width) + px(8) +
-         px(28);
+  return px(kInputPadding) * 2 + chips_height(view, width - px(kInputPadding) * 2) + text_height_for(width) +
+         (tiny() ? 0 : px(8) + px(28));
 }
 
 void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
@@ -194,10 +202,12 @@ void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   draw_chips(view, sink, at, width - px(kInputPadding) * 2);
   at.y += chips_height(view, width - px(kInputPadding) * 2);
   const float text_height = text_height_for(width);
-  draw_input(at, {width - px(kInputPadding) * 2, text_height});
+  const bool only_button = tiny();
+  draw_input(at, {width - px(kInputPadding) * 2 - (only_button ? px(kTinyButton) : 0), text_height});
   list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
   if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
-  draw_row(view, sink, {at.x, at.y + text_height + px(8)}, width - px(kInputPadding) * 2);
+  const float row = at.y + (only_button ? std::floor((text_height - px(28)) * 0.5f) : text_height + px(8));
+  draw_row(view, sink, {at.x, row}, width - px(kInputPadding) * 2, only_button);
   if (entered_) send(view, sink);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
@@ -304,7 +314,7 @@ void Composer::draw_attach_menu(CommandSink& sink, ImVec2 corner) {
   ImGui::PopStyleVar();
 }
 
-void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width) {
+void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width, bool only_button) {
   ButtonSpec stop{"Stop", Icon::stop, ButtonKind::line}, go{"Send", Icon::send, ButtonKind::primary};
   go.type = Type::base_semibold;
   go.enabled = can_send_now(view);
@@ -314,14 +324,17 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
                                                           : "Needs a model";
   stop.enabled = view.reply_state != ReplyState::stopping;
   stop.tooltip = "Stop and keep the text  Esc";
-  const ButtonSpec& shown = view.busy() ? stop : go;
+  ButtonSpec& shown = view.busy() ? stop : go;
+  shown.show_label = !only_button;
   const ImVec2 size = button_size(shown);
-  const float tools = draw_tools(view, sink, pos, width);
-  const float right = pos.x + width - size.x - px(8), x = pos.x + tools;
-  const float keys_x = x + draw_sampling(view, sink, {x, pos.y}, right - x) + px(16);
-  const char* keys = "Enter sends, Shift+Enter starts a line";
-  if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
-    draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);
+  if (!only_button) {
+    const float tools = draw_tools(view, sink, pos, width);
+    const float right = pos.x + width - size.x - px(8), x = pos.x + tools;
+    const float keys_x = x + draw_sampling(view, sink, {x, pos.y}, right - x) + px(16);
+    const char* keys = "Enter sends, Shift+Enter starts a line";
+    if (keys_x + text_size(Type::secondary, keys).x + px(12) <= pos.x + width - size.x)
+      draw_text_middle(ImGui::GetWindowDrawList(), keys_x, pos.y + px(14), Type::secondary, colours().text3, keys);
+  }
   ImGui::SetCursorScreenPos({pos.x + width - size.x, pos.y});
   if (!button(shown)) return;
   if (view.busy())

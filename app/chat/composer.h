@@ -24,6 +24,8 @@ class Composer {
   bool has_selection() const { return has_selection_; }
 
  private:
+  /// Whether there is only room for one line and, beside it, the button.
+  bool tiny() const;
   float text_height_for(float width) const;
   void draw_input(ImVec2 pos, ImVec2 size);
   /// Draws the button of the sampling settings and its menu. Returns the button's width in pixels.
@@ -32,7 +34,7 @@ class Composer {
   float draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
   void draw_attach_menu(CommandSink& sink, ImVec2 corner);
   bool can_send_now(const ViewModel& view) const;
-  void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
+  void draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width, bool only_button);
   void send(const ViewModel& view, CommandSink& sink);
 
   std::string text_;

@@ -43,8 +43,9 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
   const char* const end = base + text.size();
   const char* at = base + start;
   ImFont* font = font_of(type);
+  const char* newline = nullptr;  // the end of the paragraph, which is looked for once: a paragraph may be very long
   while (at < end) {
-    const char* newline = std::find(at, end, '\n');
+    if (!newline || newline < at) newline = std::find(at, end, '\n');
     const char* stop = mend_break(at, font->CalcWordWrapPosition(size_, at, newline, width_), newline);
     if (stop == at && at < newline) {  // not even one character fits: take one all the same
       do ++stop;

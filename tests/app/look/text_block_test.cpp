@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "tests/app/support/ui_harness.h"
@@ -29,6 +30,19 @@ TEST(TextBlock, AppendingGivesTheSameLinesAsLayingOutAtOnce) {
       EXPECT_EQ(streamed.line_count(), whole.line_count()) << width;
       EXPECT_GT(whole.line_count(), 4u);
     }
+  }));
+}
+
+TEST(TextBlock, ALongParagraphCostsItsLengthAndNotItsSquare) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "word ";
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    TextBlock block;
+    const auto begin = std::chrono::steady_clock::now();
+    block.layout(text, Type::chat, 240);
+    EXPECT_GT(block.line_count(), 20'000u);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));  // the square takes ten and more
   }));
 }
 
