@@ -7,6 +7,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/printable.h"
+#include "engine/base/text_encoding.h"
 #include "engine/text/utf8.h"
 
 namespace canopy::app {
@@ -38,7 +40,7 @@ bool looks_like_text(const std::string& path) {
   std::string start(4096, '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(static_cast<size_t>(file.gcount()));
-  return start.find('\0') == std::string::npos;
+  return begins_like_text(start);
 }
 
 Attachment read_attachment(const std::string& path) {
@@ -58,13 +60,20 @@ Attachment read_attachment(const std::string& path) {
   const MappedFile mapped = MappedFile::open(path);
   const auto bytes = mapped.bytes();
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  if (const size_t zero = text.find('\0'); zero != std::string::npos)
-    throw bad_input("\"" + name + "\" is no text: byte " + std::to_string(zero) +
-                    " is 0. Only text files in UTF-8 can be attached.");
-  if (to_valid_utf8(text) != text)
-    throw bad_input("\"" + name + "\" is not in UTF-8. Save it as UTF-8 text and attach it again.");
+  text = text_from_bytes(std::move(text), "\"" + name + "\"");
+  if (text.empty()) throw bad_input("\"" + name + "\" is empty.");
   return {name, std::move(text), 0, 0};
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMostListed = 5;
+  const size_t shown = names.size() <= kMostListed ? names.size() : kMostListed - 1;
+  std::string words;
+  for (size_t i = 0; i < shown; ++i) {
+    if (i > 0) words += i + 1 == names.size() ? " and " : ", ";
+    words += "\"" + printable(names[i]) + "\"";
+  }
+  return names.size() == shown ? words : words + " and " + std::to_string(names.size() - shown) + " more";
 }
 
 std::string fenced(const Attachment& attachment) {

@@ -116,7 +116,8 @@ void DesktopWindow::install_callbacks() {
                                  [](GLFWwindow* w, int, int) { self(w)->input_ = self(w)->uncovered_ = true; });
   glfwSetWindowContentScaleCallback(window_, [](GLFWwindow* w, float, float) { self(w)->input_ = true; });
   glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
-    if (count > 0) self(w)->dropped_ = paths[0];
+    auto& dropped = self(w)->dropped_;
+    dropped.insert(dropped.end(), paths, paths + count);
   });
 }
 
@@ -156,6 +157,10 @@ void DesktopWindow::wait_events(double seconds) {
   glfwWaitEventsTimeout(std::max(seconds, 1e-4));
 }
 
+void DesktopWindow::poll_events() {
+  glfwPollEvents();
+}
+
 bool DesktopWindow::take_input() {
   return std::exchange(input_, false);
 }
@@ -164,8 +169,8 @@ bool DesktopWindow::take_pointer_motion() {
   return std::exchange(pointer_moved_, false);
 }
 
-std::optional<std::string> DesktopWindow::take_path() {
-  if (dropped_) return std::exchange(dropped_, std::nullopt);
+std::optional<ChosenFiles> DesktopWindow::take_files() {
+  if (!dropped_.empty()) return ChosenFiles{std::exchange(dropped_, {}), false};
   return dialog_.take();
 }
 

@@ -42,13 +42,15 @@ class DesktopWindow {
 
   /// Sleeps until an event comes or that many seconds have passed.
   void wait_events(double seconds);
+  /// Takes the events that are there. Not inside the function of set_before_modifier_release().
+  void poll_events();
   /// Whether there was input or a change of the window since the last call, but for the pointer moving with no button
   /// held.
   bool take_input();
   /// Whether the pointer moved with no button held since the last call.
   bool take_pointer_motion();
-  /// A file that was dropped on the window or chosen in the dialog since the last call.
-  std::optional<std::string> take_path();
+  /// Files that were dropped on the window or chosen in the dialog since the last call.
+  std::optional<ChosenFiles> take_files();
 
   /// Sets a function to call before the release of Ctrl, Shift, Alt or Super is passed on. It should draw a frame: Dear
   /// ImGui takes all waiting events into one frame where it can, and a shortcut typed within one slow frame would
@@ -86,7 +88,7 @@ class DesktopWindow {
   bool uncovered_ = true;               // what the window shows may be damaged
   std::optional<uint64_t> shown_hash_;  // of the frame that it shows
   std::function<void()> before_release_;
-  std::optional<std::string> dropped_;
+  std::vector<std::string> dropped_;
   bool has_dialog_ = false;
   FileDialog dialog_;
 };

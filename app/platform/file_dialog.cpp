@@ -27,7 +27,8 @@ void FileDialog::open(Wanted wanted) {
     const bool text = wanted == Wanted::text;
     const std::vector<std::string> models = {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"};
     const std::vector<std::string> all = {"All files", "*"};
-    pfd::open_file dialog(text ? "Attach a text file" : "Open model", "", text ? all : models);
+    pfd::open_file dialog(text ? "Attach text files" : "Open model", "", text ? all : models,
+                          text ? pfd::opt::multiselect : pfd::opt::none);
     while (!dialog.ready(kPollMilliseconds)) {
       if (!closing_) continue;
       dialog.kill();
@@ -37,14 +38,14 @@ void FileDialog::open(Wanted wanted) {
     const std::vector<std::string> paths = dialog.result();
     if (!paths.empty()) {
       const std::lock_guard lock(mutex_);
-      chosen_ = paths.front();
+      chosen_ = ChosenFiles{paths, text};
     }
     open_ = false;
     wake_();
   });
 }
 
-std::optional<std::string> FileDialog::take() {
+std::optional<ChosenFiles> FileDialog::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(chosen_, std::nullopt);
 }

@@ -6,10 +6,17 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace canopy::app {
 
-/// The system's dialog for opening a model or choosing a text file, on a thread of its own, so that the window goes on
+/// Files that the user gave the window.
+struct ChosenFiles {
+  std::vector<std::string> paths;
+  bool to_attach = false;  // chosen to go with the next question, whatever they are
+};
+
+/// The system's dialog for opening a model or choosing text files, on a thread of its own, so that the window goes on
 /// drawing while it is open.
 class FileDialog {
  public:
@@ -25,13 +32,13 @@ class FileDialog {
 
   /// Opens the dialog unless it is open.
   void open(Wanted wanted);
-  /// The path that was chosen since the last call.
-  std::optional<std::string> take();
+  /// What was chosen since the last call.
+  std::optional<ChosenFiles> take();
 
  private:
   std::function<void()> wake_;
   std::mutex mutex_;
-  std::optional<std::string> chosen_;
+  std::optional<ChosenFiles> chosen_;
   std::atomic<bool> open_{false};
   std::atomic<bool> closing_{false};
   std::thread thread_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "app/charts/chart_frame.h"
 #include "app/conversation/attached_text.h"
 #include "app/look/style.h"
+#include "app/models/folder_list.h"
 #include "app/models/model_finder.h"
 #include "app/rounds/trace_log.h"
 #include "app/run/share_files.h"
@@ -24,6 +26,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/text/utf8.h"
 
 namespace canopy::app {
 int64_t system_ms() {
@@ -36,6 +39,41 @@ namespace {
 std::string asset_folder(const char* name) {
   const auto folder = find_asset(name);
   return folder ? folder->string() : "";
+}
+
+/// What is copied, for a clipboard whose texts end at a byte 0: a sign stands in its place.
+std::string clipboard_text(const std::string& text) {
+  std::string copied = to_valid_utf8(text);
+  for (size_t at = copied.find('\0'); at != std::string::npos; at = copied.find('\0', at))
+    copied.replace(at, 1, "\u2400");
+  return copied;
+}
+
+const char* (*system_clipboard)(ImGuiContext*) = nullptr;
+
+/// The text of the clipboard with U+FFFD for what is not UTF-8. Dear ImGui would take whole letters behind a broken
+/// byte for a part of it.
+const char* valid_clipboard(ImGuiContext* context) {
+  static std::string text;
+  const char* given = system_clipboard(context);
+  if (!given) return nullptr;
+  text = to_valid_utf8(given);
+  return text.c_str();
+}
+
+/// Puts valid_clipboard() before the function that the window system has set.
+void guard_clipboard() {
+  auto& get = ImGui::GetPlatformIO().Platform_GetClipboardTextFn;
+  if (get == valid_clipboard) return;
+  system_clipboard = get;
+  get = system_clipboard ? valid_clipboard : nullptr;
+}
+
+/// A key that is held pastes once. Dear ImGui would repeat it, also where only a slow frame makes the key seem held.
+void paste_once() {
+  constexpr ImGuiID kNobody = 1;
+  for (const ImGuiKey key : {ImGuiKey_V, ImGuiKey_Insert})
+    if (ImGui::GetKeyData(key)->DownDuration > 0) ImGui::SetKeyOwner(key, kNobody, ImGuiInputFlags_LockThisFrame);
 }
 
 bool begins_measuring(const UiCommand& command) {
@@ -227,26 +265,64 @@ void App::ask_for_counts() {
   for (Command& each : take_count_requests(view_)) engine_.post(std::move(each));
 }
 
-void App::open_path(const std::string& path) {
-  const std::filesystem::path file = path;
-  if (view_.shell.page == WindowPage::sweep && file.extension() == ".json") {
-    if (view_.comparison.sweep)
-      run(ComparisonCommand(AddOverlay{path}));
-    else
-      run(ComparisonCommand(OpenSweep{path}));
-    return;
+void App::open_paths(const std::vector<std::string>& paths) {
+  std::vector<std::string> texts, opened, left_out, refused;
+  for (const std::string& path : paths) {
+    const std::filesystem::path file = path;
+    std::error_code ignored;
+    if (view_.shell.page == WindowPage::sweep && file.extension() == ".json") {
+      if (view_.comparison.sweep)
+        run(ComparisonCommand(AddOverlay{path}));
+      else
+        run(ComparisonCommand(OpenSweep{path}));
+      continue;
+    }
+    const std::string name = file.filename().string();
+    const bool other_folder = paths.size() > 1 && std::filesystem::is_directory(file, ignored) && !holds_a_model(file);
+    const bool of_model = file.extension() == ".json" ? name == "config.json" || name.ends_with(".index.json")
+                                                      : open_obstacle(file).empty();
+    if (other_folder) {
+      texts.push_back(path);  // attaching says that it is a folder
+    } else if (looks_like_calibration(file)) {
+      run(OpenModel{path});  // adds to the devices of What if
+    } else if (of_model || looks_like_trace(file)) {
+      if (std::ranges::find(opened, path) == opened.end()) (opened.empty() ? opened : left_out).push_back(path);
+    } else {
+      (looks_like_text(path) ? texts : refused).push_back(path);
+    }
   }
-  const std::string name = file.filename().string();
-  const bool of_model = file.extension() == ".json" ? name == "config.json" || name.ends_with(".index.json")
-                                                    : open_obstacle(file).empty();
-  if (of_model || looks_like_trace(file) || looks_like_calibration(file) || !looks_like_text(path))
-    return run(OpenModel{path});
-  run(ChatCommand(AttachFile{path}));
-  run(ShellCommand(ShowPanel{"Chat", true}));
+  attach(texts);  // before a recording is opened, behind which the chat goes on
+  for (const std::string& path : opened) run(OpenModel{path});
+  const auto names = [](std::span<const std::string> of) {
+    std::vector<std::string> all;
+    for (const std::string& each : of) all.push_back(file_name(each));
+    return listed(all);
+  };
+  if (!left_out.empty())
+    warn(view_, "Only the first of the files was opened",
+         "One model or recording is opened at a time: " + names(opened) + ". Left out: " + names(left_out) + ".");
+  if (refused.size() == 1) run(OpenModel{refused.front()});
+  if (refused.size() > 1)
+    fail(view_, "These files cannot be opened",
+         open_obstacle(refused.front()) + " Neither can " + names(std::span(refused).subspan(1)) + ".");
+}
+
+void App::attach(const std::vector<std::string>& paths) {
+  if (paths.empty()) return;
+  // The files are shown above what is typed, so the user's own chat must be in view; the layout stays what it is.
+  if (view_.shell.welcome) run(ShellCommand(LeaveStart{}));
+  if (view_.replaying()) run(RoundsCommand(CloseTrace{}));
+  desk_.attach(view_, paths);
+  ask_for_counts();
+  if (view_.shell.layout == WindowLayout::lab)
+    run(ShellCommand(ShowPanel{"Chat", true}));
+  else if (view_.shell.layout != WindowLayout::watch || view_.shell.page != WindowPage::rounds)
+    run(ShellCommand(SetLayout{WindowLayout::watch}));
 }
 
 void App::prepare_frame() {
   expect_own_thread();
+  guard_clipboard();
   const float scale = view_.user_scale * content_scale_;
   shell_.prepare(view_, scale);
   if (styled_theme_ == view_.theme && look_.scale == scale) return;
@@ -263,6 +339,7 @@ void App::prepare_frame() {
 
 void App::draw() {
   expect_own_thread();
+  paste_once();
   // Time in which nothing moved and the window slept does not count for the replay.
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
   if (was_racing_) advance(view_.comparison, 1000.0 * ImGui::GetIO().DeltaTime);
@@ -381,7 +458,7 @@ void App::run(const UiCommand& command) {
   post_due_commands();
   age_note(view_);
   keep_prompts();
-  if (effects.clipboard) ImGui::SetClipboardText(effects.clipboard->c_str());
+  if (effects.clipboard) ImGui::SetClipboardText(clipboard_text(*effects.clipboard).c_str());
   if (effects.browse && browse_) browse_();
   if (effects.browse_text && browse_text_) browse_text_();
   if (effects.report) save_report(*effects.report);

@@ -78,9 +78,12 @@ class App {
   /// Runs a command as if a panel had posted it.
   void run(const UiCommand& command);
 
-  /// Opens a file that was dropped on the window or chosen: a model, a recording, or a text that goes with the next
-  /// question.
-  void open_path(const std::string& path);
+  /// Opens files that were dropped on the window or chosen. Texts go with the next question; of models and recordings
+  /// the first is opened, and the others are named in a card.
+  void open_paths(const std::vector<std::string>& paths);
+  void open_path(const std::string& path) { open_paths({path}); }
+  /// Attaches files to the next question, and shows the chat.
+  void attach(const std::vector<std::string>& paths);
   /// Seconds until something changes by itself, for pump() to take; infinite where nothing will.
   double seconds_to_change() const;
 

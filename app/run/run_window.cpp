@@ -23,8 +23,8 @@ bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilo
       pacer.on_motion(app.moving());  // a new round may have come that playing waited for
     }
     pilot.step();
-    if (auto path = window.take_path()) {
-      app.open_path(*path);
+    if (const auto files = window.take_files()) {
+      files->to_attach ? app.attach(files->paths) : app.open_paths(files->paths);
       pacer.on_input();
     }
     const double wait = window.drawable() ? pacer.wait(window.seconds()) : FramePacer::kNever;
@@ -62,16 +62,22 @@ void begin_frame(DesktopWindow& window, App& app) {
 
 /// Takes waiting input in frames that are laid out but not drawn. Otherwise letters would appear one by one on a slow
 /// device, long after they were typed. Call between frames.
-void take_input(DesktopWindow& window, App& app) {
+/// poll: also takes what came during a slow frame, as a key that was released meanwhile would seem held in the next
+/// one.
+void take_input(DesktopWindow& window, App& app, bool poll) {
   constexpr int kMostFrames = 200;  // about a hundred letters; more waits for the next frame
+  constexpr double kSlowSeconds = 0.05;
   for (int i = 0; i < kMostFrames && app.input_waits(); ++i) {
+    const double start = window.seconds();
     begin_frame(window, app);
     ImGui::EndFrame();
+    if (poll && window.seconds() - start > kSlowSeconds) window.poll_events();
   }
 }
 
 void draw_frame(DesktopWindow& window, App& app, const std::string& shot) {
-  take_input(window, app);
+  window.poll_events();  // those that came while the last frame was drawn
+  take_input(window, app, true);
   begin_frame(window, app);
   window.end_frame(app.background(), shot);
 }
@@ -100,7 +106,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   engine.set_wake([] { DesktopWindow::wake(); });
   app.set_wake([] { DesktopWindow::wake(); });
   window.set_before_modifier_release([&] {
-    if (window.drawable()) take_input(window, app);
+    if (window.drawable()) take_input(window, app, false);
   });
   if (window.has_file_dialog())
     app.set_browse([&] { window.open_file_dialog(FileDialog::Wanted::model); },

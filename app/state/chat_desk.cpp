@@ -104,9 +104,8 @@ void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const Live
     const std::string problem = write_reply_trace(folder, static_cast<uint32_t>(node - nodes.begin()), log, parts);
     if (!problem.empty())
       warn(view, "The rounds of a reply are not saved",
-           problem +
-               " The chat itself is; its tree can be seen until the "
-               "chat is left.");
+           problem + (failing_ ? " Its tree can be seen until the chat is left."
+                               : " The chat itself is; its tree can be seen until the chat is left."));
     limit_reply_traces(folder);
   }
 }
@@ -228,15 +227,30 @@ void ChatDesk::remove(ViewModel& view, const std::string& id, Effects& effects) 
   refresh(view);
 }
 
-void ChatDesk::attach(ViewModel& view, const std::string& path) {
-  view.chat.attach_problem.clear();
-  try {
-    if (view.chat.attachments.size() >= kMostAttachments)
-      throw bad_input("A question can have " + std::to_string(kMostAttachments) + " files; remove one first.");
-    view.chat.attachments.push_back(read_attachment(path));
-  } catch (const Error& e) {
-    view.chat.attach_problem = e.what();  // shown by the composer
+void ChatDesk::attach(ViewModel& view, const std::vector<std::string>& paths) {
+  constexpr size_t kMostSaid = 3;
+  auto& files = view.chat.attachments;
+  std::vector<std::string> problems, left_out;
+  for (const std::string& path : paths) {
+    try {
+      if (files.size() >= kMostAttachments) {
+        left_out.push_back(file_name(path));
+        continue;
+      }
+      Attachment file = read_attachment(path);
+      const auto same = [&](const Attachment& each) { return each.name == file.name && each.text == file.text; };
+      if (std::ranges::any_of(files, same)) throw bad_input("\"" + file.name + "\" is attached already.");
+      files.push_back(std::move(file));
+    } catch (const Error& e) {
+      problems.push_back(e.what());
+    }
   }
+  std::string& said = view.chat.attach_problem;  // shown by the composer
+  said.clear();
+  if (!left_out.empty())
+    said = "A question can have " + std::to_string(kMostAttachments) + " files; left out: " + listed(left_out) + ".";
+  for (size_t i = 0; i < std::min(problems.size(), kMostSaid); ++i) said += (said.empty() ? "" : " ") + problems[i];
+  if (problems.size() > kMostSaid) said += " So it is with " + std::to_string(problems.size() - kMostSaid) + " more.";
 }
 
 void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& effects) {
@@ -256,7 +270,7 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     view.chat.note.clear();
     refresh(view);
   } else if (const auto* file = std::get_if<AttachFile>(&command)) {
-    attach(view, file->path);
+    attach(view, {file->path});
   } else if (const auto* search = std::get_if<SearchChats>(&command)) {
     view.chat.search = search->text;
     refresh(view);

@@ -29,6 +29,8 @@ class ChatDesk {
   /// Carries out the disk part of a command, and saves a conversation that `effects` closed. Adds the effects of
   /// opening another chat to `effects`.
   void run(ViewModel& view, const UiCommand& command, Effects& effects);
+  /// Attaches text files to the next question. What cannot be attached is said in the chat's attach_problem.
+  void attach(ViewModel& view, const std::vector<std::string>& paths);
 
  private:
   void close(ViewModel& view, Conversation& closed, const LiveLog& rounds);
@@ -39,7 +41,6 @@ class ChatDesk {
   void refresh(ViewModel& view);
   void show(ViewModel& view, Conversation next, Effects& effects);
   void command(ViewModel& view, const ChatCommand& command, Effects& effects);
-  void attach(ViewModel& view, const std::string& path);
   void remove(ViewModel& view, const std::string& id, Effects& effects);
 
   std::string folder_;

@@ -11,6 +11,7 @@
 #include "app/conversation/named_prompts.h"
 #include "app/conversation/thinking.h"
 #include "engine/base/error.h"
+#include "tests/app/support/chat_window.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy::app {
@@ -197,8 +198,37 @@ TEST(AttachedText, ReadsTextAndSaysWhyItDoesNot) {
   EXPECT_TRUE(looks_like_text(path("main.cpp")));
   write(path("latin"), "na\xEFve");
   EXPECT_NE(refusal([&] { read_attachment(path("latin")); }).find("not in UTF-8"), std::string::npos);
+  write(path("wide"), std::string_view("\xFF\xFEz\0w\0e\0i\0 \0\xFC\0", 14));
+  EXPECT_TRUE(looks_like_text(path("wide")));
+  EXPECT_EQ(read_attachment(path("wide")).text, "zwei \u00FC");
+  write(path("unmarked"), std::string_view("z\0w\0e\0i\0 \0\xFC\0\n\0", 14));
+  EXPECT_TRUE(looks_like_text(path("unmarked"))) << "so that it is told why, not taken for a model";
+  EXPECT_NE(refusal([&] { read_attachment(path("unmarked")); }).find("UTF-16"), std::string::npos);
+  write(path("mark alone"), "\xEF\xBB\xBF");
+  EXPECT_NE(refusal([&] { read_attachment(path("mark alone")); }).find("is empty"), std::string::npos);
   write(path("large"), std::string(kLargestAttachment + 1, 'x'));
   EXPECT_NE(refusal([&] { read_attachment(path("large")); }).find("1048577 bytes"), std::string::npos);
+}
+
+TEST(AttachedText, OfSeveralFilesAllAreAttachedOrThoseLeftOutAreNamed) {
+  const TempFolder folder;
+  test::ChatWindow window(folder.path() / "chats");
+  std::vector<std::string> paths;
+  for (const char* name : {"one.txt", "zwei ü.txt", "three.txt"}) paths.push_back(folder.write(name, name).string());
+  window.desk.attach(window.view, paths);
+  ASSERT_EQ(window.view.chat.attachments.size(), 3u);
+  EXPECT_EQ(window.view.chat.attachments[1].name, "zwei ü.txt");
+  EXPECT_EQ(window.view.chat.attach_problem, "");
+  const auto said = [&](const char* words) { return window.view.chat.attach_problem.find(words) != std::string::npos; };
+  window.desk.attach(window.view, {paths[1], folder.write("empty", "").string(), folder.path().string()});
+  EXPECT_EQ(window.view.chat.attachments.size(), 3u);
+  EXPECT_TRUE(said("\"zwei ü.txt\" is attached already") && said("\"empty\" is empty") && said("is a folder"))
+      << window.view.chat.attach_problem;
+  for (char c = 'a'; c <= 'g'; ++c) paths.push_back(folder.write(std::string(1, c), std::string(1, c)).string());
+  paths.erase(paths.begin(), paths.begin() + 3);
+  window.desk.attach(window.view, paths);
+  EXPECT_EQ(window.view.chat.attachments.size(), kMostAttachments);
+  EXPECT_TRUE(said("can have 8 files; left out: \"f\" and \"g\"")) << window.view.chat.attach_problem;
 }
 
 TEST(AttachedText, StaysWithTheChat) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "app/platform/desktop_window.h"
 #include "app/run/run.h"
@@ -19,21 +20,24 @@ TEST(DroppedFiles, ComeOutAsThePathsTheyAre) {
   app::AppOptions options;
   options.system_fonts = false;
   app::DesktopWindow window(options);
-  for (const std::string path :
-       {"/models/a model.gguf", "/models/hf--folder", "/traces/run.canopytrace", "/notes/100% na\u00efve.txt"}) {
+  for (const std::vector<std::string>& paths :
+       {std::vector<std::string>{"/models/a model.gguf"},
+        {"/notes/100% na\u00efve.txt", "/models/hf--folder", "/traces/run.canopytrace"}}) {
     bool taken = false;
-    std::thread source([&] { taken = drop_files("Canopy", {path, "/another/file"}); });
-    std::optional<std::string> got;
+    std::thread source([&] { taken = drop_files("Canopy", paths); });
+    std::optional<app::ChosenFiles> got;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!got && std::chrono::steady_clock::now() < end) {
       window.wait_events(0.05);
-      got = window.take_path();
+      got = window.take_files();
     }
     for (int i = 0; i < 4; ++i) window.wait_events(0.05);
     source.join();
     EXPECT_TRUE(taken);
-    EXPECT_EQ(got, path) << "the first of them";
-    EXPECT_FALSE(window.take_path().has_value()) << "once";
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->paths, paths) << "all of them";
+    EXPECT_FALSE(got->to_attach) << "what they are decides";
+    EXPECT_FALSE(window.take_files().has_value()) << "once";
   }
 }
 

@@ -4,8 +4,10 @@
 #include <imgui_internal.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
@@ -66,6 +68,148 @@ TEST(App, TheComposerHasTheKeyboardAtOnce) {
     ctx->Yield(3);
     IM_CHECK_EQ(ui.view().messages.size(), 2u);
   }));
+}
+
+/// Pastes with Ctrl+V held for some frames.
+void paste(ImGuiTestContext* ctx, const std::string& text, int frames = 1) {
+  ImGui::SetClipboardText(text.c_str());
+  ctx->KeyDown(ImGuiMod_Ctrl);
+  ctx->KeyDown(ImGuiKey_V);
+  ctx->Yield(frames);
+  ctx->KeyUp(ImGuiKey_V);
+  ctx->KeyUp(ImGuiMod_Ctrl);
+  ctx->Yield(2);
+}
+
+/// What the text box with the focus holds.
+std::string typed(ImGuiTestContext* ctx) {
+  ImGui::SetClipboardText("nothing copied");
+  ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+  ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_C);
+  ctx->Yield(2);
+  const std::string text = ImGui::GetClipboardText();
+  ctx->KeyPress(ImGuiKey_End);
+  return text;
+}
+
+TEST(App, AKeyThatIsHeldPastesOnce) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    paste(ctx, "once ", 60);  // a second
+    IM_CHECK_STR_EQ(typed(ctx).c_str(), "once ");
+    paste(ctx, "again");
+    IM_CHECK_STR_EQ(typed(ctx).c_str(), "once again");
+  }));
+}
+
+TEST(App, ALetterBehindAMegabyteIsTypedAtOnce) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "word ";
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    paste(ctx, text);
+    const std::clock_t begin = std::clock();
+    ctx->KeyChars("abcde");
+    ctx->Yield(2);
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 5 * 0.3);
+    IM_CHECK(typed(ctx) == text + "abcde");
+    // Also with so long a question in view.
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);
+    const std::clock_t sent = std::clock();
+    ctx->KeyChars("abcde");
+    ctx->Yield(2);
+    EXPECT_LT(static_cast<double>(std::clock() - sent) / CLOCKS_PER_SEC, 5 * 0.3);
+  }));
+  EXPECT_EQ(ui.engine().last<Generate>().turns.back().content, text + "abcde");
+}
+
+TEST(App, OfATextThatIsNotUtf8OnlyTheBrokenBytesAreReplaced) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    paste(ctx, "bad \xFF\xFE utf8 \xC3(");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+  }));
+  EXPECT_EQ(ui.engine().last<Generate>().turns.back().content, "bad \uFFFD\uFFFD utf8 \uFFFD(");
+}
+
+TEST(App, AByteZeroDoesNotEndWhatIsCopied) {
+  UiHarness ui;
+  ui.engine().script = answers_with({std::string("A\0B\xC3", 4)});
+  open_model(ui);
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    type_and_send(ctx, "Hello");
+    ctx->Yield(2);
+    ctx->ItemClick("//Chat/**/Copy");
+    ctx->Yield(2);
+    IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "A\u2400B\uFFFD");
+  }));
+}
+
+TEST(App, DroppedFilesAreAllAttachedAndTheLayoutStays) {
+  const TempFolder folder;
+  std::vector<std::string> paths;
+  for (const char* name : {"one.txt", "zwei \u00FC.txt", "three.txt"})
+    paths.push_back(folder.write(name, name).string());
+  for (const app::WindowLayout layout :
+       {app::WindowLayout::watch, app::WindowLayout::lab, app::WindowLayout::what_if}) {
+    AppSettings settings;
+    settings.layout = layout;
+    UiHarness ui(settings);
+    ui.engine().script = answers_with({"Yes."});
+    open_model(ui);
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ctx->Yield(3);
+      ui.app().open_paths(paths);
+      ctx->Yield(3);
+      IM_CHECK_EQ(ui.view().chat.attachments.size(), 3u);
+      // What if has no chat.
+      IM_CHECK(ui.view().shell.layout == (layout == app::WindowLayout::lab ? layout : app::WindowLayout::watch));
+    }));
+  }
+}
+
+TEST(App, OfDroppedModelsTheFirstIsOpenedAndTheOthersAreNamed) {
+  const TempFolder folder;
+  const std::string text = folder.write("notes.txt", "Notes").string(), model = folder.write("a.gguf", "x").string(),
+                    other = folder.write("b.gguf", "x").string();
+  UiHarness ui;
+  ui.app().run(OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+  ASSERT_TRUE(ui.view().replaying());
+  ui.app().open_paths({text, model, other, model});
+  EXPECT_FALSE(ui.view().replaying()) << "the chat with the file is on show";
+  EXPECT_EQ(ui.view().chat.attachments.size(), 1u);
+  EXPECT_EQ(ui.engine().count<LoadModel>(), 1u);
+  EXPECT_EQ(ui.engine().last<LoadModel>().path, model);
+  ASSERT_FALSE(ui.view().cards.empty());
+  EXPECT_NE(ui.view().cards.back().detail.find("Left out: \"b.gguf\"."), std::string::npos);
+}
+
+TEST(App, OfDroppedFilesThatAreNeitherEachIsNamed) {
+  const TempFolder folder;
+  const std::string_view bytes("\x89PNG\0\0\1\2", 8);
+  std::filesystem::create_directory(folder.path() / "photos");
+  UiHarness ui;
+  ui.app().open_paths({folder.write("a.png", bytes).string(), folder.write("b.png", bytes).string(),
+                       (folder.path() / "photos").string(), folder.write("notes.txt", "Notes").string()});
+  EXPECT_EQ(ui.view().chat.attachments.size(), 1u);
+  EXPECT_NE(ui.view().chat.attach_problem.find("\"photos\" is a folder"), std::string::npos);
+  ASSERT_EQ(ui.view().cards.size(), 1u);
+  EXPECT_NE(ui.view().cards[0].detail.find("a.png"), std::string::npos);
+  EXPECT_NE(ui.view().cards[0].detail.find("\"b.png\""), std::string::npos);
+  EXPECT_EQ(ui.engine().count<LoadModel>(), 0u);
 }
 
 TEST(App, StopKeepsThePartialText) {

@@ -4,6 +4,7 @@
 #include <imgui_internal.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/app/support/drawn_texts.h"
@@ -75,6 +76,53 @@ TEST_P(WindowFit, NothingOfTheChatOrTheTopBarIsCut) {
 INSTANTIATE_TEST_SUITE_P(Sizes, WindowFit,
                          testing::Values(std::pair{1280.0f, 800.0f}, std::pair{1440.0f, 900.0f},
                                          std::pair{1600.0f, 1000.0f}, std::pair{1920.0f, 1080.0f}));
+
+/// The child window with this part in its name that is drawn; null without one.
+const ImGuiWindow* drawn_window(const char* part) {
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (window->WasActive && std::string_view(window->Name).find(part) != std::string_view::npos) return window;
+  return nullptr;
+}
+
+/// Whether all of it is in view.
+bool whole(const ImGuiWindow* window) {
+  const ImRect seen = window->OuterRectClipped, all = window->Rect();
+  return seen.Min.x <= all.Min.x + 1 && seen.Min.y <= all.Min.y + 1 && seen.Max.x >= all.Max.x - 1 &&
+         seen.Max.y >= all.Max.y - 1 && ImRect({0, 0}, ImGui::GetIO().DisplaySize).Contains(seen);
+}
+
+// At every size from 640x480, and at all scales that leave more than a stamp of it.
+TEST(WindowFitChat, QuestionReplyAndWhatIsTypedCanBeReadAtEverySize) {
+  for (const auto layout : {app::WindowLayout::watch, app::WindowLayout::lab}) {
+    app::AppSettings settings;
+    settings.layout = layout;
+    UiHarness ui(settings, 640, 480);
+    ui.engine().script = drafts_at(10);
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    for (int i = 0; i < 4; ++i) ui.frame();
+    ui.app().run(app::SendMessage{"Go"});
+    for (const float scale : {1.0f, 1.5f, 2.0f, 3.0f})
+      for (const float width : {640.0f, 720.0f, 800.0f, 960.0f, 999.0f, 1000.0f, 1280.0f, 1920.0f})
+        for (const float height : {480.0f, 559.0f, 560.0f, 600.0f, 700.0f, 1000.0f}) {
+          if (layout == app::WindowLayout::lab && height / scale < 240) continue;
+          ui.app().run(app::SetScale{scale});
+          ui.resize(width, height);
+          if (layout == app::WindowLayout::lab) ui.app().run(app::ShellCommand(app::ShowPanel{"Chat", true}));
+          for (int i = 0; i < 5; ++i) ui.frame();
+          const std::string at = std::to_string(static_cast<int>(width)) + "x" +
+                                 std::to_string(static_cast<int>(height)) + " at " + std::to_string(scale) +
+                                 (layout == app::WindowLayout::lab ? " in Lab" : " in Watch");
+          const ImGuiWindow *messages = drawn_window("/Messages_"), *box = drawn_window("/##message_");
+          ASSERT_TRUE(messages && box) << at;
+          EXPECT_TRUE(whole(messages)) << at;
+          EXPECT_TRUE(whole(box)) << at;
+          EXPECT_GE(messages->Size.y / scale, 44) << "two lines of messages, " << at;
+          EXPECT_GE(box->Size.y / scale, 17) << "a line of what is typed, " << at;
+          EXPECT_GE(box->Size.x / scale, 90) << at;
+          EXPECT_LE(messages->Rect().Max.y, box->Rect().Min.y) << at;
+        }
+  }
+}
 
 // gui.md, section 2: names in the top bar are whole where there is room.
 TEST(WindowFitTopBar, ShowsWholeNamesWhereThereIsRoom) {

@@ -11,6 +11,7 @@
 #include "app/rounds/reply_trace.h"
 #include "tests/app/support/chat_window.h"
 #include "tests/app/support/time_zone.h"
+#include "tests/base/full_disk.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
 
@@ -140,6 +141,19 @@ TEST(KeptRounds, AnotherModelKeepsThemUntilItWrites) {
   later.ask("Two", 1);
   EXPECT_EQ(later.log().rounds(), 1u);
   EXPECT_EQ(later.log().round(0)->emitted, later.records[0].emitted);
+}
+
+TEST(KeptRounds, OnAFullDiskNothingIsSaidToBeSaved) {
+  const TempFolder folder;
+  RoundsWindow window(folder.path());
+  {
+    const test::FullDisk full;
+    window.ask("Question", 2);
+  }
+  ASSERT_EQ(window.view.cards.size(), 2u);
+  EXPECT_EQ(window.view.cards[0].title, "The chat is not saved");
+  EXPECT_EQ(window.view.cards[1].title, "The rounds of a reply are not saved");
+  EXPECT_EQ(window.view.cards[1].detail.find("The chat itself"), std::string::npos) << window.view.cards[1].detail;
 }
 
 TEST(KeptRounds, GoAndComeBackWithTheirChat) {
