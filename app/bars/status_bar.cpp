@@ -149,9 +149,10 @@ std::string engine_words(const ViewModel& view) {
     return words;
   words += " on " + view.model->device;
   if (!view.model->driver.empty()) words += ", " + view.model->driver;
-  // The name of a driver says which backend it is for, unless a GPU has both.
+  // A GPU that several backends list: which of them it is, where its driver does not say.
   const bool both = std::ranges::any_of(view.devices, [](const DeviceChoice& d) { return !d.same_gpu.empty(); });
-  return both && view.model->backend == "vulkan" ? words + ", Vulkan" : words;
+  const std::string backend = backend_words(view.devices, view.model->backend);
+  return both && words.find(backend) == std::string::npos ? words + ", " + backend : words;
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ std::string drafter_tooltip(const ViewModel& view) {
 std::string device_tooltip(const ViewModel& view, const std::string& device) {
   if (view.replaying()) return replay_tooltip(view) + "\n" + device;
   if (!view.model) return device;
-  const std::string backend = backend_words(view.model->backend);
+  const std::string backend = backend_words(view.devices, view.model->backend);
   return device + ", " + view.model->driver + (backend.empty() ? "" : "\nRuns with " + backend);
 }
 

@@ -14,10 +14,9 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/parallel.h"
-#include "engine/cuda_backend/weight_tiles.h"
+#include "engine/devices/devices.h"
 #include "engine/model/memory_plan.h"
 #include "engine/model/weights.h"
-#include "engine/vulkan/weight_repack.h"
 
 namespace canopy::cli {
 namespace {
@@ -172,37 +171,15 @@ class LoadBencher {
 
   static constexpr uint64_t kMostPacked = 256ull << 20;  // bytes at a time
 
-  void repack_for_vulkan(std::span<const WeightPart> parts, WeightLayout layout) {
-    const std::span<uint32_t> words(packed_);
-    for (const auto& shard : vk::shard_rows(parts[0].type, joined_extent(parts, layout), kMostPacked / 2)) {
-      vk::repack(parts, layout, shard, words.first(shard.unit_bytes / 4),
-                 words.subspan(shard.unit_bytes / 4, shard.scale_bytes / 4));
-    }
-  }
-
-  void repack_for_cuda(std::span<const WeightPart> parts, WeightLayout layout) {
-    const cuda::TileLayout tiles = cuda::tile_layout(parts, layout);
-    const uint64_t bytes = tiles.group_bytes(), most = kMostPacked / bytes;
-    const std::span<std::byte> packed = std::as_writable_bytes(std::span(packed_));
-    for (uint64_t first = 0; first < tiles.groups(); first += most) {
-      parallel_for(std::min<uint64_t>(most, tiles.groups() - first), 1, [&](uint64_t begin, uint64_t end) {
-        std::vector<std::byte> scratch;
-        for (uint64_t i = begin; i < end; ++i) {
-          cuda::fill_group(parts, layout, tiles, static_cast<uint32_t>(first + i), packed.subspan(i * bytes, bytes),
-                           scratch);
-        }
-      });
-    }
-  }
-
   double repack_seconds() {
     packed_.resize(kMostPacked / sizeof(uint32_t));
-    const bool for_cuda = device_.info().backend == "cuda";
+    const std::vector<Backend> backends = all_backends();
+    const Backend& backend = *std::ranges::find(backends, device_.info().backend, &Backend::name);
     return timed("repacking", [&] {
       for (const MatrixPlan* matrix : in_load_order(plan_)) {
         std::vector<WeightPart> parts = matrix->device_parts();
         for (size_t i = 0; i < parts.size(); ++i) parts[i].data = matrix->parts[i]->bytes;
-        for_cuda ? repack_for_cuda(parts, matrix->layout) : repack_for_vulkan(parts, matrix->layout);
+        backend.pack(parts, matrix->layout, packed_);
         for (const TensorView* part : matrix->parts) MappedFile::forget(part->bytes);
       }
     });

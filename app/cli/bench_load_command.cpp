@@ -11,6 +11,7 @@
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/mapped_file.h"
+#include "engine/devices/devices.h"
 
 namespace canopy::cli {
 namespace {
@@ -91,7 +92,7 @@ int run_load_bench(const ModelChoice& model, uint32_t repeats, const std::string
   }
   catch_interrupts();
   const std::filesystem::path path = model_path(model);
-  const std::unique_ptr<Device> device = open_with_kernels(model.device, model.kernels);
+  const std::unique_ptr<Device> device = open_device(model.device, model.kernels);
   const ModelFile file = ModelFile::open(path);
   const std::string name = shown(path.filename().empty() ? path.parent_path().filename() : path.filename());
   const LoadBench result = bench_load(

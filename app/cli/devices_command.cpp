@@ -17,21 +17,15 @@ using nlohmann::ordered_json;
 int run_devices(bool as_json) {
   const MachineDevices machine = find_devices();
   const std::vector<ListedDevice> devices = machine.listed();
-  if (devices.empty() && !machine.problems().empty()) throw Error(ErrorKind::unavailable, machine.problems());
+  if (devices.empty()) list_devices();  // says why
   if (as_json) {
     std::cout << devices_json(machine).dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
     return 0;
   }
-  if (devices.empty()) {
-    std::cout << "The Vulkan loader lists no device: install the driver of your GPU, or mesa-vulkan-drivers.\n";
-  } else {
-    std::cout << describe_devices(devices) << "\n";
-  }
-  for (const std::string& problem : {machine.vulkan_problem, machine.cuda_problem}) {
-    if (!problem.empty()) std::cout << problem << "\n";
-  }
+  if (!devices.empty()) std::cout << describe_devices(devices) << "\n";
+  for (const MachineDevices::Problem& problem : machine.problems) std::cout << problem.sentence << "\n";
   if (std::ranges::any_of(devices, &ListedDevice::usable)) {
-    const ListedDevice& best = devices[choose_device(devices, "")];
+    const ListedDevice& best = devices[choose_device(devices, "", names_of(all_backends()))];
     std::cout << "Used unless --device says otherwise: " << best.number << " (" << best.id() << ")\n";
   }
   return 0;
@@ -40,7 +34,7 @@ int run_devices(bool as_json) {
 }  // namespace
 
 void add_devices(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("devices", "List the devices of both backends, and why one cannot be used");
+  CLI::App* command = app.add_subcommand("devices", "List the devices of all backends, and why one cannot be used");
   const auto as_json = std::make_shared<bool>(false);
   command->add_flag("--json", *as_json, "Print a JSON array");
   command->callback([&action, as_json] { action = [as_json] { return run_devices(*as_json); }; });

@@ -28,13 +28,7 @@ std::string default_model() {
 }  // namespace
 
 void add_kernels_option(CLI::App& command, std::string& kernels) {
-  command.add_option("--kernels", kernels, kKernelChoiceHelp)
-      ->check(CLI::IsMember({"auto", "matrix", "matrix_i8"}))
-      ->capture_default_str();
-}
-
-std::unique_ptr<Device> open_with_kernels(const std::string& device, const std::string& kernels) {
-  return open_device(device, kernel_choice_from(kernels).value_or(KernelChoice::automatic));
+  command.add_option("--kernels", kernels, kKernelsHelp)->check(CLI::IsMember(kernel_names()))->capture_default_str();
 }
 
 void add_model_options(CLI::App& command, ModelChoice& choice) {
@@ -43,8 +37,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("--drafter", choice.drafter,
                      "GGUF file or Hugging Face folder of a DFlash drafter, or none (default: the one that comes with "
                      "Canopy, for the default model)");
-  command.add_option("-d,--device", choice.device,
-                     "Index, cuda, vulkan, cuda:0, part of a name, or type (default: the best)");
+  command.add_option("-d,--device", choice.device, device_help());
   command
       .add_option("--kv", choice.kv,
                   "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own "
@@ -104,7 +97,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   ProgressLine line;
   line.show({"Opening the device"});
   OpenedModel opened;
-  opened.device = open_with_kernels(choice.device, choice.kernels);
+  opened.device = open_device(choice.device, choice.kernels);
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
   callbacks.stop = interruption();

@@ -27,12 +27,6 @@ struct ModelChoice {
   uint32_t max_width = 128;  // most rows of a pass
   double calibration_s = 0;  // see OpenRequest
 };
-
-/// The option --kernels, also of commands that open a device without a model.
-void add_kernels_option(CLI::App& command, std::string& kernels);
-/// As that option allows it.
-std::unique_ptr<Device> open_with_kernels(const std::string& device, const std::string& kernels);
-
 void add_model_options(CLI::App& command, ModelChoice& choice);
 
 /// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.

@@ -53,7 +53,7 @@ MeasuredReport report_shapes(const ReportOptions& options) {
   for (const std::string& name : options.shapes) (void)predict::model_shape(name);  // before anything takes time
   ProgressLine line;
   line.show({"Opening the device"});
-  const std::unique_ptr<Device> device = open_with_kernels(options.device, options.kernels);
+  const std::unique_ptr<Device> device = open_device(options.device, options.kernels);
   MeasuredReport report = describe_device(*device, built_commit());
   for (const std::string& name : options.shapes) {
     report.models.push_back(measure_shape(*device, name, cache_type(options), options.plan, callbacks(line)));
@@ -123,8 +123,7 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("report", "Measure this device and write what it is and does into one file to send");
   const auto options = std::make_shared<ReportOptions>();
-  command->add_option("-d,--device", options->device,
-                      "Index, cuda, vulkan, cuda:0, part of a name, or type (default: the best)");
+  command->add_option("-d,--device", options->device, device_help());
   CLI::Option* model = command->add_option("-m,--model", options->model, "GGUF file or Hugging Face folder");
   command->add_option("--drafter", options->drafter, "DFlash drafter of that model, or none (default: Canopy's own)")
       ->needs(model);

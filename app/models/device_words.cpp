@@ -1,16 +1,11 @@
 #include "app/models/device_words.h"
 
+#include <algorithm>
+
 #include "app/models/memory_table.h"
 
 namespace canopy::app {
 namespace {
-
-/// "1.3.230" -> "1.3"
-std::string major_minor(const std::string& version) {
-  const size_t first = version.find('.');
-  const size_t second = first == std::string::npos ? first : version.find('.', first + 1);
-  return version.substr(0, second);
-}
 
 std::string joined(const std::string& a, const std::string& b) {
   return a.empty() ? b : b.empty() ? a : a + ", " + b;
@@ -29,17 +24,9 @@ std::string memory_words(const DeviceChoice& device) {
   return bytes_text(device.memory_bytes) + (shared ? " shared" : "");
 }
 
-std::string backend_words(const std::string& backend) {
-  return backend == "cuda" ? "CUDA" : backend == "vulkan" ? "Vulkan" : backend;
-}
-
-std::string driver_words(const DeviceChoice& device) {
-  if (device.backend == "cuda") {
-    return joined(without_brackets(device.driver),
-                  device.capability.empty() ? "" : "compute capability " + device.capability);
-  }
-  const std::string vulkan = device.api_version.empty() ? "" : "Vulkan " + major_minor(device.api_version);
-  return joined(vulkan, without_brackets(device.driver));
+std::string backend_words(const std::vector<DeviceChoice>& devices, const std::string& backend) {
+  const auto found = std::ranges::find(devices, backend, &DeviceChoice::backend);
+  return found == devices.end() ? backend : found->backend_title;
 }
 
 std::string self_test_words(const ModelsState& models, const DeviceChoice& device) {
@@ -51,16 +38,14 @@ std::string self_test_words(const ModelsState& models, const DeviceChoice& devic
 }
 
 std::string device_words(const DeviceChoice& device) {
-  return joined(joined(device.type == "cpu" ? "software" : device.type, memory_words(device)), driver_words(device));
+  return joined(joined(device.type == "cpu" ? "software" : device.type, memory_words(device)), device.words);
 }
 
 std::string device_details(const ModelsState& models, const DeviceChoice& device) {
   std::string text = device.name;
   if (!device.usable) return text + "\nCannot be used: " + device.reason;
   text += "\n" + joined(device.type == "cpu" ? "A software device" : device.type, memory_words(device));
-  if (!device.driver.empty())
-    text += "\n" + joined(device.driver, device.api_version.empty() ? "" : "Vulkan " + device.api_version);
-  if (!device.capability.empty()) text += "\nCompute capability " + device.capability;
+  if (!device.details.empty()) text += "\n" + device.details;
   if (!device.same_gpu.empty()) text += "\nThe same GPU as " + device.same_gpu;
   const DeviceTest* test = test_of(models, device);
   return text + "\n" + (test ? test->note : "Every model that is opened begins with a self-test of exactness.");

@@ -2,6 +2,7 @@
 // Short texts about a device for lists: memory, driver and result of the self-test.
 
 #include <string>
+#include <vector>
 
 #include "app/models/models_state.h"
 
@@ -13,11 +14,8 @@ std::string without_brackets(const std::string& text);
 /// "24.0 GiB"; "15.4 GiB shared" where the memory is the processor's; empty where it is not known.
 std::string memory_words(const DeviceChoice& device);
 
-/// "CUDA", "Vulkan"
-std::string backend_words(const std::string& backend);
-
-/// "Vulkan 1.3, radv Mesa 25.2"; "NVIDIA 580.65.06, CUDA 13.0, compute capability 9.0"
-std::string driver_words(const DeviceChoice& device);
+/// "CUDA", "Vulkan": how a backend is called, by the devices that it lists.
+std::string backend_words(const std::vector<DeviceChoice>& devices, const std::string& backend);
 
 /// "passed the self-test", or that it failed or has not run yet.
 std::string self_test_words(const ModelsState& models, const DeviceChoice& device);

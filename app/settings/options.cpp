@@ -10,6 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/devices/devices.h"
 
 namespace canopy::app {
 namespace {
@@ -72,12 +73,11 @@ std::string default_model_path() {
 std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
                                         int& exit_code) {
   AppOptions options;
-  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16", kernels = "auto";
+  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16";
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
-  cli.add_option("--device", options.device,
-                 "Index, cuda, vulkan, cuda:0, part of a name, or a type (discrete, integrated, cpu)");
+  cli.add_option("--device", options.device, device_help());
   cli.add_option("--quantize", quantize,
                  "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
                  "and 4.5 bits each), auto does so only where the model would not fit")
@@ -87,8 +87,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                  "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own text")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
-  cli.add_option("--kernels", kernels, kKernelChoiceHelp)
-      ->check(CLI::IsMember({"auto", "matrix", "matrix_i8"}))
+  cli.add_option("--kernels", options.kernels, kKernelsHelp)
+      ->check(CLI::IsMember(kernel_names()))
       ->capture_default_str();
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
@@ -135,7 +135,6 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   }
   options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
   options.kv = checked_cache_type(kv);
-  options.kernels = kernel_choice_from(kernels).value_or(KernelChoice::automatic);
   for (const ThemeKind kind : {ThemeKind::light, ThemeKind::projector})
     if (theme == to_string(kind)) options.theme = kind;
   for (const WindowLayout each : {WindowLayout::what_if, WindowLayout::lab})

@@ -69,8 +69,8 @@ std::vector<CommandPalette::Line> CommandPalette::matching(const ViewModel& view
   }
   for (const DeviceChoice& device : view.devices)
     if (device.usable)
-      offer("Use device: " + device.name + (device.same_gpu.empty() ? "" : " (" + backend_words(device.backend) + ")"),
-            "", ChooseDevice{device.selector});
+      offer("Use device: " + device.name + (device.same_gpu.empty() ? "" : " (" + device.backend_title + ")"), "",
+            ChooseDevice{device.selector});
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<Line> lines;
   for (auto& [score, line] : found) lines.push_back(std::move(line));

@@ -137,7 +137,7 @@ void draw_device_facts(const ModelsState& models, const DeviceChoice& device, fl
   cell(x + px(26), at(kColumns.memory), Type::base_medium, name, device.name);
   if (!device.usable) return cell(at(kColumns.memory), right, Type::base, t.text2, device.reason);
   cell(at(kColumns.memory), at(kColumns.driver), Type::mono, t.text2, memory_words(device));
-  cell(at(kColumns.driver), at(kColumns.test), Type::base, t.text2, driver_words(device));
+  cell(at(kColumns.driver), at(kColumns.test), Type::base, t.text2, device.words);
   cell(at(kColumns.test), right, Type::base, t.text2, self_test_words(models, device));
 }
 

@@ -190,7 +190,7 @@ struct ModelReady {
   std::string device;
   std::string device_type;  // "discrete", "integrated", "cpu", ...
   std::string driver;
-  std::string backend;       // "vulkan" or "cuda"
+  std::string backend;       // Backend::name
   std::string kv_type;       // "f16" or "f32"
   std::string drafter;       // last component of its path; empty without one
   bool is_software = false;  // a device that computes on the CPU: there autoregressive decoding is usually fastest
@@ -371,14 +371,15 @@ struct DeviceChoice {
   std::string name;
   std::string type;
   bool usable = false;
-  std::string reason;            // why not, when not usable
-  uint64_t memory_bytes = 0;     // its own heaps together; an integrated or software device shares them with the CPU
-  std::string driver = {};       // as ModelReady names it
-  std::string api_version = {};  // of Vulkan: "1.3.230"; empty for other backends
-  std::string backend = {};      // "vulkan" or "cuda"
-  std::string capability = {};   // of CUDA: "8.9"
-  std::string same_gpu = {};     // the selector of the same GPU in another backend, if it has one
-  bool preferred = false;        // what an empty LoadModel::device chooses
+  std::string reason;              // why not, when not usable
+  uint64_t memory_bytes = 0;       // its own heaps together; an integrated or software device shares them with the CPU
+  std::string driver = {};         // as ModelReady names it
+  std::string words = {};          // driver and version for a line of a list: "Vulkan 1.3, radv Mesa 25.2"
+  std::string details = {};        // the same with nothing left out, a property on each line
+  std::string backend = {};        // Backend::name: "cuda"
+  std::string backend_title = {};  // "CUDA"
+  std::string same_gpu = {};       // the selector of the same GPU in another backend, if it has one
+  bool preferred = false;          // what an empty LoadModel::device chooses
 };
 
 /// Thread-safe handle of an engine. Implementations: the real engine thread, a scripted one in tests.

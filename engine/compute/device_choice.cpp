@@ -11,7 +11,6 @@ namespace canopy {
 namespace {
 
 constexpr std::array<std::string_view, 4> kTypes = {"discrete", "integrated", "virtual", "cpu"};  // the best first
-constexpr std::array<std::string_view, 2> kBackends = {"cuda", "vulkan"};                         // likewise
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -19,8 +18,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-template <size_t N>
-size_t place_of(const std::array<std::string_view, N>& words, std::string_view word) {
+template <class Words>
+size_t place_of(const Words& words, std::string_view word) {
   return static_cast<size_t>(std::ranges::find(words, word) - words.begin());
 }
 
@@ -35,7 +34,7 @@ Error no_device(const std::string& problem, std::span<const ListedDevice> device
   return Error(ErrorKind::unavailable,
                devices.empty()
                    ? problem +
-                         " No Vulkan device was found: install the driver of the graphics card, or, without one, "
+                         " No device was found: install the driver of the graphics card, or, without one, "
                          "the software device of the package mesa-vulkan-drivers."
                    : problem + " Choose one of these that can be used, or update its driver. Devices found:\n" +
                          describe_devices(devices));
@@ -43,12 +42,13 @@ Error no_device(const std::string& problem, std::span<const ListedDevice> device
 
 /// The best usable device among those that `fits` accepts.
 template <class Fits>
-size_t best_device(std::span<const ListedDevice> devices, const std::string& what, Fits fits) {
+size_t best_device(std::span<const ListedDevice> devices, std::span<const std::string> backends,
+                   const std::string& what, Fits fits) {
   std::optional<size_t> best;
   bool any_fits = false;
   const auto key = [&](size_t i) {
     const ListedDevice& d = devices[i];
-    return std::tuple(place_of(kTypes, d.type), place_of(kBackends, d.backend), d.number);
+    return std::tuple(place_of(kTypes, d.type), backends.size() - place_of(backends, d.backend), d.number);
   };
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!fits(devices[i])) continue;
@@ -63,8 +63,10 @@ size_t best_device(std::span<const ListedDevice> devices, const std::string& wha
 
 }  // namespace
 
-size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector) {
-  if (selector.empty()) return best_device(devices, "", [](const ListedDevice&) { return true; });
+size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector,
+                     std::span<const std::string> backends) {
+  const auto best = [&](const std::string& what, auto fits) { return best_device(devices, backends, what, fits); };
+  if (selector.empty()) return best("", [](const ListedDevice&) { return true; });
   const std::string quoted = " \"" + std::string(selector) + "\"";
   const std::string word = lower(selector);
   const auto has_number = [&](const ListedDevice& d) { return std::to_string(d.number) == word; };
@@ -72,23 +74,23 @@ size_t choose_device(std::span<const ListedDevice> devices, std::string_view sel
   // "4090" is a name, "7" a number that is not in the list, also where there is an RX 7900.
   const bool is_name =
       word.size() > 2 && std::ranges::none_of(devices, has_number) && std::ranges::any_of(devices, is_called_so);
-  if (parse_number(word) && !is_name) return best_device(devices, " with index" + quoted, has_number);
-  if (place_of(kBackends, word) < kBackends.size()) {
-    return best_device(devices, " of the backend" + quoted, [&](const ListedDevice& d) { return d.backend == word; });
+  if (parse_number(word) && !is_name) return best(" with index" + quoted, has_number);
+  if (place_of(backends, word) < backends.size()) {
+    return best(" of the backend" + quoted, [&](const ListedDevice& d) { return d.backend == word; });
   }
-  if (names_backend(word)) {
-    return best_device(devices, " called" + quoted, [&](const ListedDevice& d) { return d.id() == word; });
+  if (names_backend(word, backends)) {
+    return best(" called" + quoted, [&](const ListedDevice& d) { return d.id() == word; });
   }
   if (place_of(kTypes, word) < kTypes.size()) {
-    return best_device(devices, " of type" + quoted, [&](const ListedDevice& d) { return d.type == word; });
+    return best(" of type" + quoted, [&](const ListedDevice& d) { return d.type == word; });
   }
-  return best_device(devices, " with a name like" + quoted, is_called_so);
+  return best(" with a name like" + quoted, is_called_so);
 }
 
-bool names_backend(std::string_view selector) {
+bool names_backend(std::string_view selector, std::span<const std::string> backends) {
   const std::string word = lower(selector);
   const size_t colon = word.find(':');
-  if (place_of(kBackends, std::string_view(word).substr(0, colon)) == kBackends.size()) return false;
+  if (place_of(backends, std::string_view(word).substr(0, colon)) == backends.size()) return false;
   return colon == std::string::npos || parse_number(std::string_view(word).substr(colon + 1)).has_value();
 }
 

@@ -12,7 +12,7 @@ namespace canopy {
 
 struct ListedDevice {
   uint32_t number = 0;   // as users name it
-  std::string backend;   // "vulkan", "cuda"
+  std::string backend;   // Backend::name
   uint32_t ordinal = 0;  // of the backend's own devices
   std::string name;
   std::string type;   // "discrete", "integrated", "virtual", "cpu" or "other"
@@ -27,13 +27,14 @@ struct ListedDevice {
 
 /// Position of the device that `selector` names: a number of the list, an id ("cuda:0"), a backend ("cuda"), a type or
 /// a part of a name ("4090"), ignoring case. Empty: the best one, i.e. discrete before integrated before virtual before
-/// cpu; of these, a GPU's CUDA before its Vulkan, then the lowest number. A word that fits several devices takes the
-/// best of those that can be used. Throws unavailable, listing what exists, if nothing fits or what fits cannot be
-/// used.
-size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector);
+/// cpu; of these, one of the backend that is later in `backends` (the names of all there are), then the lowest number.
+/// A word that fits several devices takes the best of those that can be used. Throws unavailable, listing what exists,
+/// if nothing fits or what fits cannot be used.
+size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector,
+                     std::span<const std::string> backends);
 
-/// Whether a selector names a backend, or a device by its id.
-bool names_backend(std::string_view selector);
+/// Whether a selector names one of the backends, or a device by its id.
+bool names_backend(std::string_view selector, std::span<const std::string> backends);
 
 /// The id of a GPU in another backend; empty where there is none.
 std::string other_backend_of(std::span<const ListedDevice> devices, const ListedDevice& device);

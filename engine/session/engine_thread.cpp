@@ -28,7 +28,7 @@ std::vector<DeviceChoice> EngineThread::devices() const {
   return worker_->devices();
 }
 
-std::unique_ptr<EngineClient> make_engine(const std::string& commit, KernelChoice kernels) {
+std::unique_ptr<EngineClient> make_engine(const std::string& commit, const std::string& kernels) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
       return canopy::list_devices();

@@ -17,7 +17,8 @@ std::vector<ListedDevice> listed(std::span<const DeviceReport> reports) {
 }
 
 size_t select_device(std::span<const DeviceReport> reports, std::string_view selector) {
-  return choose_device(listed(reports), selector);
+  static const std::vector<std::string> backends = {"vulkan"};
+  return choose_device(listed(reports), selector, backends);
 }
 
 }  // namespace canopy::vk

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/log.h"
+#include "engine/cuda_backend/backend.h"
 #include "engine/devices/devices.h"
 #include "engine/vulkan/instance.h"
+#include "engine/vulkan/vulkan_backend.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {
@@ -19,14 +21,11 @@ std::string from_hex(std::string_view hex) {
 }
 
 /// A machine whose GPU is also the first Vulkan device.
-DeviceSource same_gpu(FakeMachine machine) {
+std::vector<Backend> same_gpu(FakeMachine machine) {
   const std::vector<vk::DeviceReport> reports = vk::Instance().list_devices();
   machine.gpus[0].uuid = from_hex(gpu_of(reports.at(0).uuid));
   use_machine(std::move(machine));
-  DeviceSource source;
-  source.find_cuda = [] { return cuda::FoundDriver{fake_driver(), "", true}; };
-  source.kernels = &fake_kernels();
-  return source;
+  return {vulkan_backend(), cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels())};
 }
 
 TEST(BothBackendsTest, OneGpuIsListedTwiceAndKnownAsOne) {
@@ -38,11 +37,11 @@ TEST(BothBackendsTest, OneGpuIsListedTwiceAndKnownAsOne) {
 }
 
 TEST(BothBackendsTest, EitherBackendOpensIt) {
-  const DeviceSource source = same_gpu({});
-  EXPECT_EQ(open_device("", KernelChoice::automatic, source)->info().backend, "cuda");
-  EXPECT_EQ(open_device("vulkan", KernelChoice::automatic, source)->info().backend, "vulkan");
-  EXPECT_EQ(open_device("vulkan:0", KernelChoice::automatic, source)->info().backend, "vulkan");
-  EXPECT_EQ(open_device("0", KernelChoice::automatic, source)->info().backend, "vulkan");
+  const std::vector<Backend> source = same_gpu({});
+  EXPECT_EQ(open_device("", "auto", source)->info().backend, "cuda");
+  EXPECT_EQ(open_device("vulkan", "auto", source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("vulkan:0", "auto", source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("0", "auto", source)->info().backend, "vulkan");
 }
 
 TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
@@ -56,7 +55,7 @@ TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
     said.clear();
     FakeMachine machine;
     machine.failures = {failure};
-    const std::unique_ptr<Device> device = open_device("", KernelChoice::automatic, same_gpu(machine));
+    const std::unique_ptr<Device> device = open_device("", "auto", same_gpu(machine));
     EXPECT_EQ(device->info().backend, "vulkan");
     EXPECT_NE(said.find("is used instead"), std::string::npos) << said;
     EXPECT_EQ(objects_alive(), 0u);

@@ -21,9 +21,15 @@ const std::vector<ListedDevice> kMachine = {
     listed(5, "cuda", 1, "NVIDIA GeForce GTX 1080", "discrete", "cc", false),
 };
 
+const std::vector<std::string> kBackends = {"vulkan", "cuda"};
+
+size_t choose(std::span<const ListedDevice> devices, std::string_view selector) {
+  return choose_device(devices, selector, kBackends);
+}
+
 std::string refusal(std::string_view selector, std::span<const ListedDevice> devices = kMachine) {
   try {
-    choose_device(devices, selector);
+    choose(devices, selector);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
     return e.what();
@@ -32,26 +38,32 @@ std::string refusal(std::string_view selector, std::span<const ListedDevice> dev
 }
 
 TEST(DeviceChoiceTest, CudaComesFirstWhereItCanBeUsed) {
-  EXPECT_EQ(choose_device(kMachine, ""), 4u);
-  EXPECT_EQ(choose_device(kMachine, "4090"), 4u);
-  EXPECT_EQ(choose_device(kMachine, "discrete"), 4u);
-  EXPECT_EQ(choose_device(kMachine, "1080"), 3u) << "by Vulkan, as CUDA cannot use it";
-  EXPECT_EQ(choose_device(std::span(kMachine).first(4), ""), 1u);
-  EXPECT_EQ(choose_device(std::span(kMachine).first(1), ""), 0u);
+  EXPECT_EQ(choose(kMachine, ""), 4u);
+  EXPECT_EQ(choose(kMachine, "4090"), 4u);
+  EXPECT_EQ(choose(kMachine, "discrete"), 4u);
+  EXPECT_EQ(choose(kMachine, "1080"), 3u) << "by Vulkan, as CUDA cannot use it";
+  EXPECT_EQ(choose(std::span(kMachine).first(4), ""), 1u);
+  EXPECT_EQ(choose(std::span(kMachine).first(1), ""), 0u);
+}
+
+TEST(DeviceChoiceTest, TheLaterBackendIsPreferredWhateverItsName) {
+  const std::vector<std::string> other_order = {"cuda", "vulkan"};
+  EXPECT_EQ(choose_device(kMachine, "", other_order), 1u);
+  EXPECT_EQ(choose_device(kMachine, "cuda", other_order), 4u);
 }
 
 TEST(DeviceChoiceTest, ABackendMayBeNamedAndADeviceOfIt) {
-  EXPECT_EQ(choose_device(kMachine, "vulkan"), 1u);
-  EXPECT_EQ(choose_device(kMachine, "CUDA"), 4u);
-  EXPECT_EQ(choose_device(kMachine, "vulkan:2"), 2u);
-  EXPECT_EQ(choose_device(kMachine, "cuda:0"), 4u);
+  EXPECT_EQ(choose(kMachine, "vulkan"), 1u);
+  EXPECT_EQ(choose(kMachine, "CUDA"), 4u);
+  EXPECT_EQ(choose(kMachine, "vulkan:2"), 2u);
+  EXPECT_EQ(choose(kMachine, "cuda:0"), 4u);
   EXPECT_NE(refusal("cuda:1").find("not usable: Too old."), std::string::npos);
   EXPECT_NE(refusal("cuda:2").find("There is no device called \"cuda:2\""), std::string::npos);
   EXPECT_NE(refusal("cuda", std::span(kMachine).first(4)).find("of the backend \"cuda\""), std::string::npos);
 }
 
 TEST(DeviceChoiceTest, NumbersAreThoseOfTheList) {
-  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(choose_device(kMachine, std::to_string(i)), i);
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(choose(kMachine, std::to_string(i)), i);
   EXPECT_NE(refusal("5"), "");
   EXPECT_NE(refusal("6").find("index \"6\""), std::string::npos);
   EXPECT_NE(refusal("40").find("index \"40\""), std::string::npos) << "no part of \"4090\"";
@@ -59,9 +71,10 @@ TEST(DeviceChoiceTest, NumbersAreThoseOfTheList) {
 }
 
 TEST(DeviceChoiceTest, WordsThatNameABackendAreTold) {
-  for (const char* word : {"cuda", "CUDA", "vulkan", "cuda:0", "Vulkan:12"}) EXPECT_TRUE(names_backend(word)) << word;
+  for (const char* word : {"cuda", "CUDA", "vulkan", "cuda:0", "Vulkan:12"})
+    EXPECT_TRUE(names_backend(word, kBackends)) << word;
   for (const char* word : {"", "0", "discrete", "cuda:", "cuda:x", "cudax", "rtx"}) {
-    EXPECT_FALSE(names_backend(word)) << word;
+    EXPECT_FALSE(names_backend(word, kBackends)) << word;
   }
 }
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/cuda_backend/backend.h"
+#include "engine/vulkan/vulkan_backend.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {
@@ -26,13 +28,17 @@ vk::DeviceReport vulkan_device(uint32_t index, const char* name, const std::stri
 /// The first made-up GPU, as Vulkan's driver would tell its identity.
 const std::string kFirstGpu = "00000000000000000000000000000001";
 
-DeviceSource source(const FakeMachine& machine, const std::string& vulkan_gpu = kFirstGpu) {
+Backend made_up_vulkan(const std::string& gpu = kFirstGpu) {
+  return vulkan_backend([=] { return std::vector{vulkan_device(0, "Made-up GPU by Vulkan", gpu)}; });
+}
+
+Backend made_up_cuda() {
+  return cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels());
+}
+
+std::vector<Backend> source(const FakeMachine& machine, const std::string& vulkan_gpu = kFirstGpu) {
   use_machine(machine);
-  DeviceSource source;
-  source.find_cuda = [] { return cuda::FoundDriver{fake_driver(), "", true}; };
-  source.list_vulkan = [=] { return std::vector{vulkan_device(0, "Made-up GPU by Vulkan", vulkan_gpu)}; };
-  source.kernels = &fake_kernels();
-  return source;
+  return {made_up_vulkan(vulkan_gpu), made_up_cuda()};
 }
 
 TEST(DevicesTest, OneListHasBothBackends) {
@@ -41,12 +47,16 @@ TEST(DevicesTest, OneListHasBothBackends) {
   const std::vector<DeviceChoice> devices = list_devices(source(machine));
   ASSERT_EQ(devices.size(), 3u);
   EXPECT_EQ(devices[0].selector, "vulkan:0");
-  EXPECT_EQ(devices[0].api_version, "1.3.280");
+  EXPECT_EQ(devices[0].words, "Vulkan 1.3, driver 1");
+  EXPECT_EQ(devices[0].details, "driver 1, Vulkan 1.3.280");
+  EXPECT_EQ(devices[0].backend_title, "Vulkan");
   EXPECT_EQ(devices[0].same_gpu, "cuda:0");
   EXPECT_FALSE(devices[0].preferred);
   EXPECT_EQ(devices[1].selector, "cuda:0");
   EXPECT_EQ(devices[1].backend, "cuda");
-  EXPECT_EQ(devices[1].capability, "9.0");
+  EXPECT_EQ(devices[1].backend_title, "CUDA");
+  EXPECT_NE(devices[1].words.find("compute capability 9.0"), std::string::npos) << devices[1].words;
+  EXPECT_NE(devices[1].details.find("\nCompute capability 9.0"), std::string::npos) << devices[1].details;
   EXPECT_EQ(devices[1].same_gpu, "vulkan:0");
   EXPECT_EQ(devices[1].memory_bytes, uint64_t{2} << 30);
   EXPECT_TRUE(devices[1].preferred);
@@ -59,9 +69,12 @@ TEST(DevicesTest, OtherGpusAreNotTakenForTheSame) {
 }
 
 TEST(DevicesTest, AMachineWithoutNvidiaHasNoLineOfIt) {
-  DeviceSource without = source({});
-  without.find_cuda = [] { return cuda::FoundDriver{std::nullopt, "There is no NVIDIA driver here.", false}; };
-  const std::vector<DeviceChoice> devices = list_devices(without);
+  const Backend none = cuda_backend(
+      [] {
+        return cuda::FoundDriver{std::nullopt, "There is no NVIDIA driver here.", false};
+      },
+      fake_kernels());
+  const std::vector<DeviceChoice> devices = list_devices({made_up_vulkan(), none});
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_TRUE(devices[0].preferred);
 }
@@ -83,19 +96,18 @@ TEST(DevicesTest, ADriverThatDoesNotStartIsALineWithItsReason) {
 }
 
 TEST(DevicesTest, CudaWorksWithoutAnyVulkan) {
-  DeviceSource alone = source({});
-  alone.list_vulkan = []() -> std::vector<vk::DeviceReport> {
-    throw Error(ErrorKind::unavailable, "No Vulkan driver was found.");
-  };
+  use_machine({});
+  const Backend no_vulkan = vulkan_backend(
+      []() -> std::vector<vk::DeviceReport> { throw Error(ErrorKind::unavailable, "No Vulkan driver was found."); });
+  const std::vector<Backend> alone = {no_vulkan, made_up_cuda()};
   const std::vector<DeviceChoice> devices = list_devices(alone);
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_TRUE(devices[0].preferred);
-  const std::unique_ptr<Device> device = open_device("", KernelChoice::automatic, alone);
+  const std::unique_ptr<Device> device = open_device("", "auto", alone);
   EXPECT_EQ(device->info().backend, "cuda");
   EXPECT_EQ(gpu_of(device->info().uuid), kFirstGpu);
-  alone.find_cuda = [] { return cuda::FoundDriver{}; };
   try {
-    list_devices(alone);
+    list_devices({no_vulkan, cuda_backend([] { return cuda::FoundDriver{}; }, fake_kernels())});
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "No Vulkan driver was found.");
@@ -105,9 +117,9 @@ TEST(DevicesTest, CudaWorksWithoutAnyVulkan) {
 TEST(DevicesTest, AGpuThatDoesNotOpenIsSaidWhereItWasNamed) {
   FakeMachine machine;
   machine.failures = {{"retain_context", 1, 801}};
-  const DeviceSource broken = source(machine);
+  const std::vector<Backend> broken = source(machine);
   try {
-    open_device("cuda", KernelChoice::automatic, broken);
+    open_device("cuda", "auto", broken);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
@@ -118,13 +130,13 @@ TEST(DevicesTest, AGpuThatDoesNotOpenIsSaidWhereItWasNamed) {
 TEST(DevicesTest, InsteadOfAGpuThatWasNamedNoOtherIsOpened) {
   FakeMachine machine;
   machine.failures = {{"retain_context", 1, 801}};
-  const DeviceSource broken = source(machine, "another");
+  const std::vector<Backend> broken = source(machine, "another");
   const std::vector<DeviceChoice> devices = list_devices(broken);
   ASSERT_EQ(devices.size(), 2u);
   ASSERT_EQ(devices[1].backend, "cuda");
   ASSERT_EQ(devices[1].same_gpu, "") << "Vulkan does not have it";
   try {
-    open_device("1", KernelChoice::automatic, broken);
+    open_device("1", "auto", broken);
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("Opening the GPU"), std::string::npos);
@@ -133,7 +145,7 @@ TEST(DevicesTest, InsteadOfAGpuThatWasNamedNoOtherIsOpened) {
 
 TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
   try {
-    open_device("cuda:0", KernelChoice::matrix_i8, source({}));
+    open_device("cuda:0", "matrix_i8", source({}));
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
@@ -143,12 +155,58 @@ TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
 
 // On Hopper the default is another family, which the self-test falls back from, too.
 TEST(DevicesTest, KernelsForEachWarpCanBeNamed) {
-  const auto family = [](KernelChoice choice) {
+  const auto family = [](const std::string& choice) {
     const std::string kernels = open_device("cuda:0", choice, source({}))->info().kernels;
     return kernels.substr(kernels.rfind(' ') + 1);
   };
-  EXPECT_EQ(family(KernelChoice::automatic), "warpgroups");
-  EXPECT_EQ(family(KernelChoice::matrix), "matrix");
+  EXPECT_EQ(family("auto"), "warpgroups");
+  EXPECT_EQ(family("matrix"), "matrix");
+}
+
+// A third backend needs nothing but a place in the list.
+TEST(DevicesTest, ABackendThatNobodyKnowsIsListedChosenAndInvolved) {
+  Backend abacus;
+  abacus.name = "abacus";
+  abacus.title = "Abacus";
+  abacus.kernels = {"beads"};
+  abacus.find = [] {
+    FoundDevice device;
+    device.backend = "abacus";
+    device.name = "Wooden frame";
+    device.type = "cpu";
+    device.usable = true;
+    device.words = "ten rows";
+    device.facts = {{"name", "Wooden frame"}, {"beads", 100}};
+    return FoundDevices{{device}, "", ""};
+  };
+  std::string opened;
+  abacus.open = [&](uint32_t ordinal, const std::string& kernels) -> std::unique_ptr<Device> {
+    opened = std::to_string(ordinal) + " " + kernels;
+    throw Error(ErrorKind::unavailable, "A bead is missing.");
+  };
+  FakeMachine machine;
+  machine.init_result = 803;
+  use_machine(machine);
+  const Backend no_vulkan = vulkan_backend([] { return std::vector<vk::DeviceReport>(); });
+  const std::vector<Backend> backends = {no_vulkan, made_up_cuda(), abacus};
+  const std::vector<DeviceChoice> devices = list_devices(backends);
+  ASSERT_EQ(devices.size(), 2u) << "and why CUDA is not here";
+  EXPECT_EQ(devices[0].selector, "abacus:0");
+  EXPECT_EQ(devices[0].backend_title, "Abacus");
+  EXPECT_TRUE(devices[0].preferred);
+  EXPECT_EQ(devices_json(find_devices(backends))[0]["beads"], 100);
+  EXPECT_EQ(kernel_names(backends), (std::vector<std::string>{"auto", "matrix", "matrix_i8", "beads"}));
+  for (const char* selector : {"", "abacus", "wooden", "cpu", "0"}) {
+    opened.clear();
+    EXPECT_THROW(open_device(selector, "beads", backends), Error);
+    EXPECT_EQ(opened, "0 beads") << selector;
+  }
+  try {
+    open_device("", "matrix", backends);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "The Abacus backend has no kernels matrix.");
+  }
 }
 
 TEST(DevicesTest, JsonHasTheBackendOfEach) {

@@ -41,7 +41,8 @@ std::unique_ptr<Device> open_vulkan() {
 }
 
 std::unique_ptr<Device> open_cuda_host() {
-  if (open_made_up_gpu == nullptr) throw std::runtime_error("CANOPY_TEST_DEVICE is cuda_host: only cuda_models_test has it");
+  if (open_made_up_gpu == nullptr)
+    throw std::runtime_error("CANOPY_TEST_DEVICE is cuda_host: only cuda_models_test has it");
   return open_made_up_gpu();
 }
 

@@ -9,8 +9,10 @@ DeviceChoice by_vulkan() {
   DeviceChoice device{"vulkan:1", "NVIDIA GeForce RTX 4090", "discrete", true, ""};
   device.memory_bytes = uint64_t{24} << 30;
   device.driver = "NVIDIA 580.65.06";
-  device.api_version = "1.4.303";
+  device.words = "Vulkan 1.4, NVIDIA 580.65.06";
+  device.details = "NVIDIA 580.65.06, Vulkan 1.4.303";
   device.backend = "vulkan";
+  device.backend_title = "Vulkan";
   device.same_gpu = "cuda:0";
   return device;
 }
@@ -19,19 +21,21 @@ DeviceChoice by_cuda() {
   DeviceChoice device = by_vulkan();
   device.selector = "cuda:0";
   device.driver = "NVIDIA 580.65.06, CUDA 13.0";
-  device.api_version = "";
+  device.words = "NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9";
+  device.details = "NVIDIA 580.65.06, CUDA 13.0\nCompute capability 8.9";
   device.backend = "cuda";
-  device.capability = "8.9";
+  device.backend_title = "CUDA";
   device.same_gpu = "vulkan:1";
   return device;
 }
 
 TEST(DeviceWords, TellTheTwoBackendsOfOneGpuApart) {
-  EXPECT_EQ(driver_words(by_vulkan()), "Vulkan 1.4, NVIDIA 580.65.06");
-  EXPECT_EQ(driver_words(by_cuda()), "NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
-  EXPECT_EQ(backend_words("cuda"), "CUDA");
-  EXPECT_EQ(backend_words("vulkan"), "Vulkan");
-  EXPECT_EQ(backend_words(""), "");
+  EXPECT_EQ(device_words(by_cuda()), "discrete, 24.0 GiB, NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
+  const std::vector<DeviceChoice> devices = {by_vulkan(), by_cuda()};
+  EXPECT_EQ(backend_words(devices, "cuda"), "CUDA");
+  EXPECT_EQ(backend_words(devices, "vulkan"), "Vulkan");
+  EXPECT_EQ(backend_words(devices, "gone"), "gone") << "of a recording, made where there was another";
+  EXPECT_EQ(backend_words(devices, ""), "");
 }
 
 TEST(DeviceWords, DetailsNameTheOtherBackend) {

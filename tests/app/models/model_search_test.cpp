@@ -167,9 +167,7 @@ TEST(ModelSearch, ListsASplitModelOnceByWhateverPart) {
 TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {
   const std::vector<DeviceChoice> devices = test::some_devices();
   EXPECT_EQ(memory_words(devices[0]), "24.0 GiB");
-  EXPECT_EQ(driver_words(devices[0]), "Vulkan 1.3, RADV 25.2");
   EXPECT_EQ(memory_words(devices[1]), "62.0 GiB shared");
-  EXPECT_EQ(driver_words(devices[1]), "Vulkan 1.3, llvmpipe Mesa 22.3.6");
   EXPECT_EQ(device_words(devices[0]), "discrete, 24.0 GiB, Vulkan 1.3, RADV 25.2");
   DeviceChoice unknown{"9", "Card", "discrete", true, ""};
   EXPECT_EQ(device_words(unknown), "discrete");

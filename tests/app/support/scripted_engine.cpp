@@ -22,10 +22,11 @@ ModelReady small_model() {
 std::vector<DeviceChoice> some_devices() {
   constexpr uint64_t GiB = 1ull << 30;
   std::vector<DeviceChoice> devices = {
-      {"0", "Radeon RX 7900 XTX", "discrete", true, "", 24 * GiB, "RADV 25.2", "1.3.302"},
+      {"0", "Radeon RX 7900 XTX", "discrete", true, "", 24 * GiB, "RADV 25.2", "Vulkan 1.3, RADV 25.2"},
       {"1", "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu", true, "", 62 * GiB, "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
-       "1.3.230"},
-      {"2", "Radeon HD 7000", "discrete", false, "Vulkan 1.2; 1.3 is needed", 1 * GiB, "RADV 25.2", "1.2.131"}};
+       "Vulkan 1.3, llvmpipe Mesa 22.3.6"},
+      {"2", "Radeon HD 7000", "discrete", false, "Vulkan 1.2; 1.3 is needed", 1 * GiB, "RADV 25.2",
+       "Vulkan 1.2, RADV 25.2"}};
   devices[0].preferred = true;
   return devices;
 }
