@@ -1,6 +1,8 @@
 #pragma once
 // A template as a tree. Lines count from 1.
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,15 +102,16 @@ struct Place {
   std::string name, attribute;  // attribute is empty for a plain name
 };
 struct Target {
-  std::vector<Place> places;
-  bool unpacks = false;  // the value is a sequence with one item for each place
+  Place place;                // where it does not unpack
+  std::vector<Target> parts;  // the value is a sequence with one item for each
+  bool unpacks = false;
 };
 
 struct Output {
   std::string text;
 };
 struct Print {
-  ExprPtr value;
+  std::vector<ExprPtr> values;  // one after the other
 };
 struct If {
   std::vector<std::pair<ExprPtr, Block>> branches;  // the condition of else is null
@@ -156,14 +159,36 @@ struct With {
 struct Group {  // {% generation %}: marks text for training, changes nothing
   Block body;
 };
+struct BlockBody {
+  std::string name;
+  Block body;
+  bool is_scoped = false;    // sees the variables around it, not only those of the template
+  bool is_required = false;  // must be filled by another template, of which there is none
+};
+struct BlockTag {
+  std::shared_ptr<const BlockBody> block;
+};
+struct Autoescape {
+  ExprPtr on;
+  Block body;
+};
+struct Refused {  // a tag that fails when it is reached
+  std::string message;
+};
 struct Break {};
 struct Continue {};
 
 struct Statement {
   int line = 0;
-  std::variant<Output, Print, If, For, Set, SetBlock, MacroDefinition, CallBlock, FilterBlock, With, Group, Break,
-               Continue>
+  std::variant<Output, Print, If, For, Set, SetBlock, MacroDefinition, CallBlock, FilterBlock, With, Group, BlockTag,
+               Autoescape, Refused, Break, Continue>
       node;
+};
+
+/// A template: its statements, and the blocks among them by name.
+struct Program {
+  Block statements;
+  std::map<std::string, std::shared_ptr<const BlockBody>, std::less<>> blocks;
 };
 
 }  // namespace canopy::jinja

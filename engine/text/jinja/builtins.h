@@ -21,25 +21,34 @@ struct Test {
 /// Throw Failure for a name that is not known.
 Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments);
 bool apply_test(Context& context, std::string_view name, const Value& subject, const Arguments& arguments);
+/// Whether jinja2 has a filter or a test of this name, be it one that is refused here.
+bool is_filter(std::string_view name);
+bool is_test(std::string_view name);
 
 std::span<const Filter> text_filters();
+std::span<const Filter> html_filters();
 std::span<const Filter> number_filters();
 std::span<const Filter> list_filters();
 
-/// range, namespace, dict, raise_exception, strftime_now, joiner; null for other names.
+/// range, namespace, dict, raise_exception, strftime_now, joiner, cycler; null for other names.
 const Value* find_function(std::string_view name);
+
+/// What strftime() of Python gives for a time without a zone, in the C locale.
+Value format_time(Context& context, const Text& format, const std::tm& time);
 
 /// An object whose attributes can be set. Namespaces can hold each other, so the interpreter empties them at the end of
 /// a rendering.
 class Namespace final : public Object {
  public:
   std::string_view kind() const override { return "a namespace"; }
-  std::optional<Value> attribute(std::string_view name) const override;
-  void set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
-  void clear() { values_.clear(); }
+  std::optional<Value> attribute(std::string_view name) override;
+  void print(TextBuilder& out) override;
+  void set(const Value& name, Value value);  // a string
+  void clear();
 
  private:
-  std::map<std::string, Value, std::less<>> values_;
+  std::map<std::string, size_t, std::less<>> places_;
+  std::vector<std::pair<Value, Value>> values_;  // in the order in which they were set first
 };
 
 }  // namespace canopy::jinja

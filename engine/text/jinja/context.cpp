@@ -28,7 +28,7 @@ void Context::use_text(size_t bytes) {
 
 void Context::check_depth(size_t depth) const {
   if (depth > limits_.call_depth) {
-    throw Failure("Lists and dicts are nested deeper than " + std::to_string(limits_.call_depth) +
+    throw Failure("Lists, dicts or generators are nested deeper than " + std::to_string(limits_.call_depth) +
                   " levels, which is the limit.");
   }
 }
@@ -49,7 +49,7 @@ Value Context::make(Dict dict) {
 
 Context::Call::Call(Context& context) : context_(context) {
   if (context.calls_ >= context.limits_.call_depth) {
-    throw Failure("Macros or recursive loops call each other deeper than " +
+    throw Failure("Macros, recursive loops or generators call each other deeper than " +
                   std::to_string(context.limits_.call_depth) + " levels, which is the limit.");
   }
   ++context.calls_;
@@ -90,7 +90,7 @@ Parameters::Parameters(std::string_view callee, const Arguments& arguments,
                   " arguments; " + listed(names_) + ".");
   }
   for (size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = &arguments.positional[i];
-  for (const auto& [name, value] : arguments.named) {
+  for (const auto& [name, value, key] : arguments.named) {
     const auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) {
       throw Failure("'" + std::string(callee) + "' takes no argument " + quoted_name(name) + "; " + listed(names_) +

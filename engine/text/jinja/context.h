@@ -32,11 +32,16 @@ class Context {
   /// Remembers a namespace, to empty it when the context ends: it may hold itself.
   void keep(std::shared_ptr<Namespace> space) { namespaces_.push_back(std::move(space)); }
 
+  /// Throws Failure for lists, dicts and generators nested too deep.
+  void check_depth(size_t depth) const;
+
   const Limits& limits() const { return limits_; }
   /// The time that strftime_now() shows.
   const std::tm& now() const { return now_; }
 
-  /// One macro or recursive loop inside another.
+  bool autoescape = false;  // inside of {% autoescape true %}
+
+  /// One macro, recursive loop or generator inside another.
   class Call {
    public:
     explicit Call(Context& context);
@@ -49,8 +54,6 @@ class Context {
   };
 
  private:
-  void check_depth(size_t depth) const;
-
   Limits limits_;
   std::tm now_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;

@@ -176,7 +176,7 @@ ExprPtr ExpressionParser::parse_primary() {
   switch (token.kind) {
     case TokenKind::name: return parse_name();
     case TokenKind::string: return parse_string();
-    case TokenKind::integer: return make(token.line, Literal{stream_.next().integer});
+    case TokenKind::integer: return make(token.line, Literal{stream_.next().number});
     case TokenKind::floating: return make(token.line, Literal{stream_.next().floating});
     default: break;
   }
@@ -256,7 +256,7 @@ ExprPtr ExpressionParser::parse_postfix(ExprPtr value) {
 ExprPtr ExpressionParser::parse_attribute(ExprPtr value) {
   const int line = stream_.next().line;
   if (stream_.is(TokenKind::integer)) {
-    ExprPtr index = make(line, Literal{stream_.next().integer});
+    ExprPtr index = make(line, Literal{stream_.next().number});
     return make(line, ItemOf{std::move(value), std::move(index)});
   }
   return make(line, AttributeOf{std::move(value), stream_.expect_identifier("a name or a number")});
@@ -269,6 +269,13 @@ ExprPtr ExpressionParser::parse_subscript(ExprPtr value) {
   ExprPtr first = parse_part();
   if (!stream_.is_symbol(":")) {
     if (first == nullptr) stream_.fail_expecting("an expression");
+    if (stream_.is_symbol(",")) {
+      ListLiteral tuple;
+      tuple.is_tuple = true;
+      tuple.items.push_back(std::move(first));
+      while (stream_.skip_symbol(",") && !stream_.is_symbol("]")) tuple.items.push_back(parse_expression());
+      first = make(line, std::move(tuple));
+    }
     stream_.expect_symbol("]");
     return make(line, ItemOf{std::move(value), std::move(first)});
   }

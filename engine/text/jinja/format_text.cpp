@@ -35,8 +35,7 @@ void print_quoted(TextBuilder& out, const Text& text) {
     } else if (c.value == '\\' || c.value == quote) {
       out.add("\\", origin);
       out.add(text, at, 1);
-    } else if (c.value < 0x20 || (c.value >= 0x7F && c.value < 0xA0) || !c.valid ||
-               (c.value > 0x7F && is_space(c.value))) {
+    } else if (!c.valid || !is_printable(c.value)) {
       out.add(escape(c.value), origin);
     } else {
       out.add(text, at, c.size);
@@ -47,13 +46,19 @@ void print_quoted(TextBuilder& out, const Text& text) {
 }
 
 void print_list(TextBuilder& out, const List& list) {
-  out.add(list.is_tuple ? "(" : "[");
+  if (list.kind == List::range) {
+    out.add("range(" + std::to_string(list.bounds[0]) + ", " + std::to_string(list.bounds[1]));
+    return out.add(list.bounds[2] == 1 ? ")" : ", " + std::to_string(list.bounds[2]) + ")");
+  }
+  constexpr std::array<std::string_view, 7> openers = {"[",           "(", "(", "", "dict_keys([", "dict_values([",
+                                                       "dict_items(["};
+  out.add(openers[list.kind]);
   for (size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) out.add(", ");
     print_literal(out, list.items[i]);
   }
-  if (list.is_tuple && list.items.size() == 1) out.add(",");
-  out.add(list.is_tuple ? ")" : "]");
+  if (list.is_tuple() && list.items.size() == 1) out.add(",");
+  out.add(list.is_tuple() ? ")" : list.is_view() ? "])" : "]");
 }
 
 void print_dict(TextBuilder& out, const Dict& dict) {
@@ -96,6 +101,10 @@ void print(TextBuilder& out, const Value& value) {
 }
 
 Text to_text(Context& context, const Value& value) {
+  if (const Text* text = value.text()) {
+    context.use_text(text->size());
+    return *text;
+  }
   TextBuilder builder(context);
   print(builder, value);
   return builder.take();
@@ -111,16 +120,22 @@ void print_literal(TextBuilder& out, const Value& value) {
     out.add(*truth ? "True" : "False");
   } else if (const int64_t* integer = value.integer()) {
     out.add(std::to_string(*integer));
+  } else if (const BigInteger* big = value.big()) {
+    out.context().step(big->size() * big->size() / 16);
+    out.add(big->text());
   } else if (const double* number = value.floating()) {
     out.add(format_float(*number));
   } else if (const Text* text = value.text()) {
+    if (text->is_safe()) out.add("Markup(");
     print_quoted(out, *text);
+    if (text->is_safe()) out.add(")");
   } else if (const List* list = value.list()) {
     print_list(out, *list);
   } else if (const Dict* dict = value.dict()) {
     print_dict(out, *dict);
   } else {
-    throw Failure("The value to be printed is " + std::string(value.kind()) + ", which has no text.");
+    const Context::Call level(out.context());
+    value.object()->print(out);
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace canopy::jinja {
 
-/// str(): what {{ value }} prints. Objects cannot be printed.
+/// str(): what {{ value }} prints. Functions and their kind cannot be printed.
 void print(TextBuilder& out, const Value& value);
 Text to_text(Context& context, const Value& value);
 
@@ -25,10 +25,10 @@ struct JsonStyle {
 };
 void print_json(TextBuilder& out, const Value& value, const JsonStyle& style, size_t level = 0);
 
-/// format % values, with %s %r %d %i %f %x %c and %%, flags, width and precision. Values: one, or a tuple of them.
+/// format % values, with all that Python has. Values: one, a tuple of them, or a dict.
 Value format_printf(Context& context, const Text& format, const Value& values);
 
-/// str.format(), with {}, {0}, {name}, {{ and }}; no attributes, conversions or widths inside of braces.
+/// str.format(), with all that Python has but '=' behind a name.
 Value format_braces(Context& context, const Text& format, const Arguments& arguments);
 
 }  // namespace canopy::jinja

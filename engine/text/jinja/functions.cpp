@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "engine/base/printable.h"
 #include "engine/text/jinja/builtins.h"
@@ -29,31 +28,37 @@ Value call_range(Context& context, const Arguments& arguments) {
   const int64_t last = p.integer(one ? 0 : 1, 0);
   const int64_t by = p.integer(2, 1);
   if (by == 0) throw Failure("The step of 'range' is zero.");
-  std::vector<Value> numbers;
+  List numbers{{}, List::range, {first, last, by}};
   for (int64_t i = first; by > 0 ? i < last : i > last;) {
     context.step();
-    numbers.emplace_back(i);
+    numbers.items.emplace_back(i);
     if (__builtin_add_overflow(i, by, &i)) break;
   }
-  return context.make_list(std::move(numbers));
+  return context.make(std::move(numbers));
 }
 
-// The entries of an optional dict, then the named arguments.
+// The entries of an optional dict, or of pairs, then the named arguments.
 Dict collected(std::string_view callee, Context& context, const Arguments& arguments) {
   Dict dict;
   if (arguments.positional.size() > 1) throw Failure("'" + std::string(callee) + "' takes one dict and named values.");
   if (!arguments.positional.empty()) {
-    const Dict* given = arguments.positional.front().dict();
-    if (given == nullptr) {
-      throw Failure("'" + std::string(callee) + "' is given " + std::string(arguments.positional.front().kind()) +
-                    "; it takes a dict and named values.");
+    const Value& given = arguments.positional.front();
+    if (given.dict() != nullptr) {
+      context.step(given.dict()->items.size());
+      dict = *given.dict();
+    } else {
+      for (const Value& pair : elements(context, given)) {
+        const std::vector<Value> both = elements(context, pair);
+        if (both.size() != 2) {
+          throw Failure("'" + std::string(callee) + "' is given a sequence of " + std::to_string(both.size()) +
+                        " where a pair of key and value is expected.");
+        }
+        set_item(context, dict, both[0], both[1]);
+      }
     }
-    context.step(given->items.size());
-    dict = *given;
   }
-  for (const auto& [name, value] : arguments.named) {
-    context.step(1 + dict.items.size() / 8);
-    dict.set(name, value);
+  for (const auto& [name, value, key] : arguments.named) {
+    set_item(context, dict, key, value);
   }
   return dict;
 }
@@ -66,7 +71,7 @@ Value call_namespace(Context& context, const Arguments& arguments) {
   const Dict fields = collected("namespace", context, arguments);
   const auto result = std::make_shared<Namespace>();
   for (const auto& [name, value] : fields.items) {
-    if (const Text* text = name.text()) result->set(std::string(text->bytes()), value);
+    if (name.text() != nullptr) result->set(name, value);
   }
   context.keep(result);
   return std::shared_ptr<Object>(result);
@@ -77,71 +82,62 @@ Value call_raise_exception(Context& context, const Arguments& arguments) {
   throw Failure("The template refuses: " + printable(to_text(context, p.at(0)).bytes(), 512));
 }
 
-std::string two_digits(int number, char padding = '0') {
-  return (number < 10 ? std::string(1, padding) : std::string()) + std::to_string(number);
-}
-
-// One conversion of strftime in the C locale, whatever the locale of the process; empty where it is not known.
-std::string date_part(char conversion, const std::tm& now) {
-  static constexpr std::array<std::string_view, 12> months = {"January",   "February", "March",    "April",
-                                                              "May",       "June",     "July",     "August",
-                                                              "September", "October",  "November", "December"};
-  static constexpr std::array<std::string_view, 7> days = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                                           "Thursday", "Friday", "Saturday"};
-  const std::string_view month = months[static_cast<size_t>(now.tm_mon) % months.size()];
-  const std::string_view day = days[static_cast<size_t>(now.tm_wday) % days.size()];
-  const int hour = now.tm_hour % 12 == 0 ? 12 : now.tm_hour % 12;
-  switch (conversion) {
-    case 'a': return std::string(day.substr(0, 3));
-    case 'A': return std::string(day);
-    case 'b':
-    case 'h': return std::string(month.substr(0, 3));
-    case 'B': return std::string(month);
-    case 'd': return two_digits(now.tm_mday);
-    case 'e': return two_digits(now.tm_mday, ' ');
-    case 'm': return two_digits(now.tm_mon + 1);
-    case 'y': return two_digits(now.tm_year % 100);
-    case 'Y': return std::to_string(now.tm_year + 1900);
-    case 'H': return two_digits(now.tm_hour);
-    case 'I': return two_digits(hour);
-    case 'M': return two_digits(now.tm_min);
-    case 'S': return two_digits(now.tm_sec);
-    case 'p': return now.tm_hour < 12 ? "AM" : "PM";
-    case 'w': return std::to_string(now.tm_wday);
-    case 'F': return date_part('Y', now) + "-" + date_part('m', now) + "-" + date_part('d', now);
-    case 'T': return date_part('H', now) + ":" + date_part('M', now) + ":" + date_part('S', now);
-    case '%': return "%";
-    default: return {};
-  }
-}
-
-// The number without padding, for %-d and its kind.
-std::string unpadded(std::string digits) {
-  const size_t first = digits.find_first_not_of("0 ");
-  return first == std::string::npos ? "0" : digits.substr(first);
-}
-
 Value call_strftime_now(Context& context, const Arguments& arguments) {
   const Parameters p("strftime_now", arguments, {"format"}, 1);
-  const Text& format = p.text(0);
-  const std::string_view bytes = format.bytes();
-  TextBuilder out(context);
-  for (size_t at = 0; at < bytes.size(); ++at) {
-    if (bytes[at] != '%') {
-      out.add(format, at, 1);
-      continue;
-    }
-    const bool bare = at + 1 < bytes.size() && bytes[at + 1] == '-';
-    at += bare ? 2 : 1;
-    const std::string part = at < bytes.size() ? date_part(bytes[at], context.now()) : std::string();
-    if (part.empty()) {
-      throw Failure(
-          "'strftime_now' is given a conversion that is not supported; supported are % with one of "
-          "a A b B d e F h H I m M p S T w y Y and %.");
-    }
-    out.add(bare ? unpadded(part) : part);
+  return format_time(context, p.text(0), context.now());
+}
+
+Value call_lipsum(Context&, const Arguments&) {
+  throw Failure("The function 'lipsum' is not supported: the same chat must give the same prompt.");
+}
+
+// cycler('odd', 'even'): each next() gives the next one, and begins again behind the last.
+class Cycler final : public Object {
+ public:
+  explicit Cycler(const std::vector<Value>& items) : state_(std::make_shared<State>(State{items})) {
+    for (const Value& item : items) state_->depth = std::max(state_->depth, item.depth() + 1);
   }
-  return out.take();
+  std::string_view kind() const override { return "a cycler"; }
+  size_t depth() const override { return state_->depth; }
+  std::optional<Value> attribute(std::string_view name) override {
+    if (name == "current") return state_->items[state_->at];
+    if (name == "next" || name == "reset") return Value(std::make_shared<Method>(state_, name == "next"));
+    return std::nullopt;
+  }
+
+ private:
+  struct State {
+    std::vector<Value> items;
+    size_t at = 0, depth = 1;
+  };
+
+  class Method final : public Object {
+   public:
+    Method(std::shared_ptr<State> state, bool next) : state_(std::move(state)), next_(next) {}
+    std::string_view kind() const override { return "a method"; }
+    bool callable() const override { return true; }
+    size_t depth() const override { return state_->depth; }
+    Value call(Context& context, const Arguments& arguments) override {
+      context.step();
+      const Parameters p(next_ ? "next" : "reset", arguments, {});
+      const size_t at = std::exchange(state_->at, next_ ? (state_->at + 1) % state_->items.size() : 0);
+      return next_ ? state_->items[at] : Value(None{});
+    }
+
+   private:
+    std::shared_ptr<State> state_;
+    bool next_;
+  };
+
+  std::shared_ptr<State> state_;
+};
+
+Value call_cycler(Context& context, const Arguments& arguments) {
+  if (!arguments.named.empty()) throw Failure("'cycler' takes no named arguments.");
+  if (arguments.positional.empty()) throw Failure("'cycler' is given nothing to cycle through.");
+  const auto cycler = std::make_shared<Cycler>(arguments.positional);
+  context.check_depth(cycler->depth());
+  return std::shared_ptr<Object>(cycler);
 }
 
 // Gives nothing when first called, then the separator.
@@ -150,6 +146,7 @@ class Joiner final : public Object {
   explicit Joiner(Value separator) : separator_(std::move(separator)) {}
   std::string_view kind() const override { return "a joiner"; }
   bool callable() const override { return true; }
+  size_t depth() const override { return separator_.depth(); }
   Value call(Context&, const Arguments& arguments) override {
     const Parameters p("a joiner", arguments, {});
     return std::exchange(used_, true) ? separator_ : Value::markup("");
@@ -162,8 +159,7 @@ class Joiner final : public Object {
 
 Value call_joiner(Context&, const Arguments& arguments) {
   const Parameters p("joiner", arguments, {"sep"});
-  return std::shared_ptr<Object>(
-      std::make_shared<Joiner>(p.find(0) == nullptr ? Value::markup(", ") : Value(p.text(0))));
+  return std::shared_ptr<Object>(std::make_shared<Joiner>(p.find(0) == nullptr ? Value::markup(", ") : p.at(0)));
 }
 
 Value function(Function::Body body) {
@@ -172,9 +168,30 @@ Value function(Function::Body body) {
 
 }  // namespace
 
-std::optional<Value> Namespace::attribute(std::string_view name) const {
-  const auto found = values_.find(name);
-  return found == values_.end() ? std::nullopt : std::optional(found->second);
+std::optional<Value> Namespace::attribute(std::string_view name) {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(values_[found->second].second);
+}
+
+void Namespace::set(const Value& name, Value value) {
+  const auto [place, is_new] = places_.emplace(std::string(name.text()->bytes()), values_.size());
+  if (is_new) {
+    values_.emplace_back(name, std::move(value));
+  } else {
+    values_[place->second].second = std::move(value);
+  }
+}
+
+void Namespace::clear() {
+  places_.clear();
+  values_.clear();
+}
+
+void Namespace::print(TextBuilder& out) {
+  out.context().step(values_.size());
+  out.add("<Namespace ");
+  print_literal(out, Dict{values_});
+  out.add(">");
 }
 
 const Value* find_function(std::string_view name) {
@@ -185,6 +202,8 @@ const Value* find_function(std::string_view name) {
       {"raise_exception", function(call_raise_exception)},
       {"strftime_now", function(call_strftime_now)},
       {"joiner", function(call_joiner)},
+      {"cycler", function(call_cycler)},
+      {"lipsum", function(call_lipsum)},
   };
   const auto* found =
       std::find_if(std::begin(functions), std::end(functions), [&](const auto& entry) { return entry.first == name; });

@@ -15,16 +15,17 @@ class Loop;
 /// Renders one template once. Throws Failure; line() then says where.
 class Interpreter {
  public:
-  /// Names in `values` are the variables of the outermost scope; both outlive the interpreter.
-  Interpreter(const Limits& limits, const std::tm& now, const Dict& values);
+  /// Names in `values` are the variables of the outermost scope; values and program outlive the interpreter.
+  Interpreter(const Limits& limits, const std::tm& now, const Dict& values, const Program& program);
   ~Interpreter();
 
-  Text render(const Block& block);
+  Text render();
   int line() const { return line_; }
 
  private:
   friend class Macro;
   friend class Loop;
+  friend class TemplateBlocks;
   enum class Flow { on, next_turn, end_of_loop };
   using ScopePtr = std::shared_ptr<Scope>;
 
@@ -66,16 +67,21 @@ class Interpreter {
   Flow visit(const FilterBlock& node);
   Flow visit(const With& node);
   Flow visit(const Group& node);
+  Flow visit(const BlockTag& node);
+  Flow visit(const Autoescape& node);
+  Flow visit(const Refused& node) { throw Failure(node.message); }
   Flow visit(const Break&) { return Flow::end_of_loop; }
   Flow visit(const Continue&) { return Flow::next_turn; }
-  void run_loop(const For& node, const Value& iterable, size_t depth);
-  std::vector<Value> loop_items(const For& node, const Value& iterable);
+  Flow run_loop(const For& node, const Value& iterable, size_t depth);
+  std::shared_ptr<Iterator> loop_items(const For& node, const Value& iterable);
+  Text block_text(const BlockBody& block);
   void assign(const Target& target, const Value& value);
   void assign(const Place& place, const Value& value);
   Text captured(const std::function<void()>& body);
   Text captured_block(const Block& block);
   Value filtered(const ExprPtr& filters, Text text);
   void write(const Text& text);
+  void print_value(const Value& value);
   Value make_macro(std::shared_ptr<const MacroBody> body);
 
   // While it lives, variables are looked up and set in another scope.
@@ -83,8 +89,9 @@ class Interpreter {
   // One more expression or block being worked on.
   class Frame;
 
+  const Program& program_;
   Context context_;
-  ScopePtr scope_;
+  ScopePtr scope_, root_;
   TextBuilder output_;
   TextBuilder* out_ = &output_;
   const Value* block_text_ = nullptr;  // the text that a filter block works on

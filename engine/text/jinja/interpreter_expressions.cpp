@@ -1,7 +1,9 @@
 #include "engine/base/printable.h"
 #include "engine/text/jinja/builtins.h"
+#include "engine/text/jinja/callables.h"
 #include "engine/text/jinja/format_text.h"
 #include "engine/text/jinja/interpreter.h"
+#include "engine/text/jinja/text_operations.h"
 
 namespace canopy::jinja {
 
@@ -38,11 +40,12 @@ Value Interpreter::visit(const Literal& node) {
 Value Interpreter::visit(const Name& node) {
   if (const Value* value = scope_->find(node.name)) return *value;
   if (const Value* value = find_function(node.name)) return *value;
+  if (node.name == "self") return Value(std::make_shared<TemplateBlocks>(*this));
   return Value::undefined("there is no " + quoted_name(node.name));
 }
 
 Value Interpreter::visit(const ListLiteral& node) {
-  List list{{}, node.is_tuple};
+  List list{{}, node.is_tuple ? List::tuple : List::list};
   for (const ExprPtr& item : node.items) list.items.push_back(evaluate(*item));
   return context_.make(std::move(list));
 }
@@ -50,19 +53,8 @@ Value Interpreter::visit(const ListLiteral& node) {
 Value Interpreter::visit(const DictLiteral& node) {
   Dict dict;
   for (const auto& [key_expr, value_expr] : node.items) {
-    Value key = evaluate(*key_expr);
-    if (key.list() != nullptr || key.dict() != nullptr || key.is_undefined() || key.object() != nullptr) {
-      throw Failure("The key of a dict is " + std::string(key.kind()) + "; it must be a string or a number.");
-    }
-    Value value = evaluate(*value_expr);
-    bool replaced = false;
-    for (auto& [old_key, old_value] : dict.items) {
-      if (replaced = equal(context_, old_key, key); replaced) {
-        old_value = std::move(value);
-        break;
-      }
-    }
-    if (!replaced) dict.items.emplace_back(std::move(key), std::move(value));
+    const Value key = evaluate(*key_expr);
+    set_item(context_, dict, key, evaluate(*value_expr));
   }
   return context_.make(std::move(dict));
 }
@@ -75,7 +67,8 @@ Value Interpreter::visit(const Sign& node) {
   Value value = evaluate(*node.operand);
   if (node.minus) return negate(value);
   require_defined(value);
-  if (value.as_number()) return value;
+  if (value.is_int() || value.floating() != nullptr) return value;
+  if (const auto number = value.as_integer()) return *number;
   throw Failure("'+' has no meaning in front of " + std::string(value.kind()) + ".");
 }
 
@@ -86,9 +79,17 @@ Value Interpreter::visit(const Binary& node) {
 }
 
 Value Interpreter::visit(const Concat& node) {
+  std::vector<Text> parts;
+  bool safe = false;
+  for (const ExprPtr& part : node.parts) {
+    parts.push_back(to_text(context_, evaluate(*part)));
+    safe = safe || (context_.autoescape && parts.back().is_safe());
+  }
   TextBuilder builder(context_);
-  for (const ExprPtr& part : node.parts) print(builder, evaluate(*part));
-  return builder.take();
+  for (const Text& part : parts) builder.add(safe ? escaped(context_, part) : part);
+  Text text = builder.take();
+  text.set_safe(safe);
+  return text;
 }
 
 Value Interpreter::visit(const Logic& node) {
@@ -149,14 +150,14 @@ Arguments Interpreter::evaluate_arguments(const CallArguments& arguments) {
       result.positional.push_back(std::move(value));
     }
   }
-  for (const auto& [name, expr] : arguments.named) result.named.emplace_back(name, evaluate(*expr));
+  for (const auto& [name, expr] : arguments.named) result.named.push_back({name, evaluate(*expr), Value::markup(name)});
   if (arguments.spread_dict != nullptr) {
     const Value spread = evaluate(*arguments.spread_dict);
     if (spread.dict() == nullptr) throw Failure("'**' is followed by " + std::string(spread.kind()) + ".");
     for (const auto& [key, value] : spread.dict()->items) {
       context_.step();
       if (key.text() == nullptr) throw Failure("'**' is followed by a dict with keys that are not strings.");
-      result.named.emplace_back(std::string(key.text()->bytes()), value);
+      result.named.push_back({std::string(key.text()->bytes()), value, key});
     }
   }
   return result;
@@ -165,7 +166,7 @@ Arguments Interpreter::evaluate_arguments(const CallArguments& arguments) {
 Value Interpreter::call(const Call& node, const Value* caller) {
   const Value callee = evaluate(*node.callee);
   Arguments arguments = evaluate_arguments(node.arguments);
-  if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
+  if (caller != nullptr) arguments.named.push_back({"caller", *caller, Value::markup("caller")});
   require_defined(callee);
   Object* object = callee.object();
   if (object == nullptr) throw Failure("The value that is called is " + std::string(callee.kind()) + ".");

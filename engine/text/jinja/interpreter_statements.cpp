@@ -3,11 +3,16 @@
 #include "engine/text/jinja/callables.h"
 #include "engine/text/jinja/format_text.h"
 #include "engine/text/jinja/interpreter.h"
+#include "engine/text/jinja/text_operations.h"
 
 namespace canopy::jinja {
 
-Interpreter::Interpreter(const Limits& limits, const std::tm& now, const Dict& values)
-    : context_(limits, now), scope_(std::make_shared<Scope>(nullptr)), output_(context_) {
+Interpreter::Interpreter(const Limits& limits, const std::tm& now, const Dict& values, const Program& program)
+    : program_(program),
+      context_(limits, now),
+      scope_(std::make_shared<Scope>(nullptr)),
+      root_(scope_),
+      output_(context_) {
   for (const auto& [name, value] : values.items) {
     if (const Text* text = name.text()) scope_->set(text->bytes(), value);
   }
@@ -17,8 +22,8 @@ Interpreter::~Interpreter() {
   for (const ScopePtr& scope : captured_scopes_) scope->clear();
 }
 
-Text Interpreter::render(const Block& block) {
-  run(block);
+Text Interpreter::render() {
+  run(program_.statements);
   return output_.take();
 }
 
@@ -38,7 +43,9 @@ Text Interpreter::captured(const std::function<void()>& body) {
     ~Restore() { slot = outer; }
   } const restore{out_, std::exchange(out_, &builder)};
   body();
-  return builder.take();
+  Text text = builder.take();
+  text.set_safe(context_.autoescape);
+  return text;
 }
 
 Value Interpreter::filtered(const ExprPtr& filters, Text text) {
@@ -71,9 +78,13 @@ Interpreter::Flow Interpreter::visit(const Output& node) {
 }
 
 Interpreter::Flow Interpreter::visit(const Print& node) {
-  const Value value = evaluate(*node.value);
-  write(value.text() != nullptr ? *value.text() : to_text(context_, value));
+  for (const ExprPtr& expr : node.values) print_value(evaluate(*expr));
   return Flow::on;
+}
+
+void Interpreter::print_value(const Value& value) {
+  if (context_.autoescape) return write(escaped(context_, to_text(context_, value)));
+  write(value.text() != nullptr ? *value.text() : to_text(context_, value));
 }
 
 Interpreter::Flow Interpreter::visit(const If& node) {
@@ -84,50 +95,56 @@ Interpreter::Flow Interpreter::visit(const If& node) {
 }
 
 Interpreter::Flow Interpreter::visit(const For& node) {
-  run_loop(node, evaluate(*node.iterable), 0);
-  return Flow::on;
+  return run_loop(node, evaluate(*node.iterable), 0);
 }
 
-std::vector<Value> Interpreter::loop_items(const For& node, const Value& iterable) {
-  std::vector<Value> items = elements(context_, iterable);
+// A condition is looked at when the loop asks for its next item, so it sees what the body has done until then.
+std::shared_ptr<Iterator> Interpreter::loop_items(const For& node, const Value& iterable) {
+  std::shared_ptr<Iterator> items = iterate(context_, iterable);
   if (node.condition == nullptr) return items;
-  std::vector<Value> kept;
-  for (Value& item : items) {
-    const Inside inside(*this, std::make_shared<Scope>(scope_));
-    assign(node.target, item);
-    if (evaluate(*node.condition).truthy()) kept.push_back(std::move(item));
-  }
-  return kept;
+  return std::make_shared<Generator>(items->depth() + 1,
+                                     [this, &node, items, outer = scope_](Context& context) -> std::optional<Value> {
+                                       while (auto item = items->next(context)) {
+                                         const Inside inside(*this, std::make_shared<Scope>(outer));
+                                         assign(node.target, *item);
+                                         if (evaluate(*node.condition).truthy()) return item;
+                                       }
+                                       return std::nullopt;
+                                     });
 }
 
-void Interpreter::run_loop(const For& node, const Value& iterable, size_t depth) {
-  const auto loop = std::make_shared<Loop>(*this, node, scope_, loop_items(node, iterable), depth);
+Interpreter::Flow Interpreter::run_loop(const For& node, const Value& iterable, size_t depth) {
+  std::optional<size_t> count;
+  const bool has_length = iterable.list() != nullptr || iterable.dict() != nullptr || iterable.text() != nullptr;
+  if (node.condition == nullptr && has_length) count = length(context_, iterable);
+  const auto loop = std::make_shared<Loop>(*this, node, scope_, loop_items(node, iterable), count, depth);
   struct Finish {
     Loop& loop;
     ~Finish() { loop.finish(); }
   } const finish{*loop};
-  if (loop->done()) {
-    const Inside inside(*this, std::make_shared<Scope>(scope_));
-    run(node.otherwise);
-    return;
-  }
   const ScopePtr outer = scope_;
-  for (; !loop->done(); loop->go_on()) {
+  bool completed = false;  // a turn, to the end of the body: neither break nor continue
+  while (loop->go_on()) {
     const Inside inside(*this, std::make_shared<Scope>(outer));
     scope_->set("loop", std::shared_ptr<Object>(loop));
     assign(node.target, loop->item());
-    if (run(node.body) == Flow::end_of_loop) return;
+    const Flow flow = run(node.body);
+    if (flow == Flow::end_of_loop) break;
+    completed = completed || flow == Flow::on;
   }
+  if (completed) return Flow::on;
+  const Inside inside(*this, std::make_shared<Scope>(outer));
+  return run(node.otherwise);
 }
 
 void Interpreter::assign(const Target& target, const Value& value) {
-  if (!target.unpacks) return assign(target.places.front(), value);
+  if (!target.unpacks) return assign(target.place, value);
   const std::vector<Value> items = elements(context_, value);
-  if (items.size() != target.places.size()) {
+  if (items.size() != target.parts.size()) {
     throw Failure("A sequence of " + std::to_string(items.size()) + " is unpacked into " +
-                  std::to_string(target.places.size()) + " variables.");
+                  std::to_string(target.parts.size()) + " variables.");
   }
-  for (size_t i = 0; i < items.size(); ++i) assign(target.places[i], items[i]);
+  for (size_t i = 0; i < items.size(); ++i) assign(target.parts[i], items[i]);
 }
 
 void Interpreter::assign(const Place& place, const Value& value) {
@@ -138,11 +155,8 @@ void Interpreter::assign(const Place& place, const Value& value) {
     throw Failure("The attribute " + quoted_name(place.attribute) + " of " + quoted_name(place.name) +
                   " is set, which is not a namespace().");
   }
-  if (value.depth() >= context_.limits().call_depth) {
-    throw Failure("Lists and dicts are nested deeper than " + std::to_string(context_.limits().call_depth) +
-                  " levels, which is the limit.");
-  }
-  space->set(place.attribute, value);
+  context_.check_depth(value.depth() + 1);
+  space->set(Value::markup(place.attribute), value);
 }
 
 Interpreter::Flow Interpreter::visit(const Set& node) {
@@ -161,7 +175,7 @@ Interpreter::Flow Interpreter::visit(const SetBlock& node) {
 }
 
 Interpreter::Flow Interpreter::visit(const FilterBlock& node) {
-  write(to_text(context_, filtered(node.filters, captured_block(node.body))));
+  print_value(filtered(node.filters, captured_block(node.body)));
   return Flow::on;
 }
 
@@ -177,7 +191,7 @@ Interpreter::Flow Interpreter::visit(const MacroDefinition& node) {
 
 Interpreter::Flow Interpreter::visit(const CallBlock& node) {
   const Value caller = make_macro(node.caller);
-  write(to_text(context_, call(std::get<Call>(node.call->node), &caller)));
+  print_value(call(std::get<Call>(node.call->node), &caller));
   return Flow::on;
 }
 
@@ -190,6 +204,31 @@ Interpreter::Flow Interpreter::visit(const With& node) {
 }
 
 Interpreter::Flow Interpreter::visit(const Group& node) {
+  return run(node.body);
+}
+
+Text Interpreter::block_text(const BlockBody& block) {
+  if (block.is_required) {
+    throw Failure("The block " + quoted_name(block.name) +
+                  " is required to be filled by another template, and a chat template has no other.");
+  }
+  const Inside inside(*this, std::make_shared<Scope>(block.is_scoped ? scope_ : root_));
+  return captured([&] { run(block.body); });
+}
+
+Interpreter::Flow Interpreter::visit(const BlockTag& node) {
+  write(block_text(*node.block));
+  return Flow::on;
+}
+
+Interpreter::Flow Interpreter::visit(const Autoescape& node) {
+  struct Restore {
+    bool& slot;
+    bool outer;
+    ~Restore() { slot = outer; }
+  } const restore{context_.autoescape, context_.autoescape};
+  context_.autoescape = evaluate(*node.on).truthy();
+  const Inside inside(*this, std::make_shared<Scope>(scope_));
   return run(node.body);
 }
 

@@ -74,6 +74,7 @@ void print_array(TextBuilder& out, const List& list, const JsonStyle& style, siz
 // JSON has strings as keys only; Python writes the JSON of other scalars between quotes.
 void print_key(TextBuilder& out, const Value& key, const JsonStyle& style) {
   if (key.text() != nullptr) return print_json(out, key, style);
+  if (key.list() != nullptr) throw Failure("'tojson' is given a dict with " + std::string(key.kind()) + " as a key.");
   out.add("\"");
   print_json(out, key, style);
   out.add("\"");
@@ -115,11 +116,13 @@ void print_json(TextBuilder& out, const Value& value, const JsonStyle& style, si
     out.add(*truth ? "true" : "false");
   } else if (const int64_t* integer = value.integer()) {
     out.add(std::to_string(*integer));
+  } else if (value.big() != nullptr) {
+    print(out, value);
   } else if (const double* number = value.floating()) {
     out.add(json_float(*number));
   } else if (const Text* text = value.text()) {
     print_string(out, *text, style.ascii);
-  } else if (const List* list = value.list()) {
+  } else if (const List* list = value.list(); list != nullptr && list->kind <= List::group) {
     print_array(out, *list, style, level);
   } else if (const Dict* dict = value.dict()) {
     print_object(out, *dict, style, level);

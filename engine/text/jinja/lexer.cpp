@@ -29,7 +29,7 @@ std::string normalized(std::string_view source) {
   return text;
 }
 
-bool is_digit(char c) {
+bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -198,11 +198,11 @@ class Lexer {
 
   void read_token() {
     const char c = source_[at_];
-    if (is_digit(c)) return read_number();
+    if (is_ascii_digit(c)) return read_number();
     if (c == '\'' || c == '"') return read_string(c);
     if (starts_name(c)) {
       size_t end = at_;
-      while (end < source_.size() && (starts_name(source_[end]) || is_digit(source_[end]))) ++end;
+      while (end < source_.size() && (starts_name(source_[end]) || is_ascii_digit(source_[end]))) ++end;
       add(TokenKind::name, std::string(source_.substr(at_, end - at_)));
       return advance(end);
     }
@@ -241,8 +241,9 @@ class Lexer {
 
   // A run of digits that may have single underscores between them.
   size_t digits_end(size_t at) const {
-    while (at < source_.size() && (is_digit(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() &&
-                                                             is_digit(source_[at + 1]) && is_digit(source_[at - 1])))) {
+    while (at < source_.size() &&
+           (is_ascii_digit(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() &&
+                                            is_ascii_digit(source_[at + 1]) && is_ascii_digit(source_[at - 1])))) {
       ++at;
     }
     return at;
@@ -253,7 +254,7 @@ class Lexer {
     size_t end = digits_end(at_);
     bool is_float = false;
     const bool behind_dot = at_ > 0 && source_[at_ - 1] == '.';  // in x.0.1, 0 and 1 are items
-    const auto digit_at = [&](size_t at) { return at < source_.size() && is_digit(source_[at]); };
+    const auto digit_at = [&](size_t at) { return at < source_.size() && is_ascii_digit(source_[at]); };
     if (!behind_dot && has(".", end) && digit_at(end + 1)) {
       end = digits_end(end + 1);
       is_float = true;
@@ -268,10 +269,14 @@ class Lexer {
     std::string digits(source_.substr(at_, end - at_));
     std::erase(digits, '_');
     Token token{is_float ? TokenKind::floating : TokenKind::integer, digits, line_};
-    const char* last = digits.data() + digits.size();
-    const auto result = is_float ? std::from_chars(digits.data(), last, token.floating)
-                                 : std::from_chars(digits.data(), last, token.integer);
-    if (result.ec != std::errc()) fail("The number " + quoted_name(digits) + " does not fit into 64 bits.");
+    if (is_float) {
+      token.floating = parse_float(digits).value_or(0);
+    } else {
+      if (digits.front() == '0' && digits.find_first_not_of('0') != std::string::npos) {
+        fail("The number " + quoted_name(digits) + " begins with a zero.");
+      }
+      token.number = parsed(digits, 10);
+    }
     tokens_.push_back(std::move(token));
     advance(end);
   }
@@ -282,15 +287,26 @@ class Lexer {
     const char letter = static_cast<char>(source_[at_ + 1] | 0x20);
     const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
     if (base == 0) return false;
-    Token token{TokenKind::integer, {}, line_};
-    const char* begin = source_.data() + at_ + 2;
-    const auto result = std::from_chars(begin, source_.data() + source_.size(), token.integer, base);
-    if (result.ec != std::errc() || *begin == '-') fail("A number with a base prefix has no digits or too many.");
-    const auto end = static_cast<size_t>(result.ptr - source_.data());
-    token.text = std::string(source_.substr(at_, end - at_));
-    tokens_.push_back(std::move(token));
+    const auto is_part = [&](size_t at) {
+      return at < source_.size() &&
+             (is_ascii_digit(source_[at]) || ((source_[at] | 0x20) >= 'a' && (source_[at] | 0x20) <= 'f'));
+    };
+    size_t end = at_ + 2;
+    while (is_part(end) || (end < source_.size() && source_[end] == '_' && is_part(end + 1))) ++end;
+    std::string digits(source_.substr(at_ + 2, end - at_ - 2));
+    std::erase(digits, '_');
+    tokens_.push_back({TokenKind::integer, std::string(source_.substr(at_, end - at_)), line_, parsed(digits, base)});
     advance(end);
     return true;
+  }
+
+  BigInteger parsed(const std::string& digits, int base) const {
+    try {
+      if (auto number = BigInteger::parse(digits, base)) return *std::move(number);
+    } catch (const Failure& failure) {
+      fail(failure.what());
+    }
+    fail("A number with a base prefix has no digits, or others than its base has.");
   }
 
   void read_string(char quote) {
@@ -316,6 +332,8 @@ class Lexer {
         text += meanings[known];
       } else if (c == 'x' || c == 'u' || c == 'U') {
         text += code_point_escape(literal, i, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16);
+      } else if (c == 'N') {
+        fail("A string names a character by \\N, which is not supported; \\u and \\U name it by its number.");
       } else if (c >= '0' && c <= '7') {
         --i;
         size_t digits = 1;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/text/jinja/failure.h"
+#include "engine/text/jinja/integer.h"
 
 namespace canopy::jinja {
 
@@ -37,7 +38,7 @@ struct Token {
   TokenKind kind = TokenKind::end;
   std::string text;
   int line = 1;
-  int64_t integer = 0;
+  BigInteger number = 0;
   double floating = 0;
 };
 

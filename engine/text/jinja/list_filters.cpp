@@ -5,32 +5,52 @@
 #include "engine/base/printable.h"
 #include "engine/text/jinja/builtins.h"
 #include "engine/text/jinja/format_text.h"
+#include "engine/text/jinja/methods.h"
 #include "engine/text/jinja/operations.h"
 #include "engine/text/jinja/text_operations.h"
 
 namespace canopy::jinja {
 namespace {
 
-// "a.b.0" follows attributes and indices one after the other.
-Value follow(Context& context, Value value, const Value& path) {
-  if (path.as_integer()) return item(context, value, path);
-  if (path.text() == nullptr) throw Failure("An attribute is named by " + std::string(path.kind()) + ".");
+// "a.b.0" follows attributes and indices one after the other. What is missing on the way becomes `otherwise`, where
+// that is not null or none.
+Value follow(Context& context, Value value, const Value& path, const Value* otherwise = nullptr) {
+  const auto enter = [&](const Value& key) {
+    value = item(context, value, key);
+    if (value.is_undefined() && otherwise != nullptr && !otherwise->is_none()) value = *otherwise;
+  };
+  if (path.is_none()) return value;
+  if (path.text() == nullptr) {
+    enter(path);
+    return value;
+  }
   std::string_view names = path.text()->bytes();
   while (true) {
     const std::string_view name = names.substr(0, names.find('.'));
     const bool is_index = !name.empty() && name.size() < 10 &&
                           std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
     // Keys first, as in value['name']: a key may be called "items".
-    value = item(context, value, is_index ? Value(std::stoi(std::string(name))) : Value::markup(name));
+    enter(is_index ? Value(std::stoi(std::string(name))) : Value::markup(name));
     if (name.size() == names.size()) return value;
     names.remove_prefix(name.size() + 1);
   }
 }
 
-// The key of an item for sorting and comparing: an attribute, or the item; strings in lower case unless case_sensitive.
-Value sort_key(Context& context, const Value& value, const Value* path, bool case_sensitive) {
-  const Value key = path == nullptr || path->is_none() ? value : follow(context, value, *path);
+Value without_case(Context& context, Value key, bool case_sensitive) {
   return !case_sensitive && key.text() != nullptr ? Value(lower(context, *key.text())) : key;
+}
+
+// The key of an item for comparing: an attribute, or the item; strings in lower case unless case_sensitive.
+Value sort_key(Context& context, const Value& value, const Value* path, bool case_sensitive) {
+  return without_case(context, path == nullptr ? value : follow(context, value, *path), case_sensitive);
+}
+
+// Paths with commas between them; none for the item itself.
+std::vector<Value> paths_of(Context& context, const Value* paths) {
+  if (paths == nullptr) return {None{}};
+  if (paths->text() == nullptr) return {*paths};
+  const Text comma(",");
+  return split(context, *paths->text(), &comma, -1);
 }
 
 Value filter_length(Context& context, const Value& subject, const Arguments& arguments) {
@@ -40,14 +60,17 @@ Value filter_length(Context& context, const Value& subject, const Arguments& arg
 
 Value filter_first(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("first", arguments, {});
-  if (subject.list() != nullptr || subject.text() != nullptr) return item(context, subject, 0);
-  const auto items = elements(context, subject);
-  return items.empty() ? Value::undefined("'first' of nothing") : items.front();
+  if (subject.text() != nullptr) return item(context, subject, 0);
+  if (const List* list = subject.list(); list != nullptr && !list->items.empty()) return list->items.front();
+  return iterate(context, subject)->next(context).value_or(Value::undefined("'first' of nothing"));
 }
 
 Value filter_last(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("last", arguments, {});
-  if (subject.list() != nullptr || subject.text() != nullptr) return item(context, subject, -1);
+  if (subject.object() != nullptr) {
+    throw Failure("'last' is given " + std::string(subject.kind()) + "; it must be a list, a dict or a string.");
+  }
+  if (subject.text() != nullptr) return item(context, subject, -1);
   const auto items = elements(context, subject);
   return items.empty() ? Value::undefined("'last' of nothing") : items.back();
 }
@@ -59,24 +82,39 @@ Value filter_list(Context& context, const Value& subject, const Arguments& argum
 
 Value filter_join(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("join", arguments, {"d", "attribute"});
-  TextBuilder out(context);
-  bool first = true;
-  for (const Value& element : elements(context, subject)) {
-    if (!std::exchange(first, false) && p.find(0) != nullptr) print(out, p.at(0));
-    const bool by_attribute = p.find(1) != nullptr && !p.at(1).is_none();
-    print(out, by_attribute ? follow(context, element, p.at(1)) : element);
+  const Value separator = p.find(0) == nullptr ? Value::markup("") : p.at(0);
+  std::vector<Value> parts;
+  for (Value& element : elements(context, subject)) {
+    parts.push_back(p.find(1) == nullptr ? std::move(element) : follow(context, element, p.at(1)));
   }
-  return out.take();
+  const auto is_safe = [](const Value& value) { return value.text() != nullptr && value.text()->is_safe(); };
+  const bool safe = context.autoescape && (is_safe(separator) || std::any_of(parts.begin(), parts.end(), is_safe));
+  TextBuilder out(context);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out.add(safe ? escaped(context, to_text(context, separator)) : to_text(context, separator));
+    out.add(safe ? escaped(context, to_text(context, parts[i])) : to_text(context, parts[i]));
+  }
+  Text joined = out.take();
+  joined.set_safe(safe);
+  return joined;
+}
+
+std::vector<Value> pairs_of(Context& context, std::string_view filter, const Value& subject) {
+  const Dict* dict = subject.dict();
+  if (dict == nullptr) {
+    throw Failure("'" + std::string(filter) + "' is given " + std::string(subject.kind()) + "; it must be a dict.");
+  }
+  std::vector<Value> pairs;
+  for (const auto& [key, value] : dict->items) pairs.push_back(context.make(List{{key, value}, List::tuple}));
+  return pairs;
 }
 
 Value filter_items(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("items", arguments, {});
-  if (subject.is_undefined()) return context.make_list({});
-  const Dict* dict = subject.dict();
-  if (dict == nullptr) throw Failure("'items' is given " + std::string(subject.kind()) + "; it must be a dict.");
-  std::vector<Value> pairs;
-  for (const auto& [key, value] : dict->items) pairs.push_back(context.make(List{{key, value}, true}));
-  return context.make_list(std::move(pairs));
+  return make_generator(context, subject, {}, [subject, it = std::shared_ptr<Iterator>()](Context& c) mutable {
+    if (!it) it = iterate(c, subject.is_undefined() ? Value() : c.make_list(pairs_of(c, "items", subject)));
+    return it->next(c);
+  });
 }
 
 Value filter_reverse(Context& context, const Value& subject, const Arguments& arguments) {
@@ -84,14 +122,20 @@ Value filter_reverse(Context& context, const Value& subject, const Arguments& ar
   if (subject.text() != nullptr) return slice(context, subject, None{}, None{}, -1);
   auto items = elements(context, subject);
   std::reverse(items.begin(), items.end());
-  return context.make_list(std::move(items));
+  Value reversed = context.make_list(std::move(items));
+  if (subject.object() != nullptr) return reversed;  // of a generator, a list
+  return std::shared_ptr<Object>(iterate(context, reversed));
 }
 
-std::vector<Value> sorted(Context& context, std::vector<Value> items, const Value* path, bool case_sensitive,
-                          bool backwards) {
+std::vector<Value> sorted(Context& context, std::vector<Value> items, const std::vector<Value>& paths,
+                          bool case_sensitive, bool backwards, const Value* otherwise = nullptr) {
   std::vector<std::pair<Value, Value>> keyed;
   for (Value& element : items) {
-    Value key = sort_key(context, element, path, case_sensitive);
+    std::vector<Value> keys;
+    for (const Value& path : paths) {
+      keys.push_back(without_case(context, follow(context, element, path, otherwise), case_sensitive));
+    }
+    Value key = keys.size() == 1 ? keys.front() : context.make_list(std::move(keys));
     keyed.emplace_back(std::move(key), std::move(element));
   }
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
@@ -105,31 +149,111 @@ std::vector<Value> sorted(Context& context, std::vector<Value> items, const Valu
 Value filter_sort(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("sort", arguments, {"reverse", "case_sensitive", "attribute"});
   return context.make_list(
-      sorted(context, elements(context, subject), p.find(2), p.truth(1, false), p.truth(0, false)));
+      sorted(context, elements(context, subject), paths_of(context, p.find(2)), p.truth(1, false), p.truth(0, false)));
 }
 
 Value filter_dictsort(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("dictsort", arguments, {"case_sensitive", "by", "reverse"});
-  const Value pairs = filter_items(context, subject, {});
-  const Value path = p.find(1) != nullptr && p.text(1).bytes() == "value" ? 1 : 0;
-  return context.make_list(sorted(context, pairs.list()->items, &path, p.truth(0, false), p.truth(2, false)));
+  const std::string_view by = p.find(1) == nullptr ? "key" : p.text(1).bytes();
+  if (by != "key" && by != "value") throw Failure("The argument 'by' of 'dictsort' must be key or value.");
+  const bool by_value = by == "value";
+  return context.make_list(sorted(context, pairs_of(context, "dictsort", subject), {by_value ? 1 : 0},
+                                  p.truth(0, false), p.truth(2, false)));
+}
+
+// (what the items of the group have in common, the items)
+Value filter_groupby(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
+  const Value& path = p.at(0);
+  const bool case_sensitive = p.truth(2, false);
+  std::vector<std::pair<Value, std::vector<Value>>> groups;  // by the key as it is compared
+  for (Value& element : sorted(context, elements(context, subject), {path}, case_sensitive, false, p.find(1))) {
+    Value key = without_case(context, follow(context, element, path, p.find(1)), case_sensitive);
+    if (groups.empty() || !equal(context, groups.back().first, key))
+      groups.emplace_back(std::move(key), std::vector<Value>());
+    groups.back().second.push_back(std::move(element));
+  }
+  std::vector<Value> result;
+  for (auto& [key, members] : groups) {
+    if (!case_sensitive) key = follow(context, members.front(), path, p.find(1));
+    result.push_back(context.make(List{{key, context.make_list(std::move(members))}, List::group}));
+  }
+  return context.make_list(std::move(result));
 }
 
 Value filter_unique(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("unique", arguments, {"case_sensitive", "attribute"});
-  std::vector<Value> kept, keys;
-  for (const Value& element : elements(context, subject)) {
-    Value key = sort_key(context, element, p.find(1), p.truth(0, false));
-    if (std::any_of(keys.begin(), keys.end(), [&](const Value& old) { return equal(context, old, key); })) continue;
-    keys.push_back(std::move(key));
-    kept.push_back(element);
-  }
-  return context.make_list(std::move(kept));
+  const Value path = p.find(1) == nullptr ? Value(None{}) : p.at(1);
+  return make_generator(
+      context, subject, arguments,
+      [subject, path, case_sensitive = p.truth(0, false), keys = std::vector<Value>(),
+       it = std::shared_ptr<Iterator>()](Context& c) mutable -> std::optional<Value> {
+        if (!it) it = iterate(c, subject);
+        while (auto element = it->next(c)) {
+          Value key = sort_key(c, *element, &path, case_sensitive);
+          if (std::any_of(keys.begin(), keys.end(), [&](const Value& old) { return equal(c, old, key); })) {
+            continue;
+          }
+          keys.push_back(std::move(key));
+          return element;
+        }
+        return std::nullopt;
+      });
+}
+
+int64_t at_least_one(const Parameters& p, std::string_view filter, std::string_view name) {
+  const int64_t number = p.integer(0, 1);
+  if (number < 1)
+    throw Failure("The argument '" + std::string(name) + "' of '" + std::string(filter) + "' must be at least 1.");
+  return number;
+}
+
+Value filter_batch(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("batch", arguments, {"linecount", "fill_with"}, 1);
+  const auto count = static_cast<size_t>(at_least_one(p, "batch", "linecount"));
+  const Value fill = p.find(1) == nullptr ? Value(None{}) : p.at(1);
+  return make_generator(
+      context, subject, arguments,
+      [subject, count, fill, it = std::shared_ptr<Iterator>()](Context& c) mutable -> std::optional<Value> {
+        if (!it) it = iterate(c, subject);
+        std::vector<Value> line;
+        while (line.size() < count) {
+          auto element = it->next(c);
+          if (!element) break;
+          line.push_back(*std::move(element));
+        }
+        if (line.empty()) return std::nullopt;
+        while (!fill.is_none() && line.size() < count) {
+          c.step();
+          line.push_back(fill);
+        }
+        return c.make_list(std::move(line));
+      });
+}
+
+Value filter_slice(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("slice", arguments, {"slices", "fill_with"}, 1);
+  const auto count = static_cast<size_t>(at_least_one(p, "slice", "slices"));
+  const Value fill = p.find(1) == nullptr ? Value(None{}) : p.at(1);
+  return make_generator(context, subject, arguments,
+                        [subject, count, fill, items = std::optional<std::vector<Value>>(), number = size_t{0},
+                         at = size_t{0}](Context& c) mutable -> std::optional<Value> {
+                          if (!items) items = elements(c, subject);
+                          if (number == count) return std::nullopt;
+                          const bool longer = number++ < items->size() % count;
+                          std::vector<Value> part;
+                          for (size_t left = items->size() / count + (longer ? 1 : 0); left > 0; --left) {
+                            part.push_back((*items)[at++]);
+                          }
+                          if (!fill.is_none() && !longer) part.push_back(fill);
+                          return c.make_list(std::move(part));
+                        });
 }
 
 Value extreme(Context& context, std::string_view name, const Value& subject, const Arguments& arguments, bool largest) {
   const Parameters p(name, arguments, {"case_sensitive", "attribute"});
-  auto items = sorted(context, elements(context, subject), p.find(1), p.truth(0, false), largest);
+  const Value path = p.find(1) == nullptr ? Value(None{}) : p.at(1);
+  auto items = sorted(context, elements(context, subject), {path}, p.truth(0, false), largest);
   return items.empty() ? Value::undefined("'" + std::string(name) + "' of nothing") : items.front();
 }
 
@@ -144,6 +268,7 @@ Value filter_max(Context& context, const Value& subject, const Arguments& argume
 Value filter_sum(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("sum", arguments, {"attribute", "start"});
   Value total = p.find(1) == nullptr ? Value(0) : p.at(1);
+  if (total.text() != nullptr) throw Failure("'sum' does not add strings; 'join' does.");
   for (const Value& element : elements(context, subject)) {
     const bool by_attribute = p.find(0) != nullptr && !p.at(0).is_none();
     total = apply(context, BinaryOp::add, total, by_attribute ? follow(context, element, p.at(0)) : element);
@@ -153,6 +278,11 @@ Value filter_sum(Context& context, const Value& subject, const Arguments& argume
 
 Value filter_attr(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("attr", arguments, {"name"}, 1);
+  require_defined(subject);
+  // Unlike value.name, it does not look at keys.
+  if (subject.dict() != nullptr && !find_method(subject, p.text(0).bytes())) {
+    return Value::undefined("a dict has no attribute " + quoted_name(p.text(0).bytes()));
+  }
   return attribute(context, subject, p.text(0).bytes());
 }
 
@@ -167,41 +297,46 @@ Arguments rest(const Arguments& arguments, size_t first) {
 }
 
 Value filter_map(Context& context, const Value& subject, const Arguments& arguments) {
-  std::vector<Value> results;
-  if (!subject.truthy()) return context.make_list({});  // none too, which no other filter goes through
-  if (arguments.positional.empty()) {
-    const Parameters p("map", arguments, {"attribute", "default"}, 1);
-    for (const Value& element : elements(context, subject)) {
-      Value found = follow(context, element, p.at(0));
-      results.push_back(found.is_undefined() && p.find(1) != nullptr ? p.at(1) : std::move(found));
-    }
-    return context.make_list(std::move(results));
-  }
-  const Text* name = arguments.positional.front().text();
-  if (name == nullptr) throw Failure("'map' needs the name of a filter, or attribute='...'.");
-  const Arguments others = rest(arguments, 1);
-  for (const Value& element : elements(context, subject)) {
-    results.push_back(apply_filter(context, name->bytes(), element, others));
-  }
-  return context.make_list(std::move(results));
+  return make_generator(context, subject, arguments,
+                        [subject, arguments, others = rest(arguments, 1),
+                         it = std::shared_ptr<Iterator>()](Context& c) mutable -> std::optional<Value> {
+                          if (!it && !subject.truthy())
+                            return std::nullopt;  // none too, which no other filter goes through
+                          if (!it) it = iterate(c, subject);
+                          const bool by_attribute = arguments.positional.empty();
+                          if (by_attribute) {
+                            const Parameters p("map", arguments, {"attribute", "default"}, 1);
+                            auto element = it->next(c);
+                            return element ? std::optional(follow(c, *element, p.at(0), p.find(1))) : std::nullopt;
+                          }
+                          const Text* name = arguments.positional.front().text();
+                          if (name == nullptr) throw Failure("'map' needs the name of a filter, or attribute='...'.");
+                          auto element = it->next(c);
+                          return element ? std::optional(apply_filter(c, name->bytes(), *element, others))
+                                         : std::nullopt;
+                        });
 }
 
 // Items (or an attribute of them) that pass a test, or, where none is named, are true.
 Value chosen(Context& context, const Value& subject, const Arguments& arguments, bool by_attribute, bool wanted) {
-  if (by_attribute && arguments.positional.empty()) throw Failure("A filter needs the name of an attribute.");
   const size_t first = by_attribute ? 1 : 0;
-  const Value* test = arguments.positional.size() > first ? &arguments.positional[first] : nullptr;
-  if (test != nullptr && test->text() == nullptr) throw Failure("A filter needs the name of a test.");
-  const Arguments others = rest(arguments, first + 1);
-  std::vector<Value> kept;
-  if (!subject.truthy()) return context.make_list({});
-  for (const Value& element : elements(context, subject)) {
-    const Value looked_at = by_attribute ? follow(context, element, arguments.positional[0]) : element;
-    const bool passes =
-        test == nullptr ? looked_at.truthy() : apply_test(context, test->text()->bytes(), looked_at, others);
-    if (passes == wanted) kept.push_back(element);
-  }
-  return context.make_list(std::move(kept));
+  return make_generator(
+      context, subject, arguments,
+      [subject, arguments, by_attribute, wanted, first, others = rest(arguments, first + 1),
+       it = std::shared_ptr<Iterator>()](Context& c) mutable -> std::optional<Value> {
+        if (!it && !subject.truthy()) return std::nullopt;
+        if (!it) it = iterate(c, subject);
+        if (by_attribute && arguments.positional.empty()) throw Failure("A filter needs the name of an attribute.");
+        const Value* test = arguments.positional.size() > first ? &arguments.positional[first] : nullptr;
+        if (test != nullptr && test->text() == nullptr) throw Failure("A filter needs the name of a test.");
+        while (auto element = it->next(c)) {
+          const Value looked_at = by_attribute ? follow(c, *element, arguments.positional[0]) : *element;
+          const bool passes =
+              test == nullptr ? looked_at.truthy() : apply_test(c, test->text()->bytes(), looked_at, others);
+          if (passes == wanted) return element;
+        }
+        return std::nullopt;
+      });
 }
 
 template <bool by_attribute, bool wanted>
@@ -211,9 +346,11 @@ Value filter_choose(Context& context, const Value& subject, const Arguments& arg
 
 constexpr Filter list_filter_list[] = {
     {"attr", filter_attr},
+    {"batch", filter_batch},
     {"count", filter_length},
     {"dictsort", filter_dictsort},
     {"first", filter_first},
+    {"groupby", filter_groupby},
     {"items", filter_items},
     {"join", filter_join},
     {"last", filter_last},
@@ -227,6 +364,7 @@ constexpr Filter list_filter_list[] = {
     {"reverse", filter_reverse},
     {"select", filter_choose<false, true>},
     {"selectattr", filter_choose<true, true>},
+    {"slice", filter_slice},
     {"sort", filter_sort},
     {"sum", filter_sum},
     {"unique", filter_unique},
@@ -238,13 +376,27 @@ std::span<const Filter> list_filters() {
   return list_filter_list;
 }
 
-Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
-  context.step();
-  for (const auto& family : {text_filters(), list_filters(), number_filters()}) {
+namespace {
+
+const Filter* find_filter(std::string_view name) {
+  for (const auto& family : {text_filters(), html_filters(), list_filters(), number_filters()}) {
     for (const Filter& filter : family) {
-      if (filter.name == name) return filter.apply(context, subject, arguments);
+      if (filter.name == name) return &filter;
     }
   }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_filter(std::string_view name) {
+  return find_filter(name) != nullptr || name == "random";
+}
+
+Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
+  context.step();
+  if (const Filter* filter = find_filter(name)) return filter->apply(context, subject, arguments);
+  if (name == "random") throw Failure("The filter 'random' is not supported: the same chat must give the same prompt.");
   throw Failure("There is no filter " + quoted_name(name) + " here.");
 }
 

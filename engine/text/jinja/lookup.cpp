@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "engine/base/printable.h"
 #include "engine/text/jinja/methods.h"
@@ -14,7 +16,9 @@ Value character(Context& context, const Text& text, int64_t index) {
   if (index < 0) index += count;
   if (index < 0 || index >= count) return Value::undefined("the string has no such character");
   const auto i = static_cast<size_t>(index);
-  return text.part(starts[i], starts[i + 1] - starts[i]);
+  Text part = text.part(starts[i], starts[i + 1] - starts[i]);
+  part.set_safe(text.is_safe());
+  return part;
 }
 
 Value element(const List& list, int64_t index) {
@@ -26,9 +30,11 @@ Value element(const List& list, int64_t index) {
 
 // The indices that a slice picks out of `count` things, by the rules of Python.
 std::vector<size_t> sliced(Context& context, size_t count, const Value& begin, const Value& end, const Value& step) {
+  constexpr int64_t far = std::numeric_limits<int64_t>::max();
   const auto bound = [](const Value& value, int64_t otherwise) {
     if (value.is_none()) return otherwise;
     if (const auto number = value.as_integer()) return *number;
+    if (const BigInteger* big = value.big()) return big->negative() ? -far : far;
     throw Failure("A bound of a slice is " + std::string(value.kind()) + "; it must be an int.");
   };
   const int64_t by = bound(step, 1);
@@ -53,7 +59,49 @@ std::vector<size_t> sliced(Context& context, size_t count, const Value& begin, c
   return picked;
 }
 
+std::optional<Value> number_attribute(const Value& value, std::string_view name) {
+  if (!value.as_number()) return std::nullopt;
+  const bool whole = value.floating() == nullptr;
+  if (name == "real" || (whole && name == "numerator")) return whole ? Value(*value.as_big_integer()) : value;
+  if (name == "imag") return whole ? Value(0) : Value(0.0);
+  if (whole && name == "denominator") return 1;
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<Value> Generator::next(Context& context) {
+  if (running_) throw Failure("A generator asks itself for its next item.");
+  if (!step_) return std::nullopt;
+  const Context::Call level(context);
+  context.step();
+  struct Running {
+    bool& flag;
+    explicit Running(bool& f) : flag(f) { flag = true; }
+    ~Running() { flag = false; }
+  } const running(running_);
+  std::optional<Value> item = step_(context);
+  if (!item) step_ = nullptr;
+  return item;
+}
+
+Value make_generator(Context& context, const Value& source, const Arguments& arguments, Generator::Step step) {
+  size_t depth = source.depth();
+  for (const Value& value : arguments.positional) depth = std::max(depth, value.depth());
+  for (const auto& [name, value, key] : arguments.named) depth = std::max(depth, value.depth());
+  context.check_depth(depth + 1);
+  return std::shared_ptr<Object>(std::make_shared<Generator>(depth + 1, std::move(step)));
+}
+
+std::shared_ptr<Iterator> iterate(Context& context, const Value& value) {
+  if (value.object() != nullptr) {
+    if (auto iterator = std::dynamic_pointer_cast<Iterator>(value.shared_object())) return iterator;
+  }
+  return std::make_shared<Generator>(
+      value.depth() + 1, [items = elements(context, value), at = size_t{0}](Context&) mutable -> std::optional<Value> {
+        return at < items.size() ? std::optional(std::move(items[at++])) : std::nullopt;
+      });
+}
 
 std::vector<Value> elements(Context& context, const Value& value) {
   std::vector<Value> result;
@@ -69,10 +117,42 @@ std::vector<Value> elements(Context& context, const Value& value) {
     const auto starts = character_starts(text->bytes());
     for (size_t i = 0; i + 1 < starts.size(); ++i)
       result.emplace_back(text->part(starts[i], starts[i + 1] - starts[i]));
+  } else if (auto* iterator = dynamic_cast<Iterator*>(value.object())) {
+    while (auto item = iterator->next(context)) result.push_back(*std::move(item));
   } else if (!value.is_undefined()) {
     throw Failure("A loop goes through " + std::string(value.kind()) + "; it must be a list, a dict or a string.");
   }
   return result;
+}
+
+bool is_iterable(const Value& value) {
+  return value.is_undefined() || value.text() != nullptr || value.list() != nullptr || value.dict() != nullptr ||
+         dynamic_cast<Iterator*>(value.object()) != nullptr;
+}
+
+namespace {
+
+bool is_hashable(const Value& key) {
+  if (key.dict() != nullptr) return false;
+  if (const List* list = key.list()) {
+    return (list->is_tuple() || list->kind == List::range) &&
+           std::all_of(list->items.begin(), list->items.end(), is_hashable);
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_item(Context& context, Dict& dict, const Value& key, Value value) {
+  if (!is_hashable(key)) {
+    throw Failure("The key of a dict is " + std::string(key.kind()) + "; it must be a string, a number or a tuple.");
+  }
+  for (auto& [old_key, old_value] : dict.items) {
+    if (!equal(context, old_key, key)) continue;
+    old_value = std::move(value);
+    return;
+  }
+  dict.items.emplace_back(key, std::move(value));
 }
 
 size_t length(Context& context, const Value& value) {
@@ -89,7 +169,7 @@ size_t length(Context& context, const Value& value) {
 Value item(Context& context, const Value& value, const Value& key) {
   require_defined(value);
   if (const auto index = key.as_integer()) {
-    if (const List* list = value.list()) return element(*list, *index);
+    if (const List* list = value.list(); list != nullptr && !list->is_view()) return element(*list, *index);
     if (const Text* text = value.text()) return character(context, *text, *index);
   }
   if (const Dict* dict = value.dict()) {
@@ -109,7 +189,16 @@ Value attribute(Context& context, const Value& value, std::string_view name) {
     context.step(dict->items.size() / 8);
     if (const Value* held = dict->find(name)) return *held;
   }
-  if (const Object* object = value.object()) {
+  if (const List* list = value.list()) {
+    if (list->kind == List::group && name == "grouper") return list->items[0];
+    if (list->kind == List::group && name == "list") return list->items[1];
+    constexpr std::array<std::string_view, 3> bounds = {"start", "stop", "step"};
+    const auto bound = std::find(bounds.begin(), bounds.end(), name);
+    if (list->kind == List::range && bound != bounds.end())
+      return list->bounds[static_cast<size_t>(bound - bounds.begin())];
+  }
+  if (auto number = number_attribute(value, name)) return *std::move(number);
+  if (Object* object = value.object()) {
     if (auto held = object->attribute(name)) return *std::move(held);
   }
   return Value::undefined(std::string(value.kind()) + " has no attribute " + quoted_name(name));
@@ -124,11 +213,19 @@ Value slice(Context& context, const Value& value, const Value& begin, const Valu
     for (const size_t i : sliced(context, starts.size() - 1, begin, end, step)) {
       builder.add(*text, starts[i], starts[i + 1] - starts[i]);
     }
-    return builder.take();
+    Text part = builder.take();
+    part.set_safe(text->is_safe());
+    return part;
   }
-  if (const List* list = value.list()) {
-    List part{{}, list->is_tuple};
-    for (const size_t i : sliced(context, list->items.size(), begin, end, step)) part.items.push_back(list->items[i]);
+  if (const List* list = value.list(); list != nullptr && !list->is_view()) {
+    List part{{}, list->kind == List::group ? List::tuple : list->kind};
+    const auto picked = sliced(context, list->items.size(), begin, end, step);
+    for (const size_t i : picked) part.items.push_back(list->items[i]);
+    if (part.kind == List::range) {
+      const int64_t by = list->bounds[2] * step.as_integer().value_or(1);
+      const int64_t first = picked.empty() ? list->bounds[0] : *part.items.front().integer();
+      part.bounds = {first, first + by * static_cast<int64_t>(picked.size()), by};
+    }
     return context.make(std::move(part));
   }
   throw Failure("A slice is taken of " + std::string(value.kind()) + "; it must be a list or a string.");

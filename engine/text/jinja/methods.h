@@ -7,7 +7,7 @@
 namespace canopy::jinja {
 
 /// value.name as something to call, where the value has a method of that name. Methods that would change their value
-/// exist, and fail when called.
+/// are undefined.
 std::optional<Value> find_method(const Value& value, std::string_view name);
 
 }  // namespace canopy::jinja

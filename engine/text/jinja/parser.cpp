@@ -16,10 +16,10 @@ class Parser {
  public:
   Parser(std::string_view source, const Limits& limits) : stream_(tokenize(source), limits), expressions_(stream_) {}
 
-  Block parse_template() {
-    Block block = parse_block({}, 0, {});
+  Program parse_template() {
+    program_.statements = parse_block({}, 0, {});
     if (!stream_.is(TokenKind::end)) stream_.fail_expecting("the end of the template");
-    return block;
+    return std::move(program_);
   }
 
  private:
@@ -37,7 +37,9 @@ class Parser {
       if (token.kind == TokenKind::data) {
         block.push_back({token.line, Output{token.text}});
       } else if (token.kind == TokenKind::variable_begin) {
-        block.push_back({token.line, Print{expressions_.parse_tuple()}});
+        Print print;
+        print.values.push_back(expressions_.parse_tuple());
+        block.push_back({token.line, std::move(print)});
         stream_.expect(TokenKind::variable_end, "'}}' or an operator");
       } else {
         if (at_word(ends)) return block;
@@ -60,10 +62,16 @@ class Parser {
 
   // As parse_block(), for blocks with one possible end, which is read.
   Block parse_body(std::string_view opened, int line, std::string_view end) {
-    stream_.expect(TokenKind::block_end, "'%}'");
+    end_tag("'%}'");
     Block block = parse_block(opened, line, {end});
     stream_.next();
     return block;
+  }
+
+  // The end of a tag that has a body; Jinja takes a colon in front of it, as Python has one.
+  void end_tag(std::string_view expected) {
+    stream_.skip_symbol(":");
+    stream_.expect(TokenKind::block_end, expected);
   }
 
   Statement parse_statement() {
@@ -77,11 +85,50 @@ class Parser {
     if (word == "filter") return {line, parse_filter(line)};
     if (word == "with") return {line, parse_with(line)};
     if (word == "generation") return {line, Group{parse_body("generation", line, "endgeneration")}};
-    if (word == "print") return {line, Print{expressions_.parse_tuple()}};
+    if (word == "print") return {line, parse_print()};
+    if (word == "block") return {line, parse_block_tag(line)};
+    if (word == "autoescape") return {line, parse_autoescape(line)};
     if (word == "break" || word == "continue") return parse_jump(line, word);
+    if (word == "extends" || word == "include" || word == "import" || word == "from") return parse_refused(line, word);
     throw SyntaxFailure(line, "The statement " + quoted_name(word) +
                                   " is not supported here; supported are if, for, set, macro, call, filter, with, "
-                                  "generation, print, raw, break and continue.");
+                                  "block, autoescape, generation, print, raw, break and continue.");
+  }
+
+  // jinja2 fails too when it gets here, as a chat template has no other beside it; until then it may be in the way of
+  // nothing.
+  Statement parse_refused(int line, const std::string& word) {
+    while (!stream_.is(TokenKind::block_end) && !stream_.is(TokenKind::end)) stream_.next();
+    return {line,
+            Refused{"The statement '" + word + "' reaches for another template, and a chat template has no other."}};
+  }
+
+  Print parse_print() {
+    Print print;
+    while (!stream_.is(TokenKind::block_end)) {
+      if (!print.values.empty()) stream_.expect_symbol(",");
+      print.values.push_back(expressions_.parse_expression());
+    }
+    return print;
+  }
+
+  BlockTag parse_block_tag(int line) {
+    auto block = std::make_shared<BlockBody>();
+    block->name = stream_.expect_identifier("the name of the block");
+    block->is_scoped = stream_.skip_name("scoped");
+    block->is_required = stream_.skip_name("required");
+    if (program_.blocks.contains(block->name)) {
+      throw SyntaxFailure(line, "There are two blocks with the name " + quoted_name(block->name) + ".");
+    }
+    program_.blocks.emplace(block->name, block);
+    block->body = parse_captured("block", line, "endblock");
+    if (stream_.is(TokenKind::name)) stream_.expect_name(block->name);
+    return {std::move(block)};
+  }
+
+  Autoescape parse_autoescape(int line) {
+    ExprPtr on = expressions_.parse_expression();
+    return {std::move(on), parse_body("autoescape", line, "endautoescape")};
   }
 
   Statement parse_jump(int line, const std::string& word) {
@@ -94,7 +141,7 @@ class Parser {
     If result;
     ExprPtr condition = expressions_.parse_tuple();
     while (true) {
-      stream_.expect(TokenKind::block_end, "'%}' or an operator");
+      end_tag("'%}' or an operator");
       const bool is_else = condition == nullptr;
       Block block = is_else ? parse_block("if", line, {"endif"}) : parse_block("if", line, {"elif", "else", "endif"});
       result.branches.emplace_back(std::move(condition), std::move(block));
@@ -107,11 +154,12 @@ class Parser {
   For parse_for(int line) {
     For loop;
     loop.target = parse_target(false);
+    if (assigns(loop.target, "loop")) throw SyntaxFailure(line, "Nothing can be assigned to 'loop' by a loop.");
     stream_.expect_name("in");
     loop.iterable = expressions_.parse_tuple(false);
     if (stream_.skip_name("if")) loop.condition = expressions_.parse_expression();
     loop.recursive = stream_.skip_name("recursive");
-    stream_.expect(TokenKind::block_end, "'%}' or an operator");
+    end_tag("'%}' or an operator");
     ++loops_;
     loop.body = parse_block("for", line, {"else", "endfor"});
     --loops_;
@@ -122,7 +170,8 @@ class Parser {
   Statement parse_set(int line) {
     Target target = parse_target(true);
     if (stream_.skip_symbol("=")) return {line, Set{std::move(target), expressions_.parse_tuple()}};
-    if (!stream_.is(TokenKind::block_end) && !stream_.is_symbol("|")) stream_.fail_expecting("'=' or '%}'");
+    if (!stream_.is(TokenKind::block_end) && !stream_.is_symbol("|") && !stream_.is_symbol(":"))
+      stream_.fail_expecting("'=' or '%}'");
     ExprPtr filters = stream_.skip_symbol("|") ? expressions_.parse_filters(nullptr) : nullptr;
     return {line, SetBlock{std::move(target), std::move(filters), parse_captured("set", line, "endset")}};
   }
@@ -193,24 +242,37 @@ class Parser {
     return with;
   }
 
-  // In {% with a = 1, b = 2 %} a comma begins the next assignment, so tuples there need parentheses.
+  static bool assigns(const Target& target, std::string_view name) {
+    if (!target.unpacks) return target.place.name == name && target.place.attribute.empty();
+    return std::any_of(target.parts.begin(), target.parts.end(),
+                       [&](const Target& part) { return assigns(part, name); });
+  }
+
+  // Names with commas between them, some of them in parentheses. In {% with a = 1, b = 2 %} a comma begins the next
+  // assignment: there it stands behind a value.
   Target parse_target(bool with_attributes) {
+    const TokenStream::Level level(stream_);
+    Target first = parse_target_item(with_attributes);
+    if (!stream_.is_symbol(",")) return first;
     Target target;
-    const bool in_parentheses = stream_.skip_symbol("(");
-    const bool may_unpack = in_parentheses || !stream_.is_symbol("=", 1);
-    target.places.push_back(parse_place(with_attributes));
-    while (may_unpack && stream_.skip_symbol(",")) {
-      target.unpacks = true;
-      if (!stream_.is(TokenKind::name) || stream_.is_name("in")) break;
-      target.places.push_back(parse_place(with_attributes));
+    target.unpacks = true;
+    target.parts.push_back(std::move(first));
+    while (stream_.skip_symbol(",")) {
+      if (!stream_.is_symbol("(") && (!stream_.is(TokenKind::name) || stream_.is_name("in"))) break;
+      target.parts.push_back(parse_target_item(with_attributes));
     }
-    if (in_parentheses) stream_.expect_symbol(")");
+    return target;
+  }
+
+  Target parse_target_item(bool with_attributes) {
+    if (!stream_.skip_symbol("(")) return {parse_place(with_attributes), {}, false};
+    Target target = parse_target(with_attributes);
+    stream_.expect_symbol(")");
     return target;
   }
 
   Place parse_place(bool with_attributes) {
-    static constexpr std::array<std::string_view, 8> reserved = {"true",  "false", "none", "True",
-                                                                 "False", "None",  "loop", "self"};
+    static constexpr std::array<std::string_view, 6> reserved = {"true", "false", "none", "True", "False", "None"};
     const int line = stream_.line();
     Place place{stream_.expect_identifier("the name of a variable"), {}};
     if (with_attributes && stream_.skip_symbol(".")) {
@@ -223,12 +285,13 @@ class Parser {
 
   TokenStream stream_;
   ExpressionParser expressions_;
+  Program program_;
   size_t loops_ = 0;  // around the statement being read
 };
 
 }  // namespace
 
-Block parse(std::string_view source, const Limits& limits) {
+Program parse(std::string_view source, const Limits& limits) {
   if (source.size() > limits.source_bytes) {
     throw SyntaxFailure(1, "The template has " + std::to_string(source.size()) + " bytes; allowed are " +
                                std::to_string(limits.source_bytes) + ".");

@@ -6,6 +6,6 @@
 namespace canopy::jinja {
 
 /// Throws SyntaxFailure, naming the line.
-Block parse(std::string_view source, const Limits& limits);
+Program parse(std::string_view source, const Limits& limits);
 
 }  // namespace canopy::jinja

@@ -24,7 +24,7 @@ Template Template::parse(std::string_view source, std::string name, const Limits
   result.name_ = std::move(name);
   result.limits_ = limits;
   try {
-    result.statements_ = jinja::parse(source, limits);
+    result.program_ = std::make_unique<const Program>(jinja::parse(source, limits));
   } catch (const SyntaxFailure& failure) {
     throw located(result.name_, failure.line(), failure.what());
   }
@@ -32,10 +32,10 @@ Template Template::parse(std::string_view source, std::string name, const Limits
 }
 
 std::vector<Segment> Template::render(const Dict& values, const std::tm& now) const {
-  Interpreter interpreter(limits_, now, values);
+  Interpreter interpreter(limits_, now, values, *program_);
   Text text;
   try {
-    text = interpreter.render(statements_);
+    text = interpreter.render();
   } catch (const Failure& failure) {
     throw located(name_, interpreter.line(), failure.what());
   }

@@ -1,13 +1,14 @@
 #pragma once
-// A chat template: the subset of Jinja that such templates use, as Hugging Face sets it up. It sees the values it is
-// given and nothing else, and works within limits.
+// A chat template: Jinja as jinja2 has it and Hugging Face sets it up. It sees the values it is given and nothing else,
+// and works within limits.
 //
-// Statements: for (if, else, recursive, break, continue), if, set (also as a block, also of attributes of a namespace),
-// macro, call, filter, with, generation, raw. All operators. What can be named: functions.cpp (functions),
-// *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp (methods). Lists and dicts cannot be changed. There is
-// no include, import, extends or block, and no dict with anything but strings and numbers as keys.
+// What can be named: functions.cpp (functions), *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp
+// (methods). Lists and dicts cannot be changed. What reaches for other templates (extends, include, import, from) and
+// what is random (the filter random, lipsum()) is refused where it is reached. Whole numbers have up to 4300 digits.
+// There are no bytes, sets or complex numbers.
 
 #include <ctime>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace canopy::jinja {
 
-struct Statement;
+struct Program;
 
 /// A stretch of a result whose bytes come from one side.
 struct Segment {
@@ -45,7 +46,7 @@ class Template {
 
   std::string name_;
   Limits limits_;
-  std::vector<Statement> statements_;
+  std::unique_ptr<const Program> program_;
 };
 
 }  // namespace canopy::jinja

@@ -85,4 +85,34 @@ bool is_decimal_digit(int32_t code_point) {
   return utf8proc_category(code_point) == UTF8PROC_CATEGORY_ND;
 }
 
+bool is_digit(int32_t code_point) {
+  constexpr std::array<std::pair<int32_t, int32_t>, 13> others = {{{0xB2, 0xB3},
+                                                                   {0xB9, 0xB9},
+                                                                   {0x1369, 0x1371},
+                                                                   {0x19DA, 0x19DA},
+                                                                   {0x2070, 0x2070},
+                                                                   {0x2074, 0x2079},
+                                                                   {0x2080, 0x2089},
+                                                                   {0x2460, 0x2468},
+                                                                   {0x2474, 0x247C},
+                                                                   {0x2488, 0x2490},
+                                                                   {0x24EA, 0x24EA},
+                                                                   {0x24F5, 0x24FD},
+                                                                   {0x2776, 0x2792}}};
+  return is_decimal_digit(code_point) || std::any_of(others.begin(), others.end(), [&](const auto& range) {
+           return code_point >= range.first && code_point <= range.second;
+         });
+}
+
+bool is_numeric(int32_t code_point) {
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO;
+}
+
+bool is_printable(int32_t code_point) {
+  if (code_point == ' ') return true;
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category != UTF8PROC_CATEGORY_CN && (category < UTF8PROC_CATEGORY_ZS || category > UTF8PROC_CATEGORY_CO);
+}
+
 }  // namespace canopy::jinja

@@ -31,11 +31,16 @@ class Text {
   /// Clamped to what there is.
   Text part(size_t begin, size_t size = std::string_view::npos) const;
 
+  /// A text that counts as HTML already, as 'safe' and 'escape' leave it: joined with others, it has them escaped.
+  bool is_safe() const { return safe_; }
+  void set_safe(bool safe) { safe_ = safe; }
+
   /// Length of the run of bytes of one origin that begins at `at`, which is inside the text.
   size_t run_length(size_t at) const;
 
  private:
   std::string bytes_;
+  bool safe_ = false;
   std::string origins_;  // one Origin for each byte: makes every operation a pair of equal string operations
 };
 
@@ -55,6 +60,10 @@ std::string encode_utf8(int32_t code_point);
 /// White space as Python's str.strip() sees it.
 bool is_space(int32_t code_point);
 bool is_letter(int32_t code_point);
+/// What str.isdecimal(), str.isdigit(), str.isnumeric() and str.isprintable() say of a character.
 bool is_decimal_digit(int32_t code_point);
+bool is_digit(int32_t code_point);
+bool is_numeric(int32_t code_point);
+bool is_printable(int32_t code_point);
 
 }  // namespace canopy::jinja

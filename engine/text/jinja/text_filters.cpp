@@ -4,6 +4,7 @@
 
 #include "engine/text/jinja/builtins.h"
 #include "engine/text/jinja/format_text.h"
+#include "engine/text/jinja/layout.h"
 #include "engine/text/jinja/operations.h"
 #include "engine/text/jinja/text_operations.h"
 
@@ -34,7 +35,18 @@ Value filter_trim(Context& context, const Value& subject, const Arguments& argum
 Value filter_replace(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("replace", arguments, {"old", "new", "count"}, 2);
   const int64_t limit = p.find(2) == nullptr || p.at(2).is_none() ? -1 : p.integer(2, -1);
-  return replace(context, text_of(context, subject), text_of(context, p.at(0)), text_of(context, p.at(1)), limit);
+  Text text = text_of(context, subject);
+  Text to = text_of(context, p.at(1));
+  if (!context.autoescape) {
+    text.set_safe(false);
+    return replace(context, text, text_of(context, p.at(0)), to, limit);
+  }
+  const bool old_is_safe = p.at(0).text() != nullptr && p.at(0).text()->is_safe();
+  if (old_is_safe || to.is_safe()) text = escaped(context, text);
+  if (text.is_safe()) to = escaped(context, to);
+  Text result = replace(context, text, text_of(context, p.at(0)), to, limit);
+  result.set_safe(text.is_safe());
+  return result;
 }
 
 Value filter_string(Context& context, const Value& subject, const Arguments& arguments) {
@@ -42,14 +54,85 @@ Value filter_string(Context& context, const Value& subject, const Arguments& arg
   return text_of(context, subject);
 }
 
-Value filter_safe(Context&, const Value& subject, const Arguments& arguments) {
-  const Parameters p("safe", arguments, {});
-  return subject;  // nothing is escaped, so nothing has to be kept from it
+Value filter_format(Context& context, const Value& subject, const Arguments& arguments) {
+  if (!arguments.named.empty() && !arguments.positional.empty()) {
+    throw Failure("'format' takes values by position or by name, not both.");
+  }
+  if (arguments.named.empty()) {
+    return format_printf(context, text_of(context, subject), context.make(List{arguments.positional, List::tuple}));
+  }
+  Dict values;
+  for (const auto& [name, value, key] : arguments.named) set_item(context, values, key, value);
+  return format_printf(context, text_of(context, subject), context.make(std::move(values)));
 }
 
-Value filter_format(Context& context, const Value& subject, const Arguments& arguments) {
-  if (!arguments.named.empty()) throw Failure("'format' takes no named arguments here.");
-  return format_printf(context, text_of(context, subject), context.make(List{arguments.positional, true}));
+Value filter_center(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("center", arguments, {"width"});
+  return padded(context, text_of(context, subject), p.integer(0, 80), Text(" "), Align::center);
+}
+
+// Cut behind the last word that fits in front of the end mark; within the leeway it is not cut.
+Value filter_truncate(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("truncate", arguments, {"length", "killwords", "end", "leeway"});
+  const Text mark = p.find(2) == nullptr ? Text("...") : p.text(2);
+  const int64_t size = p.integer(0, 255);
+  const int64_t leeway = p.find(3) == nullptr || p.at(3).is_none() ? 5 : p.integer(3, 5);
+  const int64_t kept = size - static_cast<int64_t>(count_characters(mark.bytes()));
+  if (kept < 0 || leeway < 0) {
+    throw Failure("'truncate' is given a length that its end mark does not fit into, or a leeway below zero.");
+  }
+  const Text text = text_of(context, subject);
+  context.use_text(text.size());
+  const auto starts = character_starts(text.bytes());
+  const auto count = static_cast<int64_t>(starts.size()) - 1;
+  if (count - leeway <= size) return text;
+  Text cut = text.part(0, starts[static_cast<size_t>(std::min(kept, count))]);
+  if (!p.truth(1, false)) {
+    const size_t blank = cut.bytes().rfind(' ');
+    if (blank != std::string_view::npos) cut = cut.part(0, blank);
+  }
+  cut.set_safe(text.is_safe());
+  return apply(context, BinaryOp::add, cut, mark);
+}
+
+Value filter_wordcount(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("wordcount", arguments, {});
+  const Text text = text_of(context, subject);
+  context.use_text(text.size());
+  int64_t count = 0;
+  bool in_word = false;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = code_point_at(text.bytes(), at);
+    const bool is_part = c.valid && (c.value == '_' || is_letter(c.value) || is_numeric(c.value));
+    if (is_part && !in_word) ++count;
+    in_word = is_part;
+    at += c.size;
+  }
+  return count;
+}
+
+Value filter_wordwrap(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("wordwrap", arguments, {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+  const int64_t width = p.integer(0, 79);
+  if (width < 1) throw Failure("The argument 'width' of 'wordwrap' must be at least 1.");
+  const Text* given = p.text_or_null(2);
+  const Text separator = given == nullptr ? Text("\n") : *given;
+  TextBuilder out(context);
+  bool first = true;
+  for (const Value& line : split_lines(context, text_of(context, subject), false)) {
+    auto parts = wrapped(context, *line.text(), static_cast<size_t>(width), p.truth(1, true), p.truth(3, true));
+    if (parts.empty()) parts.emplace_back();
+    for (const Text& part : parts) {
+      if (!std::exchange(first, false)) out.add(separator);
+      out.add(part);
+    }
+  }
+  return out.take();
+}
+
+Value filter_pprint(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("pprint", arguments, {});
+  return pretty(context, subject);
 }
 
 // Indents lines but the first (unless `first`) and those that are empty (unless `blank`).
@@ -63,6 +146,7 @@ Value filter_indent(Context& context, const Value& subject, const Arguments& arg
     indent = Text(std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, widest)), ' '));
   }
   Text text = text_of(context, subject);
+  const bool safe = text.is_safe();
   text.append("\n", Origin::markup);
   TextBuilder out(context);
   bool is_first = true;
@@ -73,7 +157,9 @@ Value filter_indent(Context& context, const Value& subject, const Arguments& arg
     out.add(*line.text());
     is_first = false;
   }
-  return out.take();
+  Text indented = out.take();
+  indented.set_safe(safe);
+  return indented;
 }
 
 // Hugging Face's tojson: json.dumps without escaping what is not ASCII.
@@ -105,16 +191,20 @@ Value filter_tojson(Context& context, const Value& subject, const Arguments& arg
 
 constexpr Filter text_filter_list[] = {
     {"capitalize", change_case<capitalize>},
+    {"center", filter_center},
     {"format", filter_format},
     {"indent", filter_indent},
     {"lower", change_case<lower>},
+    {"pprint", filter_pprint},
     {"replace", filter_replace},
-    {"safe", filter_safe},
     {"string", filter_string},
     {"title", filter_title},
     {"tojson", filter_tojson},
     {"trim", filter_trim},
+    {"truncate", filter_truncate},
     {"upper", change_case<upper>},
+    {"wordcount", filter_wordcount},
+    {"wordwrap", filter_wordwrap},
 };
 
 }  // namespace

@@ -2,16 +2,28 @@
 
 #include <algorithm>
 
-#include "engine/text/jinja/failure.h"
+#include "engine/text/jinja/context.h"
 
 namespace canopy::jinja {
 
-std::optional<Value> Object::attribute(std::string_view) const {
+std::optional<Value> Object::attribute(std::string_view) {
   return std::nullopt;
 }
 
 Value Object::call(Context&, const Arguments&) {
   throw Failure("It is " + std::string(kind()) + ", which cannot be called.");
+}
+
+void Object::print(TextBuilder&) {
+  throw Failure("The value to be printed is " + std::string(kind()) + ", which has no text.");
+}
+
+Value::Value(const BigInteger& value) {
+  if (const auto small = value.small()) {
+    data_ = *small;
+  } else {
+    data_ = std::make_shared<const BigInteger>(value);
+  }
 }
 
 Value::Value(List list) {
@@ -38,7 +50,19 @@ std::optional<int64_t> Value::as_integer() const {
   return std::nullopt;
 }
 
+std::optional<BigInteger> Value::as_big_integer() const {
+  if (const BigInteger* value = big()) return *value;
+  if (const auto value = as_integer()) return BigInteger(*value);
+  return std::nullopt;
+}
+
+std::shared_ptr<Object> Value::shared_object() const {
+  const auto* held = std::get_if<std::shared_ptr<Object>>(&data_);
+  return held == nullptr ? nullptr : *held;
+}
+
 std::optional<double> Value::as_number() const {
+  if (const BigInteger* value = big()) return value->to_double();
   if (const double* value = floating()) return *value;
   if (const auto value = as_integer()) return static_cast<double>(*value);
   return std::nullopt;
@@ -46,6 +70,7 @@ std::optional<double> Value::as_number() const {
 
 bool Value::truthy() const {
   if (is_undefined() || is_none()) return false;
+  if (big() != nullptr) return true;
   if (const auto number = as_number()) return *number != 0;
   if (const Text* value = text()) return !value->empty();
   if (const List* value = list()) return !value->items.empty();
@@ -57,10 +82,14 @@ std::string_view Value::kind() const {
   if (is_undefined()) return "undefined";
   if (is_none()) return "none";
   if (boolean() != nullptr) return "a bool";
-  if (integer() != nullptr) return "an int";
+  if (is_int()) return "an int";
   if (floating() != nullptr) return "a float";
   if (text() != nullptr) return "a string";
-  if (const List* value = list()) return value->is_tuple ? "a tuple" : "a list";
+  if (const List* value = list()) {
+    constexpr std::array<std::string_view, 7> kinds = {
+        "a list", "a tuple", "a tuple", "a range", "the keys of a dict", "the values of a dict", "the items of a dict"};
+    return kinds[value->kind];
+  }
   if (dict() != nullptr) return "a dict";
   return object()->kind();
 }

@@ -1,7 +1,10 @@
 // The tests that may follow `is`: defined, string, ...
 
+#include <algorithm>
+
 #include "engine/base/printable.h"
 #include "engine/text/jinja/builtins.h"
+#include "engine/text/jinja/format_text.h"
 #include "engine/text/jinja/operations.h"
 #include "engine/text/jinja/text_operations.h"
 
@@ -27,7 +30,7 @@ bool is_boolean(Context&, const Value& v, const Arguments&) {
   return v.boolean() != nullptr;
 }
 bool is_integer(Context&, const Value& v, const Arguments&) {
-  return v.integer() != nullptr;
+  return v.is_int();
 }
 bool is_float(Context&, const Value& v, const Arguments&) {
   return v.floating() != nullptr;
@@ -41,20 +44,30 @@ bool is_string(Context&, const Value& v, const Arguments&) {
 bool is_mapping(Context&, const Value& v, const Arguments&) {
   return v.dict() != nullptr;
 }
-bool is_iterable(Context&, const Value& v, const Arguments&) {
-  return v.is_undefined() || v.text() != nullptr || v.list() != nullptr || v.dict() != nullptr;
+// What has a length and items by number or key: neither generators nor the views of a dict.
+bool is_sequence_test(Context&, const Value& v, const Arguments&) {
+  return v.object() == nullptr && is_iterable(v) && (v.list() == nullptr || !v.list()->is_view());
+}
+bool is_iterable_test(Context&, const Value& v, const Arguments&) {
+  return is_iterable(v);
 }
 bool is_callable(Context&, const Value& v, const Arguments&) {
-  return v.object() != nullptr && v.object()->callable();
+  return v.is_undefined() || (v.object() != nullptr && v.object()->callable());
 }
-
+bool is_escaped(Context&, const Value& v, const Arguments&) {
+  return v.text() != nullptr && v.text()->is_safe();
+}
 bool is_lower(Context& context, const Value& v, const Arguments&) {
-  return v.text() != nullptr && lower(context, *v.text()).bytes() == v.text()->bytes() &&
-         upper(context, *v.text()).bytes() != v.text()->bytes();
+  return is_case(context, to_text(context, v), Case::lower);
 }
 bool is_upper(Context& context, const Value& v, const Arguments&) {
-  return v.text() != nullptr && upper(context, *v.text()).bytes() == v.text()->bytes() &&
-         lower(context, *v.text()).bytes() != v.text()->bytes();
+  return is_case(context, to_text(context, v), Case::upper);
+}
+bool names_filter(Context&, const Value& v, const Arguments&) {
+  return v.text() != nullptr && is_filter(v.text()->bytes());
+}
+bool names_test(Context&, const Value& v, const Arguments&) {
+  return v.text() != nullptr && is_test(v.text()->bytes());
 }
 
 const Value& only_argument(std::string_view test, const Arguments& arguments) {
@@ -116,15 +129,17 @@ constexpr Test tests[] = {
     {"divisibleby", is_divisible},
     {"eq", is_equal},
     {"equalto", is_equal},
+    {"escaped", is_escaped},
     {"even", is_even},
     {"false", is_false},
+    {"filter", names_filter},
     {"float", is_float},
     {"ge", is_at_least},
     {"greaterthan", is_greater},
     {"gt", is_greater},
     {"in", is_in},
     {"integer", is_integer},
-    {"iterable", is_iterable},
+    {"iterable", is_iterable_test},
     {"le", is_at_most},
     {"lessthan", is_less},
     {"lower", is_lower},
@@ -135,14 +150,19 @@ constexpr Test tests[] = {
     {"number", is_number},
     {"odd", is_odd},
     {"sameas", is_same},
-    {"sequence", is_iterable},
+    {"sequence", is_sequence_test},
     {"string", is_string},
+    {"test", names_test},
     {"true", is_true},
     {"undefined", is_undefined},
     {"upper", is_upper},
 };
 
 }  // namespace
+
+bool is_test(std::string_view name) {
+  return std::any_of(std::begin(tests), std::end(tests), [&](const Test& test) { return test.name == name; });
+}
 
 bool apply_test(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
   context.step();

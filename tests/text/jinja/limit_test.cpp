@@ -26,13 +26,22 @@ TEST(JinjaLimits, Steps) {
   expect_limit("{% for i in range(10**9) %}{% endfor %}", message);
   expect_limit("{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}", message);
   expect_limit("{{ range(200000) | sort }}", message);
-  expect_limit("{{ range(100000) | unique }}", message);
+  expect_limit("{{ range(100000) | unique | list }}", message);
   expect_limit("{{ [0] * 10**12 }}", message);
   // 60 levels of lists, each of which contains the one below twice.
   expect_limit(
       "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}"
       "{{ ns.x | tojson }}",
       message);
+}
+
+TEST(JinjaLimits, StepsOfGeneratorsAndLargeNumbers) {
+  constexpr auto message = "more than 1000000 steps";
+  expect_limit("{{ range(2000) | map('string') | map('int') | list | length }}{{ [] | slice(10**9) | list }}", message);
+  expect_limit("{{ [1] | batch(10**9, 'x') | list }}", message);
+  expect_limit("{% for i in range(10**6) %}{% set x = 10**4000 // 3**2000 %}{% endfor %}", message);
+  expect_limit("{% for i in range(10**6) %}{% set x = (10**4000) | string %}{% endfor %}", message);
+  expect_limit("{% set c = cycler(1, 2) %}{% for i in range(10**6) %}{% set x = c.next() %}{% endfor %}", message);
 }
 
 TEST(JinjaLimits, Text) {
@@ -47,6 +56,10 @@ TEST(JinjaLimits, Text) {
   expect_limit("{% for i in range(1000) %}{% set x = big.strip('a') %}{% endfor %}", message, values);
   expect_limit("{% for i in range(1000) %}{% set x = big | upper %}{% endfor %}", message, values);
   expect_limit("{{ range(100000) | join(big) }}", message, values);
+  expect_limit("{{ 'a'.center(10**12) }}", message);
+  expect_limit("{% for i in range(1000) %}{% set x = big | wordwrap(10) | urlize | escape %}{% endfor %}", message,
+               values);
+  expect_limit("{% for i in range(1000) %}{% set x = ('-' * 100000) | wordwrap(7) %}{% endfor %}", message);
 }
 
 TEST(JinjaLimits, Output) {
@@ -60,6 +73,18 @@ TEST(JinjaLimits, Depth) {
                "deeper than 64 levels");
   expect_limit("{% set ns = namespace(x=[]) %}{% for i in range(99) %}{% set ns.x = [ns.x].count %}{% endfor %}",
                "deeper than 64 levels");
+  // Generators over generators, and one that comes to itself by way of a namespace.
+  expect_limit(
+      "{% set ns = namespace(g=[1]) %}{% for i in range(99) %}{% set ns.g = ns.g | map('string') %}{% endfor %}",
+      "deeper than 64 levels");
+  expect_limit(
+      "{% set ns = namespace(of=[], g=[1]) %}{% for i in range(999) %}{% set inner = namespace(g=ns.g) %}"
+      "{% set ns.g = [inner] | map(attribute='g') | map('list') %}{% endfor %}{{ ns.g | list }}",
+      "deeper than 64 levels");
+  expect_limit("{% set ns = namespace() %}{% set ns.g = [ns] | map(attribute='g') | map('list') %}{{ ns.g | list }}",
+               "A generator asks itself for its next item.");
+  expect_limit("{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns }}", "deeper than 64 levels");
+  expect_limit("{% block b %}{{ self.b() }}{% endblock %}", "deeper than 64 levels");
   expect_limit("{{ " + repeated("(", 5000) + "1" + repeated(")", 5000) + " }}", "deeper than 200 levels");
   expect_limit("{{ " + repeated("not ", 5000) + "1 }}", "deeper than 200 levels");
   expect_limit("{{ " + repeated("-", 5000) + "1 }}", "deeper than 200 levels");
@@ -79,6 +104,13 @@ TEST(JinjaLimits, WhatHoldsItselfIsReleased) {  // checked by LeakSanitizer in t
                      "{% for i in range(9) %}{% for x in [ns.l] %}{% set ns.l = loop %}{% endfor %}{% endfor %}ok"),
             "ok");
   EXPECT_NE(error_of("{% set ns = namespace() %}{% set ns.me = ns %}{{ 1 / 0 }}"), "");
+  EXPECT_EQ(rendered("{% set ns = namespace() %}{% set ns.g = [ns] | select %}{% for i in l if ns.g %}"
+                     "{% set ns.l = loop %}{% set x = loop.changed(loop) %}{% set g = [loop, ns] | map('string') %}"
+                     "{% endfor %}{% set ns.s = self %}ok"),
+            "ok");
+  EXPECT_NE(
+      error_of("{% set ns = namespace() %}{% for i in l %}{% set ns.l = loop %}{% endfor %}{{ ns.l.changed(ns.l) }}"),
+      "");
 }
 
 TEST(JinjaLimits, AreTheCallersToSet) {

@@ -60,13 +60,34 @@ TEST(JinjaOrigin, SurvivesEveryOperation) {
       {"{{ {m: 1} }}", "k", "{'«k»': 1}"},
       {"{{ m.partition('=') | join('~') }}", "a=b", "«a»~«=»~«b»"},
       {"{{ ', '.join([m, m]) }}", "a", "«a», «a»"},
-      {"{{ strftime_now(m) }}", "x%%y", "«x»%«y»"},
+      {"{{ strftime_now(m) }}", "x%%y", "«x%y»"},
+      {"{{ m | e }}{{ m | safe }}{{ m | center(4) }}", "<", "«&lt;<» «<»  "},
+      {"{{ 'x'.center(3, m) }}{{ '1'.rjust(2, m) }}", "<", "«<»x«<<»1"},
+      {"{{ m | truncate(5, true, '.', 0) }}{{ m | wordwrap(3) }}", "abcdef", "«abcd».«abc»\n«def»"},
+      {"{{ m | urlencode }}{{ m | striptags }}", "<b>&lt; x", "«%3Cb%3E%26lt%3B%20x<» «x»"},
+      {"{{ m | urlize }}", "http://a.com", "<a href=\"«http://a.com»\" rel=\"noopener\">«http://a.com»</a>"},
+      {"{{ {'a': m} | xmlattr }}{{ m | pprint }}{{ [m] | groupby(0) }}", "b", " a=\"«b»\"'«b»'[('«b»', ['«b»'])]"},
+      {"{% macro f() %}{{ kwargs }}{% endmacro %}{{ f(**{m: 1}) }}{{ dict(**{m: 1}) }}", "k", "{'«k»': 1}{'«k»': 1}"},
+      {"{{ namespace(**{m: 1}) }}{{ '%(k)s' | format(**{m: m}) }}", "k", "<Namespace {'«k»': 1}>«k»"},
+      {"{{ m.translate({97: 'x'}) }}{{ m.swapcase() }}{{ m.zfill(3) }}", "ab", "x«bAB»0«ab»"},
+      {"{{ m.expandtabs(2) }}{{ m.rpartition('\t') | join }}", "a\tb", "«a ba\tb»"},
+      {"{% block b %}{{ m }}!{% endblock %}{{ self.b() }}", "a", "«a»!«a»!"},
+      {"{{ [m, m] | batch(1) | map('join') | join('.') }}{{ [m] | select | first }}", "a", "«a».«aa»"},
       {"{{ m | string | trim | safe }}", "a", "«a»"},
   };
   for (const OriginCase& c : cases) {
     SCOPED_TRACE(c.source);
     EXPECT_EQ(marked(c.source, c.message), c.expected);
   }
+}
+
+// A message that a template uses as a format writes its own padding, signs and characters, whatever the values are.
+TEST(JinjaOrigin, AFormatInAMessageMakesNoTextOfTheTemplate) {
+  EXPECT_EQ(marked("{{ m.format('x', 1) }}", "{:<<3}{:|>3}"), "x«<<||1»");
+  EXPECT_EQ(marked("{{ m % 7 }}", "<%+5d>%%"), "«<   +7>%»");
+  EXPECT_EQ(marked("{{ m.format(60) }}", "{:c}|"), "«<|»");
+  EXPECT_EQ(marked("{{ '%c' % 60 }}{{ 'a'.translate({97: 60}) }}", ""), "«<<»");
+  EXPECT_EQ(marked("{{ '{:{}}'.format(1, m) }}", "<>3"), "«<<1»");
 }
 
 TEST(JinjaOrigin, ControlTokensCannotBeAssembledFromBothSides) {
