@@ -98,6 +98,18 @@ TEST(TokenizerJson, ASingleWordTakesTheWhiteSpaceAroundItAsOthersDo) {
   }
 }
 
+TEST(TokenizerJson, NoTextMergesIntoATokenThatIsControlByItsName) {
+  const auto tokenizer = Tokenizer::from_tokenizer_json(R"({
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "vocab": {"<": 0, "E": 1, "O": 2, "T": 3, ">": 4, "OT": 5, "EOT": 6, "<EOT": 7, "<EOT>": 8},
+              "merges": ["O T", "E OT", "< EOT", "<EOT >"]}})");
+  EXPECT_EQ(tokenizer->encode("<EOT>", SpecialTokens::parse), (std::vector<uint32_t>{8}));
+  EXPECT_EQ(tokenizer->encode("<EOT>", SpecialTokens::as_text), (std::vector<uint32_t>{7, 4}));
+  EXPECT_EQ(std::vector<uint32_t>(tokenizer->end_ids().begin(), tokenizer->end_ids().end()),
+            (std::vector<uint32_t>{8}));
+}
+
 TEST(TokenizerJson, MergesMayBeStrings) {
   json root = tiny_json();
   for (json& merge : root["model"]["merges"]) {

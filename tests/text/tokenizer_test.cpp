@@ -250,16 +250,6 @@ TEST(Tokenizer, ATokenThatEndsAReplyByItsNameDoesWhateverItsType) {
   }
 }
 
-TEST(Tokenizer, NoTextMergesIntoATokenThatBecameControl) {
-  Small vocabulary = small();
-  vocabulary.data.merges = {"< E", "O T", "<E OT", "<EOT >"};
-  for (const char* token : {"<E", "OT", "<EOT", "<EOT>"}) vocabulary.add(token, TokenType::normal);
-  const auto tokenizer = vocabulary.build();
-  const Ids text = tokenizer->encode("<EOT>", SpecialTokens::as_text);
-  EXPECT_EQ(tokenizer->decode(text), "<EOT>");
-  EXPECT_EQ(text.size(), 2u) << "<EOT and >";
-}
-
 TEST(Tokenizer, TokensOfFillingInAreControlTokensAndEndNothing) {
   Small vocabulary = small();
   const uint32_t prefix = vocabulary.add("<|fim_prefix|>", TokenType::user_defined);
