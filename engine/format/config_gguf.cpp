@@ -305,7 +305,7 @@ std::vector<uint32_t> read_eos(const GgufFile& file, std::span<const std::string
   std::vector<uint32_t> result;
   const NamedTokens named = named_tokens(tokens, file.i32s("tokenizer.ggml.token_type"));
   const auto add = [&](uint32_t id) {
-    if (std::ranges::find(named.message_ends, id) != named.message_ends.end()) return;
+    if (id >= limit || std::ranges::find(named.message_ends, id) != named.message_ends.end()) return;
     if (std::ranges::find(result, id) == result.end()) result.push_back(id);
   };
   for (const char* key :
