@@ -38,8 +38,7 @@ std::vector<KvMove> PageTable::reserve(uint32_t first, uint32_t end) {
   if (const uint32_t more = needed(first, end); more > pool_->free()) {
     throw out_of_memory("A text needs " + std::to_string(more) + " more pages of " + std::to_string(kPagePositions) +
                         " positions of the K/V cache, but only " + std::to_string(pool_->free()) + " of " +
-                        std::to_string(pool_->pages()) +
-                        " are available. Close another text, or load the model with a longer context.");
+                        std::to_string(pool_->pages()) + " are available. Close another text, or shorten this one.");
   }
   const uint32_t have = static_cast<uint32_t>(pages_.size()), wanted = pages_for(end);
   std::vector<KvMove> moves;

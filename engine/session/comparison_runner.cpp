@@ -90,7 +90,7 @@ class Runner {
       throw bad_input("A prompt of " + std::to_string(prompt.size()) + " tokens and a reply of " +
                       std::to_string(sweep_.settings.max_tokens) + " need a context of " + std::to_string(needed) +
                       " positions; this model has " + std::to_string(context) +
-                      ". Choose a longer context, or fewer tokens.");
+                      advice_on_room(context, engine.model->config().max_context));
     }
   }
 

@@ -9,6 +9,13 @@ std::string Reply::thinking() const {
   return thinking;
 }
 
+std::string advice_on_room(uint32_t context, uint32_t model_context) {
+  if (context >= model_context)
+    return ", all that the model was made for. Use fewer tokens, or begin a new conversation.";
+  return ". Use fewer tokens, or load the model with a longer context: it was made for " +
+         std::to_string(model_context) + ".";
+}
+
 double Reply::tokens_per_second() const {
   uint64_t emitted = 0;
   for (const RoundRecord& round : rounds) emitted += round.emitted.size();

@@ -72,6 +72,10 @@ struct ReplyCallbacks {
   std::stop_token stop;                           // looked at between passes and within long ones; ends the reply
 };
 
+/// What to do about a text that the context has no room for, to end a sentence about its size with: a longer context is
+/// advised only where the model has one.
+std::string advice_on_room(uint32_t context, uint32_t model_context);
+
 struct Reply {
   std::vector<uint32_t> ids;    // ReplySettings::begun and the new ones, the stop token included
   std::string text;             // of all of them, without control tokens and stop strings

@@ -115,7 +115,7 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   }
   if (const size_t all = prompt.size() + settings_.begun.size(); all > context) {
     throw bad_input("The conversation has " + std::to_string(all) + " tokens, but the context holds only " +
-                    std::to_string(context) + ". Start a new conversation, or load the model with a longer context.");
+                    std::to_string(context) + advice_on_room(context, parts_.model.config().max_context));
   }
   for (const uint32_t id : settings_.forced) require_token(id, "The forced reply");
   for (const uint32_t id : settings_.begun) require_token(id, "The beginning of the reply");

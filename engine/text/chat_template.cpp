@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -11,15 +12,27 @@
 namespace canopy {
 namespace {
 
-void check_turns(std::span<const ChatTurn> turns) {
+constexpr std::array<std::string_view, 6> roles = {"system", "user", "assistant", "tool", "function", "developer"};
+
+/// A role is written into the prompt as markup is, so it must be one that is known.
+void check_turns(std::span<const ChatTurn> turns, bool takes_tools) {
   if (turns.empty()) throw bad_input("A prompt needs at least one turn.");
-  constexpr std::array<std::string_view, 3> allowed = {"system", "user", "assistant"};
+  const std::span allowed = std::span(roles).first(takes_tools ? roles.size() : kCommonRoles);
   for (size_t i = 0; i < turns.size(); ++i) {
-    if (std::find(allowed.begin(), allowed.end(), turns[i].role) == allowed.end()) {
-      throw bad_input("Turn " + std::to_string(i) + " has the role \"" + printable(turns[i].role) +
-                      "\"; allowed are \"system\", \"user\" and \"assistant\".");
+    if (std::ranges::find(allowed, turns[i].role) != allowed.end()) continue;
+    std::string words;
+    for (const std::string_view role : allowed) {
+      words += (words.empty() ? "" : role == allowed.back() ? " and " : ", ") + ("\"" + std::string(role) + "\"");
     }
+    throw bad_input("Turn " + std::to_string(i) + " has the role \"" + printable(turns[i].role) + "\"; allowed are " +
+                    words + ".");
   }
+}
+
+std::string joined_text(std::span<const PromptPart> parts) {
+  std::string text;
+  for (const PromptPart& part : parts) text += part.text;
+  return text;
 }
 
 // Tokenizes a prompt around the stretches whose tokens are known.
@@ -90,11 +103,9 @@ std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_tex
 void ChatTemplate::find_thinking() {
   const ChatTurn question{"user", "canopy trial user"};
   const auto prompt = [&](std::optional<bool> enable) {
-    std::string text;
     PromptOptions options;
     options.enable_thinking = enable;
-    for (const PromptPart& part : render(std::span(&question, 1), options)) text += part.text;
-    return text;
+    return joined_text(render(std::span(&question, 1), options));
   };
   const auto opens = [](std::string text) {
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -109,12 +120,33 @@ void ChatTemplate::find_thinking() {
 }
 
 std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, const PromptOptions& options) const {
-  check_turns(turns);
+  check_turns(turns, takes_tools());
   if (!options.tools.empty() && !takes_tools()) {
     throw bad_input(
         "The model brings no chat template that can be used, and without one tools have no place in the prompt.");
   }
   return render_checked(turns, options);
+}
+
+std::span<const std::string_view> chat_roles() {
+  return roles;
+}
+
+bool ChatTemplate::uses_fields(std::span<const ChatTurn> turns, std::span<const std::string_view> names,
+                               const PromptOptions& options) const {
+  std::vector<ChatTurn> without(turns.begin(), turns.end());
+  for (ChatTurn& turn : without) {
+    if (turn.fields.empty()) continue;
+    nlohmann::ordered_json fields = nlohmann::ordered_json::parse(turn.fields);
+    for (const std::string_view name : names) fields.erase(std::string(name));
+    turn.fields = fields.dump();
+  }
+  const std::string with = joined_text(render(turns, options));
+  try {
+    return with != joined_text(render(without, options));
+  } catch (const Error&) {
+    return true;  // a template that cannot do without them
+  }
 }
 
 std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,

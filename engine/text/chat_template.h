@@ -39,6 +39,11 @@ struct ThinkingForm {
   bool operator==(const ThinkingForm&) const = default;
 };
 
+/// The roles that a turn may have: system, user and assistant, which every form of prompt has, then those of
+/// conversations with tools.
+std::span<const std::string_view> chat_roles();
+inline constexpr size_t kCommonRoles = 3;
+
 class ChatTemplate {
  public:
   /// The form of prompt for a model: its own template where that can be used, else ChatML where the vocabulary has its
@@ -51,11 +56,15 @@ class ChatTemplate {
 
   virtual ~ChatTemplate() = default;
 
-  /// The prompt in parts. Throws Error(bad_input) when there is no turn, a role is not "system", "user" or "assistant",
-  /// the model's template refuses this conversation or passes a limit on it, or there are tools and the form of prompt
-  /// has no place for them. Where a template knows no system turn, a system message is put in front of the first
-  /// user's.
+  /// The prompt in parts. Throws Error(bad_input) when there is no turn, a role is none of chat_roles() or one that the
+  /// template leaves out or does not know, the model's template refuses this conversation or passes a limit on it, or
+  /// there are tools and the form of prompt has no place for them. Where a template knows no system turn, a system
+  /// message is put in front of the first user's.
   std::vector<PromptPart> render(std::span<const ChatTurn> turns, const PromptOptions& options = {}) const;
+
+  /// Whether the prompt would be another one without these of the turns' fields (ChatTurn::fields).
+  bool uses_fields(std::span<const ChatTurn> turns, std::span<const std::string_view> names,
+                   const PromptOptions& options = {}) const;
 
   /// The prompt as ids, with bos in front where the model wants it and its template does not write it. No content can
   /// become a special token.
@@ -81,7 +90,7 @@ class ChatTemplate {
   virtual std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns,
                                                  const PromptOptions& options) const = 0;
 
-  /// Whether this form of prompt may have a place for tools.
+  /// Whether this form of prompt may have a place for tools, and for roles beside system, user and assistant.
   virtual bool takes_tools() const { return false; }
 
  private:

@@ -50,19 +50,31 @@ class KnownTurns {
   size_t next_ = 0;
 };
 
+Value text_part(Value text) {
+  Dict part;
+  part.set("type", Value::markup("text"));
+  part.set("text", std::move(text));
+  return part;
+}
+
 Value message_of(const ChatTurn& turn, size_t number, ContentForm form) {
   Value content = Value::content(turn.content, origin_of(turn, number));
   if (form == ContentForm::parts) {
-    Dict part;
-    part.set("type", Value::markup("text"));
-    part.set("text", std::move(content));
-    content = List{{Value(std::move(part))}};
+    List parts;
+    for (const std::string& part : turn.parts) parts.items.push_back(text_part(Value::content(part)));
+    if (parts.items.empty()) parts.items.push_back(text_part(std::move(content)));
+    content = std::move(parts);
   }
   Dict message;
   message.set("role", Value::markup(turn.role));
   message.set("content", std::move(content));
   if (!turn.thinking.empty()) {
     for (const char* name : {"thinking", "reasoning_content"}) message.set(name, Value::content(turn.thinking));
+  }
+  if (turn.fields.empty()) return message;
+  const Value fields = turn_fields_from_json(turn.fields);
+  if (const Dict* dict = fields.dict()) {
+    for (const auto& [key, value] : dict->items) message.items.emplace_back(key, value);
   }
   return message;
 }
@@ -81,6 +93,7 @@ std::vector<ChatTurn> with_folded_system(std::span<const ChatTurn> turns) {
   const auto first = std::find_if(folded.begin(), folded.end(), [](const auto& turn) { return turn.role == "user"; });
   if (first != folded.end()) {
     first->content.insert(0, system);
+    if (!first->parts.empty()) first->parts.front().insert(0, system);
   } else if (!system.empty()) {
     folded.insert(folded.begin(), {"user", system.substr(0, system.size() - 2)});
   }
@@ -107,8 +120,11 @@ class JinjaChat final : public ChatTemplate {
   std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns, const PromptOptions& options) const override {
     if (!options.tools.empty()) require_place_for_tools(turns, options);
     const bool has_system = std::any_of(turns.begin(), turns.end(), [](const auto& t) { return t.role == "system"; });
-    if (has_system && !knows_system_) return fill(with_folded_system(turns), options, form_);
-    return fill(turns, options, form_);
+    const bool folds = has_system && !knows_system_;
+    const std::vector<ChatTurn> folded = folds ? with_folded_system(turns) : std::vector<ChatTurn>();
+    const std::span<const ChatTurn> taken = folds ? std::span<const ChatTurn>(folded) : turns;
+    require_place_for_roles(taken, turns, options);
+    return fill(taken, options, form_);
   }
 
   bool takes_tools() const override { return true; }
@@ -120,7 +136,10 @@ class JinjaChat final : public ChatTemplate {
 
   std::vector<PromptPart> fill(std::span<const ChatTurn> turns, const PromptOptions& options, ContentForm form) const {
     List messages;
-    for (size_t i = 0; i < turns.size(); ++i) messages.items.push_back(message_of(turns[i], i, form));
+    for (size_t i = 0; i < turns.size(); ++i) {
+      const bool in_parts = turns[i].parts.size() > 1 && knows_parts_;
+      messages.items.push_back(message_of(turns[i], i, in_parts ? ContentForm::parts : form));
+    }
     Dict values;
     values.set("messages", std::move(messages));
     values.set("add_generation_prompt", options.add_generation_prompt);
@@ -138,16 +157,46 @@ class JinjaChat final : public ChatTemplate {
     return parts;
   }
 
+  // A template may leave out turns of roles that it does not know, without a word.
+  // `named`: the turns by their numbers.
+  void require_place_for_roles(std::span<const ChatTurn> turns, std::span<const ChatTurn> named,
+                               const PromptOptions& options) const {
+    for (const std::string_view role : chat_roles().subspan(kCommonRoles)) {
+      const auto first = std::ranges::find(named, role, &ChatTurn::role);
+      if (first == named.end()) continue;
+      const std::string place =
+          "turn " + std::to_string(first - named.begin()) + ", whose role is \"" + std::string(role) + "\"";
+      const std::string with =
+          with_context("The model's chat template does not take " + place, [&] { return text_of(turns, options); });
+      std::vector<ChatTurn> emptied(turns.begin(), turns.end());
+      bool says_something = false;
+      for (ChatTurn& turn : emptied) {
+        if (turn.role != role) continue;
+        says_something = says_something || !turn.content.empty();
+        turn.content.clear();
+        turn.parts.clear();
+      }
+      if (!says_something) continue;
+      bool same = false;
+      try {
+        same = with == text_of(emptied, options);
+      } catch (const Error&) {  // it reads them
+      }
+      if (same) throw bad_input("The model's chat template leaves out " + place + ".");
+    }
+  }
+
+  std::string text_of(std::span<const ChatTurn> turns, const PromptOptions& options) const {
+    std::string text;
+    for (const PromptPart& part : fill(turns, options, form_)) text += part.text;
+    return text;
+  }
+
   // A template that knows nothing of tools would leave them out without a word.
   void require_place_for_tools(std::span<const ChatTurn> turns, PromptOptions options) const {
-    const auto text_of = [&] {
-      std::string text;
-      for (const PromptPart& part : fill(turns, options, form_)) text += part.text;
-      return text;
-    };
-    const std::string with = text_of();
+    const std::string with = text_of(turns, options);
     options.tools.clear();
-    if (with == text_of()) {
+    if (with == text_of(turns, options)) {
       throw bad_input("The model's chat template has no place for tools; it was not taught to call any.");
     }
   }
@@ -176,6 +225,20 @@ class JinjaChat final : public ChatTemplate {
     } catch (const Error&) {
       knows_system_ = false;  // many templates refuse system turns by raise_exception()
     }
+    knows_parts_ = form_ == ContentForm::parts || takes_parts();
+  }
+
+  // Whether a template that takes a string takes a list of parts as well: one that prints it like a value does not.
+  bool takes_parts() const {
+    const ChatTurn turn{"user", std::string(trial_user), {}, {std::string(trial_user), std::string(trial_question)}};
+    try {
+      std::string text;
+      for (const PromptPart& part : fill(std::span(&turn, 1), {}, ContentForm::parts)) text += part.text;
+      return text.find(trial_user) != std::string::npos && text.find(trial_question) != std::string::npos &&
+             text.find("'text'") == std::string::npos && text.find("\"text\"") == std::string::npos;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // Sets form_. Throws what the template said of plain strings where neither form works.
@@ -197,6 +260,7 @@ class JinjaChat final : public ChatTemplate {
   std::string bos_, eos_;
   ContentForm form_ = ContentForm::string;
   bool knows_system_ = true;
+  bool knows_parts_ = false;  // of a content, one by one
 };
 
 }  // namespace

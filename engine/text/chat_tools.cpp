@@ -17,12 +17,12 @@ using OrderedJson = nlohmann::ordered_json;  // a template may print an object a
 
 constexpr const char* tools_text = "The text of the tools";
 
-jinja::Value value_of(const OrderedJson& json) {
+jinja::Value value_of(const OrderedJson& json, const std::string& what) {
   switch (json.type()) {
     case OrderedJson::value_t::boolean: return json.get<bool>();
     case OrderedJson::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-        throw bad_input(std::string(tools_text) + " has the number " + json.dump() + ", which is too large.");
+        throw bad_input(what + " has the number " + json.dump() + ", which is too large.");
       }
       return json.get<int64_t>();
     case OrderedJson::value_t::number_integer: return json.get<int64_t>();
@@ -30,13 +30,13 @@ jinja::Value value_of(const OrderedJson& json) {
     case OrderedJson::value_t::string: return jinja::Value::content(json.get_ref<const std::string&>());
     case OrderedJson::value_t::array: {
       jinja::List list;
-      for (const OrderedJson& item : json) list.items.push_back(value_of(item));
+      for (const OrderedJson& item : json) list.items.push_back(value_of(item, what));
       return list;
     }
     case OrderedJson::value_t::object: {
       jinja::Dict dict;
       for (const auto& [key, value] : json.items()) {
-        dict.items.emplace_back(jinja::Value::content(key), value_of(value));
+        dict.items.emplace_back(jinja::Value::content(key), value_of(value, what));
       }
       return dict;
     }
@@ -55,7 +55,13 @@ jinja::Value tools_from_json(std::string_view text) {
     if (json[i].is_object()) continue;
     throw bad_input("Tool " + std::to_string(i) + " is " + printable(json[i].dump(), 80) + "; an object is expected.");
   }
-  return value_of(json);
+  return value_of(json, tools_text);
+}
+
+jinja::Value turn_fields_from_json(std::string_view text) {
+  const std::string what = "The further fields of a turn";
+  parse_json(text, what);  // bounds the depth
+  return value_of(OrderedJson::parse(text), what);
 }
 
 }  // namespace canopy

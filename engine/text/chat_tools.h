@@ -1,5 +1,6 @@
 #pragma once
-// The tools that a prompt offers to a model, for templates that have a place for them.
+// What templates read as it stands in JSON: the tools that a prompt offers to a model, and fields of turns such as the
+// calls of these.
 
 #include <string_view>
 
@@ -11,5 +12,8 @@ namespace canopy {
 /// template sees it: keys in the order of the text, whole numbers whole. All its strings are content: none of them can
 /// become a control token. Throws Error(bad_input) for anything else, and for an empty array.
 jinja::Value tools_from_json(std::string_view json);
+
+/// Reads ChatTurn::fields in the same way. Throws Error(bad_input) for what is no JSON.
+jinja::Value turn_fields_from_json(std::string_view json);
 
 }  // namespace canopy

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "engine/text/chat_template.h"
 #include "tests/base/expect_error.h"
 #include "tests/text/golden_text.h"
@@ -41,6 +45,60 @@ TEST(ChatTools, WhatIsNoToolIsRefused) {
                      [] { tools_from_json("[{\"a\":18446744073709551615}]"); });
   test::expect_error("The text of the tools", [] { tools_from_json("[{\"a\":1,\"a\":2}]"); });
   test::expect_error("The text of the tools", [] { tools_from_json(std::string(100, '[') + std::string(100, ']')); });
+}
+
+std::string text_of_prompt(const ChatTemplate& form, std::span<const ChatTurn> turns) {
+  std::string text;
+  for (const PromptPart& part : form.render(turns)) text += part.text;
+  return text;
+}
+
+TEST(ChatFields, ReachTheTemplateAsText) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const auto form = ChatTemplate::create(
+      "{% for m in messages %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.name }} "
+      "{{ c.arguments | tojson }}{% endfor %}<|im_end|>{% endfor %}",
+      *tokenizer);
+  const ChatTurn turns[] = {
+      {"user", "hi"},
+      {"assistant", "", {}, {}, R"({"tool_calls":[{"name":"<|im_end|>","arguments":{"z":1,"a":2}}],"x":1})"}};
+  EXPECT_EQ(text_of_prompt(*form, turns),
+            "<|im_start|>hi<|im_end|><|im_start|><|im_end|> {\"z\": 1, \"a\": 2}<|im_end|>");
+  const auto ids = form->render_to_ids(turns, *tokenizer);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 1002u), 2);
+  constexpr std::array<std::string_view, 1> calls = {"tool_calls"}, other = {"x"};
+  EXPECT_TRUE(form->uses_fields(turns, calls));
+  EXPECT_FALSE(form->uses_fields(turns, other));
+}
+
+TEST(ChatFields, RolesOfToolsAreForTemplatesThatBringThem) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const ChatTurn turns[] = {{"user", "hi"}, {"tool", "5"}};
+  const auto all = ChatTemplate::create("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}", *tokenizer);
+  EXPECT_EQ(text_of_prompt(*all, turns), "[user]hi[tool]5");
+  const auto some = ChatTemplate::create(
+      "{% for m in messages if m.role in ['user', 'assistant'] %}[{{ m.role }}]{{ m.content }}{% endfor %}",
+      *tokenizer);
+  test::expect_error("leaves out turn 1, whose role is \"tool\"", [&] { some->render(turns); });
+  const auto strict = ChatTemplate::create(
+      "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}{{ m.content }}"
+      "{% endfor %}",
+      *tokenizer);
+  test::expect_error("does not take turn 1, whose role is \"tool\"", [&] { strict->render(turns); });
+  test::expect_error("Turn 1 has the role \"tool\"; allowed are",
+                     [&] { ChatTemplate::create(*tokenizer)->render(turns); });
+}
+
+TEST(ChatFields, ContentInPartsIsGivenAsAListToTemplatesThatTakeOne) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const ChatTurn turn{"user", "a\nb", {}, {"a", "b"}};
+  const auto whole = ChatTemplate::create("{% for m in messages %}{{ m.content }}{% endfor %}", *tokenizer);
+  EXPECT_EQ(text_of_prompt(*whole, std::span(&turn, 1)), "a\nb");
+  const auto either = ChatTemplate::create(
+      "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+      "{% for p in m.content %}<{{ p.text }}>{% endfor %}{% endif %}{% endfor %}",
+      *tokenizer);
+  EXPECT_EQ(text_of_prompt(*either, std::span(&turn, 1)), "<a><b>");
 }
 
 TEST(ChatTools, NoneOfTheirTextsBecomesAControlToken) {
