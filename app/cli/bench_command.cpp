@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/base/number_options.h"
 #include "app/cli/bench_load_command.h"
 #include "app/cli/bench_measure.h"
 #include "app/cli/bench_modes_command.h"
@@ -159,21 +160,22 @@ void add_bench(CLI::App& app, Action& action) {
   BenchSettings& settings = options->settings;
   add_model_options(*command, options->model);
   command->add_option("--widths", settings.widths, "Widths of passes, e.g. 1,2,4,8 (default: 1 to 128)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->transform(app::numbers(1u, 4096u));
   command->add_option("--at", settings.context, "Positions before each pass")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str();
   CLI::Option* repeats = command
                              ->add_option("--repeats", settings.repeats,
                                           "Measurements of each width; their median counts. With --modes: of each "
                                           "prompt and mode (default: 3)")
-                             ->check(CLI::Range(1, 1000))
+                             ->transform(app::numbers(1, 1000))
                              ->capture_default_str();
   command->add_option("--decode-tokens", settings.decode_tokens, "Tokens decoded")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str();
   command->add_option("--prefill-tokens", settings.prefill_tokens, "Tokens of the prompt")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str();
   command->add_option("--json", options->modes.json, "Print one JSON object, or write it to a file")
       ->expected(0, 1)

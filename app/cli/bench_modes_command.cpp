@@ -5,6 +5,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "app/base/number_options.h"
 #include "app/cli/bench_forced.h"
 #include "app/cli/bench_modes.h"
 #include "app/cli/bench_progress.h"
@@ -31,18 +32,6 @@ DecodeMode mode_named(const std::string& name) {
   throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
 }
 
-std::vector<uint32_t> checked_budgets(const ModesOptions& options) {
-  std::vector<uint32_t> budgets;
-  for (const int64_t budget : options.budgets) {
-    if (budget < 1 || budget > int64_t{kMostBudget}) {
-      throw UsageError("--budgets names " + std::to_string(budget) + " drafted nodes; allowed: 1 to " +
-                       std::to_string(int64_t{kMostBudget}) + ".");
-    }
-    budgets.push_back(static_cast<uint32_t>(budget));
-  }
-  return budgets;
-}
-
 /// The ways for the modes of the command line, each once, in the order they were named; mode tree once for each budget.
 std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   std::vector<WayToDecode> ways;
@@ -50,14 +39,13 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
     const bool known = std::ranges::any_of(ways, [&](const auto& other) { return other.name() == way.name(); });
     if (!known) ways.push_back(way);
   };
-  const std::vector<uint32_t> budgets = checked_budgets(options);
   for (const std::string& name : options.modes) {
     const DecodeMode mode = mode_named(name);
     if (mode != DecodeMode::tree) {
       add({mode, 0});
       continue;
     }
-    for (const uint32_t budget : budgets) add({mode, budget});
+    for (const uint32_t budget : options.budgets) add({mode, budget});
   }
   return ways;
 }
@@ -120,7 +108,7 @@ std::vector<BenchPrompt> bench_prompts(const Engine& model, const ModesOptions& 
     throw bad_input("A prompt of " + std::to_string(prompt.ids.size()) + " tokens and a reply of " +
                     std::to_string(options.max_tokens) + " need a context of " + std::to_string(needed) +
                     " positions; this model has " + std::to_string(context) +
-                    ". Choose a longer --context, or fewer tokens.");
+                    advice_on_room(context, model.model->config().max_context));
   }
   return result;
 }
@@ -207,6 +195,7 @@ void add_modes_options(CLI::App& command, ModesOptions& options) {
       ->group(group);
   command.add_option("--budgets", options.budgets, "Drafted nodes of the trees (default: 4,16,64)")
       ->delimiter(',')
+      ->transform(app::numbers<uint32_t>(1, kMostBudget))
       ->group(group);
   command
       .add_option("--prompts", options.prompts,
@@ -214,16 +203,16 @@ void add_modes_options(CLI::App& command, ModesOptions& options) {
       ->delimiter(',')
       ->group(group);
   command.add_option("--limit", options.limit, "Prompts of each category (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->group(group);
   command
       .add_option("--prompt-tokens", options.prompt_tokens,
                   "Prompts of these lengths instead, made of the prompts' texts put together, 2 of each or --limit")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->group(group);
   command.add_option("-n,--max-tokens", options.max_tokens, "Longest reply, in tokens")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str()
       ->group(group);
   command

@@ -12,7 +12,7 @@ namespace canopy::cli {
 
 struct ModesOptions {
   std::vector<std::string> modes;
-  std::vector<int64_t> budgets = {4, 16, 64};
+  std::vector<uint32_t> budgets = {4, 16, 64};
   std::vector<std::string> prompts;  // files and folders; empty: the prompts that come with Canopy
   std::vector<uint32_t> prompt_tokens;
   std::string policy = "measured";

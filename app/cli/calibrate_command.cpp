@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/base/number_options.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/model_options.h"
@@ -94,7 +95,7 @@ void add_calibrate(CLI::App& app, Action& action) {
   const auto options = std::make_shared<CalibrateOptions>();
   add_model_options(*command, options->model);
   command->add_option("--seconds", options->seconds, "Time to measure in")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->transform(app::numbers(0.1, 3600.0))
       ->capture_default_str();
   command->add_option("-o,--output", options->output,
                       "Write it into this file as well, for canopy-cli trace what-if --costs elsewhere");

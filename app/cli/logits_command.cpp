@@ -8,13 +8,14 @@
 #include <numeric>
 #include <span>
 
+#include "app/base/number_options.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/likeliest.h"
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
-#include "engine/base/mapped_file.h"
+#include "engine/base/text_encoding.h"
 #include "engine/model/state_line.h"
 #include "engine/session/reply_writer.h"
 
@@ -68,7 +69,7 @@ std::vector<uint32_t> first_ids(const LogitsOptions& options, const Engine& mode
 
 int run(const LogitsOptions& options) {
   catch_interrupts();
-  const std::string text = read_small_file(options.text_file, kMaxTextBytes);
+  const std::string text = read_text_input(options.text_file, kMaxTextBytes);
   const OpenedModel opened = open_model(options.model);
   Model& model = *opened.model->model;
   const std::vector<uint32_t> ids = first_ids(options, *opened.model, text);
@@ -106,13 +107,13 @@ void add_logits(CLI::App& app, Action& action) {
   add_model_options(*command, options->model);
   command->add_option("-f,--text-file", options->text_file, "The text, taken as it is")->required();
   command->add_option("--positions", options->positions, "Tokens of the text that are looked at")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str();
   command->add_option("--window", options->window, "Positions that share a context; the next one starts anew")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str();
   command->add_option("--top", options->top, "Tokens printed for each position")
-      ->check(CLI::Range(1, 1000))
+      ->transform(app::numbers(1, 1000))
       ->capture_default_str();
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/base/number_options.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
@@ -46,7 +47,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
       ->capture_default_str();
   command
       .add_option("--context", choice.context, "Positions of the K/V cache (default: from the model and from memory)")
-      ->check(CLI::PositiveNumber);
+      ->transform(app::counts());
   command
       .add_option("--quantize", choice.quantize,
                   "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
@@ -58,7 +59,10 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
 
 std::string model_path(const ModelChoice& choice) {
   const std::string path = choice.model.empty() ? default_model() : choice.model;
-  if (!std::filesystem::exists(path)) throw bad_input("There is no model at " + shown(path) + ".");
+  const std::filesystem::file_status status = std::filesystem::status(path);
+  if (!exists(status)) throw bad_input("There is no model at " + shown(path) + ".");
+  // A pipe is refused before the device is opened, too.
+  if (!is_directory(status) && !is_regular_file(status)) static_cast<void>(MappedFile::open(path));
   return path;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/base/number_options.h"
 #include "app/cli/commands.h"
 #include "app/cli/measured_passes.h"
 #include "app/cli/terminal.h"
@@ -216,10 +217,12 @@ void add_predict(CLI::App& app, Action& action) {
   std::string names;
   for (const predict::DeviceProfile& each : predict::device_profiles()) names += std::string(each.name) + ", ";
   command->add_option("-d,--device", options->device, names + "or all")->capture_default_str();
-  command->add_option("--context", options->context, "Positions before the pass")->capture_default_str();
+  command->add_option("--context", options->context, "Positions before the pass")
+      ->transform(app::numbers<uint32_t>(0, UINT32_MAX))
+      ->capture_default_str();
   command->add_option("--widths", options->widths, "Rows of the passes (default: 1 to 128)")
       ->delimiter(',')
-      ->check(CLI::Range(1u, predict::RecordedModel::kMaxWidth));
+      ->transform(app::numbers(1u, predict::RecordedModel::kMaxWidth));
   command->add_option(
       "--kernels", options->kernels,
       "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "

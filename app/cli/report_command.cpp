@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "app/base/number_options.h"
 #include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
@@ -140,22 +141,22 @@ void add_report(CLI::App& app, Action& action) {
   add_kernels_option(*command, options->kernels);
   command->add_option("--widths", options->plan.widths, "Rows of the passes")
       ->delimiter(',')
-      ->check(CLI::Range(1u, 4096u))
+      ->transform(app::numbers(1u, 4096u))
       ->capture_default_str();
   command->add_option("--contexts", options->plan.contexts, "Positions before a pass")
       ->delimiter(',')
-      ->check(CLI::Range(0u, 131072u))
+      ->transform(app::numbers(0u, 131072u))
       ->capture_default_str();
   command->add_option("--seconds", options->plan.seconds, "Time to measure each model in")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->transform(app::numbers(0.1, 3600.0))
       ->capture_default_str();
   command->add_option("--repeats", options->plan.most_repeats, "At most, of each pass; the median counts")
-      ->check(CLI::Range(1u, 1000u))
+      ->transform(app::numbers(1u, 1000u))
       ->capture_default_str();
   command
       ->add_option("--calibrate", options->plan.calibration_seconds,
                    "Seconds to calibrate each shape in, as for choosing widths; 0: not")
-      ->check(CLI::Range(0.0, 600.0))
+      ->transform(app::numbers(0.0, 600.0))
       ->capture_default_str();
   command->callback([&action, options] { action = [options] { return run_report(*options); }; });
 }

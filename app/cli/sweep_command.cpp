@@ -2,6 +2,7 @@
 // that the window reads too; and files of others beside it.
 
 #include <algorithm>
+#include <cfloat>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/base/number_options.h"
 #include "app/cli/bench_progress.h"
 #include "app/cli/bench_prompts.h"
 #include "app/cli/bench_report.h"
@@ -48,7 +50,7 @@ constexpr const char* kPlanOptions[] = {"--modes",       "--budgets", "--limit",
 struct SweepOptions {
   ModelChoice model;
   std::vector<std::string> modes = {"ar", "chain", "tree", "adaptive"};
-  std::vector<int64_t> budgets = {4, 8, 16, 32, 64};
+  std::vector<uint32_t> budgets = {4, 8, 16, 32, 64};
   std::vector<WayToDecode> ways;     // of a sweep that is gone on with; empty: those of modes and budgets
   std::vector<std::string> devices;  // beside that of the model
   std::vector<std::string> servers;
@@ -59,6 +61,7 @@ struct SweepOptions {
   SweepSettings settings;
   std::string out;
   bool resume = false;
+  bool seed_drawn = false, order_seed_drawn = false;
   std::set<std::string> given;    // options of the plan that were named
   std::vector<std::string> with;  // files of others
   std::string show;               // a file to show instead of measuring
@@ -74,12 +77,8 @@ std::vector<WayToDecode> ways_named(const SweepOptions& options) {
     const auto mode = decode_mode_of(name);
     if (!mode) throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
     if (*mode != DecodeMode::tree) add({*mode, 0});
-    for (const int64_t budget : options.budgets) {
-      if (budget < 1 || budget > int64_t{kMostBudget})
-        throw UsageError("--budgets names " + std::to_string(budget) + " drafted nodes; allowed: 1 to " +
-                         std::to_string(kMostBudget) + ".");
-      if (*mode == DecodeMode::tree) add({*mode, static_cast<uint32_t>(budget)});
-    }
+    for (const uint32_t budget : options.budgets)
+      if (*mode == DecodeMode::tree) add({*mode, budget});
   }
   if (ways.empty()) throw UsageError("--modes names nothing to measure.");
   return ways;
@@ -224,6 +223,8 @@ struct MeasuredSweep {
 };
 
 MeasuredSweep measure_sweep(const SweepOptions& options) {
+  if (options.seed_drawn) note_seed("--seed", options.settings.sampling.seed);
+  if (options.order_seed_drawn) note_seed("--order-seed", options.settings.order_seed);
   const Compare command = command_of(options);
   require_few_runs({static_cast<uint32_t>(command.columns.size()), static_cast<uint32_t>(command.prompts.size()),
                     command.settings.repeats});
@@ -351,6 +352,7 @@ void add_plan_options(CLI::App& command, SweepOptions& options) {
       ->group(group);
   command.add_option("--budgets", options.budgets, "Drafted nodes of the trees")
       ->delimiter(',')
+      ->transform(app::numbers<uint32_t>(1, kMostBudget))
       ->capture_default_str()
       ->group(group);
   command.add_option("--also-device", options.devices, "Further devices, on which all of it is measured in turn")
@@ -368,23 +370,31 @@ void add_plan_options(CLI::App& command, SweepOptions& options) {
                   "Files of prompts, a JSON object a line, or folders of such (default: those that come with Canopy)")
       ->delimiter(',')
       ->group(group);
-  command.add_option("--limit", options.limit, "Prompts of each category; 0: all")->capture_default_str()->group(group);
+  command.add_option("--limit", options.limit, "Prompts of each category; 0: all")
+      ->transform(app::numbers<uint32_t>(0, UINT32_MAX))
+      ->capture_default_str()
+      ->group(group);
   SweepSettings& settings = options.settings;
   command.add_option("--repeats", settings.repeats, "Of every prompt in every way; two or more give errors")
-      ->check(CLI::Range(1u, kMostSweepRepeats))
+      ->transform(app::numbers(1u, kMostSweepRepeats))
       ->capture_default_str()
       ->group(group);
   command.add_option("-n,--max-tokens", settings.max_tokens, "Longest reply, in tokens")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::counts())
       ->capture_default_str()
       ->group(group);
   command.add_option("-t,--temperature", settings.sampling.temperature, "0 takes the likeliest token")
+      ->transform(app::numbers(0.0f, FLT_MAX))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--seed", settings.sampling.seed, "Of the tokens that are drawn")
+  command.add_option("--seed", settings.sampling.seed, "Of the tokens that are drawn; -1 draws one, which is told")
+      ->transform(app::seeds(UINT64_MAX, options.seed_drawn))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--order-seed", settings.order_seed, "Of the order, which is drawn anew for each prompt")
+  command
+      .add_option("--order-seed", settings.order_seed,
+                  "Of the order, which is drawn anew for each prompt; -1 draws one")
+      ->transform(app::seeds(UINT64_MAX, options.order_seed_drawn))
       ->capture_default_str()
       ->group(group);
   command

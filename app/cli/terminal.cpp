@@ -30,6 +30,10 @@ void note(std::string_view message) {
   std::cerr << printable(message, 4096, LineBreaks::keep) << "\n";
 }
 
+void note_seed(std::string_view option, uint64_t seed) {
+  note("The seed was drawn: " + std::string(option) + " " + std::to_string(seed) + " repeats it.");
+}
+
 void ProgressLine::show(const LoadProgress& progress) {
   if (::isatty(STDERR_FILENO) != 1) return;
   std::string line = progress.stage;

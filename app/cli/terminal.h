@@ -1,6 +1,7 @@
 #pragma once
 // Output on the terminal: replies, notes and progress.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ void write_reply(const ReplyProgress& progress);
 
 /// Writes one line to standard error.
 void note(std::string_view message);
+
+/// Tells of a seed that was drawn for an option.
+void note_seed(std::string_view option, uint64_t seed);
 
 /// Shows the progress of a load on one line of standard error, if that is a terminal.
 class ProgressLine {

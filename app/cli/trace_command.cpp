@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "app/base/number_options.h"
 #include "app/cli/commands.h"
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
@@ -117,7 +118,7 @@ void add_trace(CLI::App& app, Action& action) {
 
   CLI::App* part = add_part(*trace, "show", "Print what was recorded, round by round", options, action, show);
   part->add_option("--round", options->round, "Print this round alone, with its tree; counted from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(app::numbers<uint64_t>(0, UINT64_MAX));
   part->add_flag("--ascii", options->ascii, "Draw the tree without Unicode");
 
   part = add_part(*trace, "stats", "Print what the rounds come to", options, action, print_statistics);
@@ -129,7 +130,7 @@ void add_trace(CLI::App& app, Action& action) {
       ->capture_default_str();
   part->add_option("-o,--output", options->output, "File to write (default: standard output)");
   part->add_option("--round", options->round, "The round of a picture, or the first of a page or an animation; from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(app::numbers<uint64_t>(0, UINT64_MAX));
   add_share_options(*part, options->share);
 
   add_what_if(*trace, action);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <system_error>
 
+#include "app/base/number_options.h"
 #include "app/cli/commands.h"
 #include "app/cli/terminal.h"
 #include "app/rounds/trace_log.h"
@@ -61,7 +62,7 @@ void add_share_options(CLI::App& command, ShareChoice& choice) {
   command
       .add_option("--rounds", choice.rounds,
                   "Rounds of the page (default: all from --round on) or the animation (default: 10)")
-      ->check(CLI::PositiveNumber)
+      ->transform(app::numbers<uint64_t>(1, UINT64_MAX))
       ->group(group);
   command.add_option("--svg", choice.svg, "Write a round as an SVG picture")->group(group);
   command.add_option("--png", choice.png, "Write a round as a PNG picture")->group(group);
@@ -72,7 +73,7 @@ void add_share_options(CLI::App& command, ShareChoice& choice) {
       ->group(group);
   command.add_option("--size", choice.size, "Width and height of a picture")->capture_default_str()->group(group);
   command.add_option("--scale", choice.scale, "Pixels of a PNG for each of its size: 2 for fine screens")
-      ->check(CLI::Range(0.25, 8.0))
+      ->transform(app::numbers(0.25, 8.0))
       ->capture_default_str()
       ->group(group);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "app/base/number_options.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
@@ -173,9 +174,9 @@ void add_what_if(CLI::App& trace, Action& action) {
   part->add_option("--policy", options->policy, "As in generate (default: as recorded)")
       ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}));
   part->add_option("--budget", options->budget, "Drafted nodes of each tree, in mode tree")
-      ->check(CLI::Range(1u, 1024u));
-  part->add_option("--widest", options->widest, "Most rows of a pass")->check(CLI::Range(1u, 4096u));
-  part->add_option("--depth", options->depth, "Most tokens of a draft")->check(CLI::Range(1u, 1024u));
+      ->transform(app::numbers(1u, 1024u));
+  part->add_option("--widest", options->widest, "Most rows of a pass")->transform(app::numbers(1u, 4096u));
+  part->add_option("--depth", options->depth, "Most tokens of a draft")->transform(app::numbers(1u, 1024u));
   part->add_option("-o,--output", options->output,
                    "Write what it would have been as a recording, whose header says where its times come from");
   part->add_flag("--json", options->as_json, "Print one JSON object");

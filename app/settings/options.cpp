@@ -3,13 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <ostream>
+#include <utility>
 #include <vector>
 
+#include "app/base/number_options.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
+#include "engine/base/text_encoding.h"
 #include "engine/devices/devices.h"
 
 namespace canopy::app {
@@ -25,31 +26,22 @@ uint32_t parse_side(const std::string& text, const std::string& whole) {
 }
 
 /// Adds the options of SamplingSettings. Returns those whose values are saved from one start to the next.
-std::vector<const CLI::Option*> add_sampling(CLI::App& cli, SamplingSettings& sampling) {
-  const CLI::Validator finite(
-      [](std::string& text) {
-        return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string() : "not a number: " + text;
-      },
-      "");
-  cli.add_option("--seed", sampling.seed, "Of the first reply; each reply after it takes the next one")
-      ->check(CLI::Range(0u, kMaxSeed))
+std::vector<const CLI::Option*> add_sampling(CLI::App& cli, SamplingSettings& sampling, bool& drawn) {
+  cli.add_option("--seed", sampling.seed, "Of the first reply; each reply after it takes the next one; -1 draws it")
+      ->transform(seeds(kMaxSeed, drawn))
       ->capture_default_str();
   return {cli.add_option("--temperature", sampling.temperature, "0 takes the likeliest token")
-              ->check(finite)
-              ->check(CLI::Range(0.0f, kMaxTemperature))
+              ->transform(numbers(0.0f, kMaxTemperature))
               ->capture_default_str(),
           cli.add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")
-              ->check(finite)
-              ->check(CLI::Range(kMinTopP, 1.0f))
+              ->transform(numbers(kMinTopP, 1.0f))
               ->capture_default_str(),
           cli.add_option("--min-p", sampling.min_p, "Leave out tokens below this share of the likeliest one")
-              ->check(finite)
-              ->check(CLI::Range(0.0f, kMaxMinP))
+              ->transform(numbers(0.0f, kMaxMinP))
               ->capture_default_str(),
           cli.add_option("--repetition-penalty", sampling.repetition_penalty,
                          "Makes what was written less likely; 1 is off")
-              ->check(finite)
-              ->check(CLI::Range(kMinPenalty, kMaxPenalty))
+              ->transform(numbers(kMinPenalty, kMaxPenalty))
               ->capture_default_str()};
 }
 
@@ -74,6 +66,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                                         int& exit_code) {
   AppOptions options;
   std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16";
+  bool seed_drawn = false;
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
   cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
@@ -93,7 +86,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
   cli.add_option("--round", options.round, "With --replay: the round to show, counted from 0")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(numbers<uint64_t>(0, UINT64_MAX))
       ->needs(replay);
   cli.add_flag("--dump-json", options.dump_json,
                "With --replay: write the trace and its statistics as JSON, draw nothing")
@@ -105,7 +98,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
       cli.add_option("--size", size, "Window size in pixels, WIDTHxHEIGHT; default: as it was left")
           ->capture_default_str();
   const CLI::Option* scale_option = cli.add_option("--scale", options.scale, "Interface scale; default: as it was left")
-                                        ->check(CLI::Range(kMinScale, kMaxScale))
+                                        ->transform(numbers(kMinScale, kMaxScale))
                                         ->capture_default_str();
   const CLI::Option* theme_option = cli.add_option("--theme", theme, "Colours; default: as they were left")
                                         ->check(CLI::IsMember({"dark", "light", "projector"}))
@@ -115,9 +108,9 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                                          ->capture_default_str();
   const CLI::Option* limit_option =
       cli.add_option("--max-tokens", options.max_tokens, "Longest reply; default: as it was set")
-          ->check(CLI::Range(1u, kMostMaxTokens))
+          ->transform(numbers(1u, kMostMaxTokens))
           ->capture_default_str();
-  const std::vector<const CLI::Option*> sampling = add_sampling(cli, options.sampling);
+  const std::vector<const CLI::Option*> sampling = add_sampling(cli, options.sampling, seed_drawn);
   cli.add_flag("--exit-after-reply", options.exit_after_reply, "Close the window when the reply to --prompt is done");
   cli.add_flag("!--no-system-fonts", options.system_fonts,
                "Only the built-in fonts: the same picture on every machine");
@@ -125,6 +118,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   try {
     cli.parse(argc, argv);
     parse_size(size, options.width, options.height);
+    options.prompt = text_from_bytes(std::move(options.prompt), "The text of --prompt");
   } catch (const CLI::ParseError& e) {
     exit_code = cli.exit(e, out, err) == 0 ? 0 : 2;
     return std::nullopt;
@@ -133,6 +127,7 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
     exit_code = 2;
     return std::nullopt;
   }
+  if (seed_drawn) err << "The seed was drawn: --seed " << options.sampling.seed << " repeats it.\n";
   options.quantize = quantize_on_load_from(quantize).value_or(QuantizeOnLoad::none);
   options.kv = checked_cache_type(kv);
   for (const ThemeKind kind : {ThemeKind::light, ThemeKind::projector})

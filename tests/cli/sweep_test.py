@@ -241,7 +241,7 @@ class Refusals(Folder):
         prompts = ("--prompts", self.prompts)
         for words, arguments in (
             ("'fast'; allowed: ar, chain, tree and adaptive.", ("--modes", "ar,fast", *prompts)),
-            ("0 drafted nodes; allowed: 1 to 1024.", ("--modes", "tree", "--budgets", "4,0", *prompts)),
+            ("'0' is not allowed; give a whole number from 1 to 1024.", ("--modes", "tree", "--budgets", "4,0", *prompts)),
             ("--baseline names 'tree 5'", ("--modes", "tree", "--budgets", "4", "--baseline", "tree 5", *prompts)),
             ("There is no folder ", ("--out", self.path("none/t.json"), *prompts)),
             ("Only one of --json, --csv and --markdown", ("--csv", "-", "--json", "-", *prompts)),

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -106,6 +108,41 @@ TEST(Options, RefusesWrongValuesWithAMessage) {
     EXPECT_EQ(p.exit_code, 2) << arguments.back();
     EXPECT_FALSE(p.err.empty()) << arguments.back();
   }
+}
+
+TEST(Options, SayTheRangeOfANumber) {
+  for (const auto& [option, value] :
+       std::vector<std::pair<const char*, const char*>>{{"--seed", "1000000"},
+                                                        {"--seed", "18446744073709551616"},
+                                                        {"--seed", "0x10"},
+                                                        {"--max-tokens", "0"},
+                                                        {"--max-tokens", "-1"},
+                                                        {"--max-tokens", "99999999999"},
+                                                        {"--scale", "inf"},
+                                                        {"--repetition-penalty", "nan"}}) {
+    const Parsed p = parse({option, value});
+    EXPECT_FALSE(p.options) << value;
+    EXPECT_NE(p.err.find(std::string(option) + ": '" + value + "' is not allowed; give a"), std::string::npos) << p.err;
+  }
+}
+
+TEST(Options, ASeedOfMinusOneIsDrawnAndTold) {
+  std::set<uint64_t> drawn;
+  for (int i = 0; i < 4; ++i) {
+    const Parsed p = parse({"--seed", "-1"});
+    ASSERT_TRUE(p.options) << p.err;
+    EXPECT_LE(p.options->sampling.seed, kMaxSeed);
+    EXPECT_NE(p.err.find("--seed " + std::to_string(p.options->sampling.seed) + " repeats it"), std::string::npos);
+    drawn.insert(p.options->sampling.seed);
+  }
+  EXPECT_GT(drawn.size(), 1u);
+}
+
+TEST(Options, APromptThatIsNoTextIsRefused) {
+  EXPECT_EQ(parse({"--prompt", "\xEF\xBB\xBFHi"}).options->prompt, "Hi");
+  const Parsed p = parse({"--prompt", "caf\xE9"});
+  EXPECT_FALSE(p.options);
+  EXPECT_NE(p.err.find("The text of --prompt is not in UTF-8"), std::string::npos) << p.err;
 }
 
 }  // namespace
