@@ -21,6 +21,7 @@ using Action = std::function<int()>;
 void add_devices(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_chat(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);

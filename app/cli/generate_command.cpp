@@ -1,19 +1,28 @@
-// canopy-cli generate: writes one reply, or holds a conversation.
+// canopy-cli generate and chat: write one reply, or hold a conversation.
+
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <array>
+#include <cctype>
+#include <cfloat>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <utility>
 
+#include "app/base/number_options.h"
+#include "app/cli/chat_file.h"
 #include "app/cli/commands.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/text_encoding.h"
 #include "engine/session/dense_drafts.h"
 #include "engine/session/reply_trace.h"
 #include "engine/text/chat_tools.h"
@@ -30,13 +39,15 @@ constexpr uint64_t kMaxPromptBytes = 16 << 20;
 struct GenerateOptions {
   ModelChoice model;
   std::string prompt, prompt_file, chat;
-  std::string tools;  // a file
+  std::string tools;     // a file
+  std::string thinking;  // "on", "off"; empty: as the chat template has it
   bool raw = false;
   bool as_json = false;
   std::string mode, policy = "measured";
   std::string trace;
   bool redact = false;
   bool dense = false;
+  bool prompt_given = false, seed_drawn = false;
   ReplySettings settings;
 };
 
@@ -86,6 +97,18 @@ void print_statistics(const Reply& reply, const Engine& model) {
   if (model.self_test) note(model.self_test->sentence);
 }
 
+std::optional<bool> thinking_of(const GenerateOptions& options) {
+  if (options.thinking.empty()) return std::nullopt;
+  return options.thinking == "on";
+}
+
+/// Says so where a wish about thinking changes nothing.
+void note_thinking(const Engine& model) {
+  if (!model.text.chat->thinking().switchable) {
+    note("The model's chat template has no switch for thinking: on and off make no difference.");
+  }
+}
+
 ReplyCallbacks streaming(bool as_json) {
   ReplyCallbacks callbacks;
   callbacks.stop = interruption();
@@ -93,27 +116,10 @@ ReplyCallbacks streaming(bool as_json) {
   return callbacks;
 }
 
-/// Reads [{"role": "user", "content": "..."}, ...].
-std::vector<ChatTurn> read_turns(const std::string& path) {
-  const std::string text = read_small_file(path, kMaxPromptBytes);
-  std::vector<ChatTurn> turns;
-  try {
-    const auto json = nlohmann::json::parse(text);
-    for (const auto& turn : json) {
-      turns.push_back({turn.at("role").get<std::string>(), turn.at("content").get<std::string>()});
-    }
-  } catch (const nlohmann::json::exception& e) {
-    throw bad_input("The conversation in " + shown(path) +
-                    " is not a JSON array of {\"role\", \"content\"} objects: " + e.what());
-  }
-  if (turns.empty()) throw bad_input("The conversation in " + shown(path) + " has no turns.");
-  return turns;
-}
-
 /// The JSON of the tools in a file, which is checked here; empty where no file is given.
 std::string read_tools(const std::string& path) {
   if (path.empty()) return {};
-  const std::string json = read_small_file(path, kMaxPromptBytes);
+  const std::string json = read_text_input(path, kMaxPromptBytes);
   with_context(shown(path), [&] { tools_from_json(json); });
   return json;
 }
@@ -124,27 +130,152 @@ Reply reply_to(const OpenedModel& opened, ReplyTrace* trace, std::span<const uin
   return trace->record(prompt, settings, callbacks);  // a full disk has been reported in the log
 }
 
-/// Answers each line of standard input until its end, with the turns before it as context. Returns the exit code.
-int converse(const OpenedModel& opened, ReplyTrace* trace, ReplySettings settings, const std::string& tools) {
-  std::vector<ChatTurn> turns;
-  std::string line;
-  note("Write a line and press Enter; Ctrl-C stops a reply, Ctrl-D ends.");
-  while (std::cerr << "> " << std::flush && std::getline(std::cin, line)) {
-    if (line.empty()) continue;
-    forget_interrupt();
-    turns.push_back({"user", line});
-    const std::vector<uint32_t> prompt = opened.model->prompt_ids(turns, "", {}, tools);
-    const Reply reply = reply_to(opened, trace, prompt, settings, streaming(false));
-    std::cout << "\n" << std::flush;
-    print_statistics(reply, *opened.model);
-    turns.push_back({"assistant", reply.answer(),
-                     tokens_of_reply(*opened.model->text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
-                     reply.thinking()});
-    ++settings.turn;
+/// A conversation on the terminal, or of the lines of a pipe: each is answered with those before it as context.
+class Talk {
+ public:
+  Talk(const OpenedModel& opened, ReplyTrace* trace, const GenerateOptions& options, std::string tools)
+      : opened_(opened),
+        trace_(trace),
+        settings_(options.settings),
+        tools_(std::move(tools)),
+        thinking_(thinking_of(options)) {}
+
+  /// Until the end of the input or /quit. Returns the exit code.
+  int hold() {
+    note(
+        "Write a line and press Enter. /new begins anew, /help says what else there is; Ctrl-C stops a reply, Ctrl-D "
+        "ends.");
+    std::string line;
+    while (read_line(line)) {
+      if (line.empty()) continue;
+      if (is_command(line)) {
+        if (!obey(line)) break;
+      } else {
+        answer(std::move(line));
+      }
+    }
+    opened_.model->keep_what_was_learnt();
+    return interrupted() && !on_terminal_ ? kInterrupted : 0;
   }
-  opened.model->keep_what_was_learnt();
-  return 0;
-}
+
+ private:
+  bool read_line(std::string& line) {
+    for (;;) {
+      forget_interrupt();
+      std::cerr << "> " << std::flush;
+      if (std::getline(std::cin, line)) break;
+      if (!interrupted() || !on_terminal_) return false;
+      // Ctrl-C broke off the reading, not the talk.
+      std::cin.clear();
+      std::clearerr(stdin);
+      note("\nCtrl-D or /quit ends the conversation.");
+    }
+    if (line.ends_with('\r')) line.pop_back();
+    try {
+      line = text_from_bytes(std::move(line), "The line");
+    } catch (const Error& e) {
+      note(e.what());
+      line.clear();
+    }
+    return true;
+  }
+
+  /// "/word ...", but not a path.
+  static bool is_command(const std::string& line) {
+    const std::string word = line.substr(0, line.find_first_of(" \t"));
+    return word.starts_with('/') &&
+           std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isalpha(c) != 0 || c == '?'; });
+  }
+
+  /// Returns whether the conversation goes on.
+  bool obey(const std::string& line) {
+    const size_t end = std::min(line.find_first_of(" \t"), line.size());
+    const std::string word = line.substr(0, end);
+    const std::string rest = line.substr(std::min(line.find_first_not_of(" \t", end), line.size()));
+    if (word == "/quit" || word == "/exit" || word == "/bye") return false;
+    if (word == "/new") {
+      turns_.clear();
+      left_out_ = settings_.turn = 0;
+      note("A new conversation: what was said before is forgotten.");
+    } else if (word == "/help" || word == "/?") {
+      note(
+          "/new               begin a new conversation\n"
+          "/thinking on|off   let the model think before it answers, where its chat template has a switch\n"
+          "/quit              end, as Ctrl-D does\n"
+          "Ctrl-C stops the reply that is being written. Any other line is put to the model.");
+    } else if (word == "/thinking" && (rest == "on" || rest == "off")) {
+      thinking_ = rest == "on";
+      note("Thinking is " + rest + " from here on.");
+      note_thinking(*opened_.model);
+    } else if (word == "/thinking") {
+      note("/thinking on or /thinking off; now it is " + std::string(!thinking_   ? "as the chat template has it."
+                                                                     : *thinking_ ? "on."
+                                                                                  : "off."));
+    } else {
+      note("There is no " + word + "; /help lists what there is.");
+    }
+    return true;
+  }
+
+  void answer(std::string question) {
+    turns_.push_back({"user", std::move(question)});
+    const size_t left_out_before = left_out_;
+    Reply reply;
+    try {
+      const std::vector<uint32_t> prompt = fitting_prompt();
+      reply = reply_to(opened_, trace_, prompt, settings_, streaming(false));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::bad_input) throw;
+      turns_.pop_back();
+      left_out_ = left_out_before;
+      note(std::string(e.what()) + " The conversation goes on without this line.");
+      return;
+    }
+    std::cout << "\n" << std::flush;
+    print_statistics(reply, *opened_.model);
+    if (reply.reason == FinishReason::context_full) {
+      note("The context is full: the next line is answered without the oldest ones. /new begins anew.");
+    }
+    turns_.push_back({"assistant", reply.answer(),
+                      tokens_of_reply(*opened_.model->text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
+                      reply.thinking()});
+    ++settings_.turn;
+  }
+
+  std::vector<uint32_t> prompt_from(size_t first) const {
+    return opened_.model->prompt_ids({turns_.begin() + static_cast<std::ptrdiff_t>(first), turns_.end()}, "", thinking_,
+                                     tools_);
+  }
+
+  /// The prompt, where needed without the oldest turns: without more than must be, as the window does, so that the next
+  /// ones fit as well.
+  std::vector<uint32_t> fitting_prompt() {
+    const uint32_t context = opened_.model->model->limits().context;
+    std::vector<uint32_t> prompt = prompt_from(left_out_);
+    if (prompt.size() < context) return prompt;
+    while (left_out_ + 2 < turns_.size() && prompt.size() > context / 2) {
+      left_out_ += 2;  // a line and its reply
+      prompt = prompt_from(left_out_);
+    }
+    if (prompt.size() >= context) {
+      throw bad_input("The line has " + std::to_string(prompt.size()) +
+                      " tokens by itself, but the context holds only " + std::to_string(context) +
+                      advice_on_room(context, opened_.model->model->config().max_context));
+    }
+    note("The context is full: the oldest " + std::to_string(left_out_ / 2) +
+         " lines and their replies are left out from here on. /new begins anew.");
+    return prompt;
+  }
+
+  const OpenedModel& opened_;
+  ReplyTrace* trace_;
+  ReplySettings settings_;
+  std::string tools_;
+  std::optional<bool> thinking_;
+  std::vector<ChatTurn> turns_;
+  size_t left_out_ = 0;  // turns at the beginning that prompts go without
+  bool on_terminal_ = ::isatty(STDIN_FILENO) == 1;
+};
 
 /// What --dense asks for, once the recording is whole.
 void make_dense(const OpenedModel& opened, std::optional<ReplyTrace>& trace, const GenerateOptions& options) {
@@ -155,16 +286,20 @@ void make_dense(const OpenedModel& opened, std::optional<ReplyTrace>& trace, con
   note("dense: " + std::to_string(report.added) + " drafts added to the recording");
 }
 
+/// One at the end, as echo and editors write it: it is none of the prompt.
+void drop_last_line_break(std::string& prompt) {
+  if (prompt.ends_with('\n')) prompt.pop_back();
+  if (prompt.ends_with('\r')) prompt.pop_back();
+}
+
 uint64_t replies_in(const std::vector<ChatTurn>& turns) {
   uint64_t count = 0;
   for (const ChatTurn& turn : turns) count += turn.role == "assistant" ? 1 : 0;
   return count;
 }
 
-int run_generate(GenerateOptions& options) {
-  const int sources =
-      (options.prompt.empty() ? 0 : 1) + (options.prompt_file.empty() ? 0 : 1) + (options.chat.empty() ? 0 : 1);
-  if (sources != 1) throw UsageError("Give exactly one of --prompt, --prompt-file and --chat.");
+/// What the options contradict each other in.
+void check_options(const GenerateOptions& options) {
   const bool interactive = options.chat == "-";
   if (interactive && options.as_json) throw UsageError("--chat - is a conversation on the terminal; it has no --json.");
   if (options.dense && options.trace.empty()) throw UsageError("--dense belongs to a recording: give --trace, too.");
@@ -174,20 +309,88 @@ int run_generate(GenerateOptions& options) {
   }
   if (options.raw && !options.chat.empty()) throw UsageError("--raw leaves the chat template out; it has no --chat.");
   if (options.raw && !options.tools.empty()) throw UsageError("--raw leaves the chat template out; it has no --tools.");
+  if (options.raw && !options.thinking.empty()) {
+    throw UsageError("--raw leaves the chat template out; it has no --thinking.");
+  }
+  if (options.tools == "-" && (interactive || options.prompt_file == "-")) {
+    throw UsageError("Standard input can be read only once: name a file for --tools or for the prompt.");
+  }
   validate(options.settings.sampling);
   const std::vector<NamedFile> outputs = {{"--trace", options.trace}};
   require_outputs_apart(
       outputs, {{"the prompt", options.prompt_file}, {"the conversation", options.chat}, {"the tools", options.tools}},
       &options.model);
+}
+
+/// Where no prompt is named, it comes through a pipe.
+void choose_source(GenerateOptions& options) {
+  const int sources =
+      (options.prompt_given ? 1 : 0) + (options.prompt_file.empty() ? 0 : 1) + (options.chat.empty() ? 0 : 1);
+  constexpr const char* one = "Give exactly one of --prompt, --prompt-file and --chat, or the prompt through a pipe.";
+  if (sources > 1 || (sources == 0 && ::isatty(STDIN_FILENO) == 1)) throw UsageError(one);
+  if (options.prompt_given && options.prompt.empty())
+    throw UsageError("The text of --prompt is empty. " + std::string(one));
+  if (sources == 1) return;
+  options.prompt = read_text_input("-", kMaxPromptBytes);
+  if (options.prompt.empty()) throw UsageError("Standard input has no prompt. " + std::string(one));
+  drop_last_line_break(options.prompt);
+}
+
+/// Checks what a chat template does with what other programs write into turns.
+void check_fields(const Engine& model, const std::vector<ChatTurn>& turns, const PromptOptions& wishes) {
+  const auto first_with = [&](const char* field) {
+    return std::ranges::find_if(turns, [&](const ChatTurn& turn) {
+      return !turn.fields.empty() && nlohmann::json::parse(turn.fields).contains(field);
+    });
+  };
+  const auto number = [&](auto turn) { return std::to_string(turn - turns.begin()); };
+  constexpr std::array<std::string_view, 1> calls = {"tool_calls"};
+  if (const auto turn = first_with("tool_calls");
+      turn != turns.end() && !model.text.chat->uses_fields(turns, calls, wishes)) {
+    throw bad_input("The model's chat template has no place for the field \"tool_calls\" of turn " + number(turn) +
+                    ".");
+  }
+  constexpr std::array<std::string_view, 3> thought = {"reasoning_content", "reasoning", "thinking"};
+  if (const auto turn = first_with("reasoning_content");
+      turn != turns.end() && !model.text.chat->uses_fields(turns, thought, wishes)) {
+    note("The model's chat template leaves out what was thought in earlier turns: \"reasoning_content\" of turn " +
+         number(turn) + ".");
+  }
+}
+
+int run_generate(GenerateOptions& options) {
+  choose_source(options);
+  check_options(options);
+  const bool interactive = options.chat == "-";
 
   // Check the whole prompt before the model is loaded.
   std::vector<ChatTurn> turns;
-  std::string prompt = options.prompt;
-  if (!options.prompt_file.empty()) prompt = read_small_file(options.prompt_file, kMaxPromptBytes);
-  if (!options.chat.empty() && !interactive) turns = read_turns(options.chat);
+  std::string prompt = text_from_bytes(options.prompt, "The text of --prompt");
+  for (std::string& stop : options.settings.stop_strings) {
+    stop = text_from_bytes(std::move(stop), "The text of --stop");
+  }
+  if (options.prompt_file == "-" && ::isatty(STDIN_FILENO) == 1) note("Write the prompt; Ctrl-D ends it.");
+  if (!options.prompt_file.empty()) {
+    prompt = read_text_input(options.prompt_file, kMaxPromptBytes);
+    drop_last_line_break(prompt);
+  }
+  std::string tools = read_tools(options.tools);
+  if (!options.chat.empty() && !interactive) {
+    ChatFile chat = read_chat_file(options.chat);
+    turns = std::move(chat.turns);
+    if (!chat.tools.empty() && !tools.empty()) {
+      note("The tools of " + shown(options.chat) + " are not used: those of --tools are.");
+    } else if (!chat.tools.empty()) {
+      with_context(shown(options.chat), [&] { tools_from_json(chat.tools); });
+      tools = std::move(chat.tools);
+    }
+    std::string ignored;
+    for (const std::string& field : chat.ignored) ignored += (ignored.empty() ? "" : ", ") + field;
+    if (!ignored.empty()) note("Not used of the request in " + shown(options.chat) + ": " + ignored + ".");
+  }
   if (options.chat.empty() && !options.raw) turns = {{"user", prompt}};
   options.settings.turn = replies_in(turns);
-  const std::string tools = read_tools(options.tools);
+  if (options.seed_drawn) note_seed("--seed", options.settings.sampling.seed);
 
   catch_interrupts();
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
@@ -203,16 +406,22 @@ int run_generate(GenerateOptions& options) {
   if (!options.trace.empty()) trace.emplace(options.trace, *opened.model, options.redact);
   options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
   ReplyTrace* const recorder = trace ? &*trace : nullptr;
+  if (!options.thinking.empty()) note_thinking(*opened.model);
   if (interactive) {
-    const int code = converse(opened, recorder, options.settings, tools);
+    const int code = Talk(opened, recorder, options, tools).hold();
     make_dense(opened, trace, options);
     return code;
   }
 
-  const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, {}, tools);
+  const std::optional<bool> thinking = thinking_of(options);
+  if (!options.chat.empty()) {
+    with_context(shown(options.chat), [&] { check_fields(*opened.model, turns, {true, thinking, tools}); });
+  }
+  const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, thinking, tools);
   const Reply reply = reply_to(opened, recorder, ids, options.settings, streaming(options.as_json));
   if (options.as_json) {
-    const ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
+    ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
+    if (options.seed_drawn) json["seed"] = options.settings.sampling.seed;
     std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
   } else {
     std::cout << "\n" << std::flush;
@@ -223,54 +432,90 @@ int run_generate(GenerateOptions& options) {
   return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
 }
 
+/// What generate and chat have in common.
+void add_reply_options(CLI::App& command, GenerateOptions& options) {
+  SamplingSettings& sampling = options.settings.sampling;
+  add_model_options(command, options.model);
+  command.add_option(
+      "--tools", options.tools,
+      "A JSON array of tools that the model may call, for models whose chat template has a place for them");
+  command
+      .add_option("--thinking", options.thinking,
+                  "Let the model think before it answers, or not, where its chat template has a switch (default: as "
+                  "the template has it)")
+      ->check(CLI::IsMember({"on", "off"}));
+  command.add_option("-n,--max-tokens", options.settings.max_tokens, "Longest reply, in tokens")
+      ->transform(app::counts())
+      ->capture_default_str();
+  command
+      .add_option("--mode", options.mode,
+                  "ar decodes plainly; chain and tree draft every round; adaptive chooses each round what is fastest. "
+                  "The text is the same in all (default: adaptive with a drafter, else ar)")
+      ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
+  command.add_option("--budget", options.settings.budget, "Drafted nodes of each tree")
+      ->transform(app::numbers(1u, 1024u))
+      ->capture_default_str();
+  command
+      .add_option("--policy", options.policy,
+                  "How the mode adaptive predicts what passes cost: measured (a table, corrected by every round), or "
+                  "for comparison those of the BASTION paper")
+      ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}))
+      ->capture_default_str();
+  command.add_option("--trace", options.trace, "Record every round into this file (canopy-cli trace shows it)");
+  command.add_flag("--redact", options.redact, "Leave texts and token ids out of the trace");
+  command.add_flag("--dense", options.dense,
+                   "Add a draft behind every token to the trace, so that trace what-if is exact");
+  command.add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")
+      ->transform(app::numbers(0.0f, FLT_MAX))
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")
+      ->transform(app::numbers<uint32_t>(0, UINT32_MAX))
+      ->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")
+      ->transform(app::numbers(0.0f, 1.0f, app::RangeEnds::not_least))
+      ->capture_default_str();
+  command.add_option("--min-p", sampling.min_p, "Leave out tokens below this share of the likeliest one")
+      ->transform(app::numbers(0.0f, 1.0f, app::RangeEnds::not_most))
+      ->capture_default_str();
+  command
+      .add_option("--seed", sampling.seed,
+                  "Of the random numbers: the same seed gives the same text; -1 draws one, which is told")
+      ->transform(app::seeds(UINT64_MAX, options.seed_drawn))
+      ->capture_default_str();
+  command.add_option("--stop", options.settings.stop_strings, "Text that ends the reply; may be given several times");
+  command.add_flag("!--no-self-test", options.model.self_test, "Do not check exactness on this device first");
+}
+
 }  // namespace
 
 void add_generate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Write a reply to a prompt or a conversation");
   const auto options = std::make_shared<GenerateOptions>();
-  SamplingSettings& sampling = options->settings.sampling;
-  add_model_options(*command, options->model);
-  command->add_option("-p,--prompt", options->prompt, "The prompt, put through the model's chat template");
-  command->add_option("-f,--prompt-file", options->prompt_file, "The same from a file");
+  const CLI::Option* prompt =
+      command->add_option("-p,--prompt", options->prompt, "The prompt, put through the model's chat template");
+  command->add_option(
+      "-f,--prompt-file", options->prompt_file,
+      "The same from a file or a pipe, without the line break at its end; - is standard input, which is "
+      "read where no prompt is named, too");
   command->add_option(
       "--chat", options->chat,
-      "A JSON array of {\"role\", \"content\"} turns to go on from, or - for a conversation on the terminal");
-  command->add_option(
-      "--tools", options->tools,
-      "A JSON array of tools that the model may call, for models whose chat template has a place for them");
+      "A JSON array of {\"role\", \"content\"} turns to go on from, or a request with such messages; - is "
+      "a conversation on the terminal, as canopy-cli chat");
   command->add_flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
-  command->add_option("-n,--max-tokens", options->settings.max_tokens, "Longest reply, in tokens")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--mode", options->mode,
-                   "ar decodes plainly; chain and tree draft every round; adaptive chooses each round what is fastest. "
-                   "The text is the same in all (default: adaptive with a drafter, else ar)")
-      ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
-  command->add_option("--budget", options->settings.budget, "Drafted nodes of each tree")
-      ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
-  command
-      ->add_option("--policy", options->policy,
-                   "How the mode adaptive predicts what passes cost: measured (a table, corrected by every round), or "
-                   "for comparison those of the BASTION paper")
-      ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}))
-      ->capture_default_str();
-  command->add_option("--trace", options->trace, "Record every round into this file (canopy-cli trace shows it)");
-  command->add_flag("--redact", options->redact, "Leave texts and token ids out of the trace");
-  command->add_flag("--dense", options->dense,
-                    "Add a draft behind every token to the trace, so that trace what-if is exact");
-  command->add_option("-t,--temperature", sampling.temperature, "0 takes the likeliest token")->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0 is off")->capture_default_str();
-  command->add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens of this total probability")
-      ->capture_default_str();
-  command->add_option("--min-p", sampling.min_p, "Leave out tokens below this share of the likeliest one")
-      ->capture_default_str();
-  command->add_option("--seed", sampling.seed, "Of the random numbers: the same seed gives the same text")
-      ->capture_default_str();
-  command->add_option("--stop", options->settings.stop_strings, "Text that ends the reply; may be given several times");
-  command->add_flag("!--no-self-test", options->model.self_test, "Do not check exactness on this device first");
+  add_reply_options(*command, *options);
   command->add_flag("--json", options->as_json, "Print one JSON object at the end instead of streaming the text");
+  command->callback([&action, options, prompt] {
+    options->prompt_given = prompt->count() > 0;
+    action = [options] { return run_generate(*options); };
+  });
+}
+
+void add_chat(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model on the terminal");
+  command->footer("In the conversation /new begins anew, /help lists what else there is, and Ctrl-D ends it.");
+  const auto options = std::make_shared<GenerateOptions>();
+  options->chat = "-";
+  add_reply_options(*command, *options);
   command->callback([&action, options] { action = [options] { return run_generate(*options); }; });
 }
 

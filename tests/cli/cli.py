@@ -14,5 +14,7 @@ def environment(icd):
 
 
 def run(*arguments, icd=NO_DRIVER, timeout=300, **options):
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)  # else generate would wait for a prompt there
     return subprocess.run([CLI, *arguments], env=environment(icd), capture_output=True, text=True, check=False,
                           timeout=timeout, **options)

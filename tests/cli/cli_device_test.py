@@ -96,6 +96,150 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(drawn("1"), first)
         self.assertNotEqual(drawn("2"), first)
 
+    def test_a_seed_of_minus_one_is_drawn_and_told(self):
+        options = ("--prompt", "import", "--max-tokens", "16", "--temperature", "1.5", "--seed")
+        first, second = self.generate(*options, "-1"), self.generate(*options, "-1")
+        self.assertNotEqual(first["seed"], second["seed"])
+        again = self.generate(*options, str(first["seed"]))
+        self.assertEqual(again["output_ids"], first["output_ids"])
+        self.assertEqual(list(again), FIELDS)
+        told = self.succeed("generate", "--model", MODEL, "--context", "512", *options, "-1").stderr
+        self.assertRegex(told, r"The seed was drawn: --seed \d+ repeats it\.")
+
+    def test_a_prompt_from_a_pipe_is_the_same_as_one_that_is_named(self):
+        named = self.generate("--prompt", "import os")["prompt_ids"]
+        for arguments in ((), ("-f", "-"), ("-f", "/dev/stdin")):
+            piped = self.succeed("generate", "--model", MODEL, "--context", "512", "--json", "-n", "1", *arguments,
+                                 input="import os\n").stdout
+            self.assertEqual(json.loads(piped)["prompt_ids"], named)
+        with tempfile.NamedTemporaryFile("wb", suffix=".txt") as file:
+            file.write("import os\r\n".encode("utf-16"))
+            file.flush()
+            self.assertEqual(self.generate("-f", file.name, "-n", "1")["prompt_ids"], named)
+
+    def model_with_template(self, folder, template):
+        for name in os.listdir(MODEL):
+            if name != "tokenizer_config.json":
+                os.symlink(os.path.join(os.path.abspath(MODEL), name), os.path.join(folder, name))
+        with open(os.path.join(MODEL, "tokenizer_config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        config["chat_template"] = template
+        with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        return folder
+
+    def test_conversations_of_other_programs_reach_the_template_whole(self):
+        template = ("{% for m in messages %}[{{ m.role }}]{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}"
+                    "{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name }} "
+                    "{{ c.function.arguments | tojson }}>{% endfor %}{% endfor %}{% if tools %}T{% endif %}")
+        user = {"role": "user", "content": "a\nb"}
+        call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": {"z": 2, "b": "ü"}}}
+        with tempfile.TemporaryDirectory() as folder:
+            model = self.model_with_template(folder, template)
+
+            def prompt(*turns, model=model, **request):
+                reply = self.succeed("generate", "--model", model, "--context", "512", "--no-self-test", "-n", "1", "--json",
+                                     "--chat", "/dev/stdin",
+                                     input=json.dumps({"messages": turns, **request} if request else turns))
+                return json.loads(reply.stdout)["prompt_ids"], reply.stderr
+
+            plain = prompt(user)[0]
+            parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+            self.assertEqual(prompt({"role": "user", "content": parts})[0], plain)
+            self.assertNotEqual(prompt(user, tools=[{"name": "f"}])[0], plain)
+            silent = prompt(user, {"role": "assistant", "content": None, "tool_calls": [call]}, user)[0]
+            self.assertNotEqual(silent, prompt(user, {"role": "assistant", "content": ""}, user)[0])
+            text = json.dumps(call["function"]["arguments"])
+            for same in ({"role": "assistant", "tool_calls": [{**call, "function": {"name": "add", "arguments": text}}]},
+                         {"role": "assistant", "content": "", "function_call": {"name": "add", "arguments": text}}):
+                self.assertEqual(prompt(user, same, user)[0], silent)
+            thought = prompt(user, {"role": "assistant", "content": "5", "reasoning_content": "2 + 3"}, user)[0]
+            self.assertNotEqual(thought, prompt(user, {"role": "assistant", "content": "5"}, user)[0])
+            for same in ({"role": "assistant", "content": "5", "reasoning": "2 + 3"},
+                         {"role": "assistant", "content": "5", "thinking": "2 + 3"},
+                         {"role": "assistant", "content": [{"type": "thinking", "thinking": "2 + 3"}, "5"]}):
+                self.assertEqual(prompt(user, same, user)[0], thought)
+            self.assertGreater(len(prompt(user, {"role": "tool", "content": "5"})[0]), len(plain))
+        with tempfile.TemporaryDirectory() as folder:
+            model = self.model_with_template(folder, "{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}")
+            _, notes = prompt(user, {"role": "assistant", "content": "5", "reasoning": "2 + 3"}, model=model)
+            self.assertRegex(notes, 'leaves out what was thought .* "reasoning_content" of turn 1')
+            for words, turn in (('no place for the field "tool_calls" of turn 1',
+                                 {"role": "assistant", "content": "x", "tool_calls": [call]}),
+                                ('leaves out turn 1, whose role is "tool"', {"role": "tool", "content": "5"})):
+                refused = run("generate", "--model", model, "--no-self-test", "--chat", "/dev/stdin", icd=ICD,
+                              input=json.dumps([user, turn]))
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn(words, refused.stderr)
+
+    def test_thinking_is_switched_where_the_template_has_a_switch(self):
+        template = ("{% for m in messages %}{{ m.content }}{% endfor %}"
+                    "{% if enable_thinking is defined %}{{ 'on' if enable_thinking else 'off' }}{% endif %}")
+        with tempfile.TemporaryDirectory() as folder:
+            model = self.model_with_template(folder, template)
+
+            def prompt(*options):
+                result = self.succeed("generate", "--model", model, "--context", "512", "--no-self-test", "--json", "-n", "1",
+                                      "-p", "a", *options)
+                self.assertNotIn("switch", result.stderr)
+                return json.loads(result.stdout)["prompt_ids"]
+
+            on, off, unset = prompt("--thinking", "on"), prompt("--thinking", "off"), prompt()
+            self.assertEqual(len({str(on), str(off), str(unset)}), 3)
+        told = self.succeed("generate", "--model", MODEL, "--context", "512", "-p", "a", "-n", "1", "--thinking", "on")
+        self.assertIn("has no switch for thinking", told.stderr)
+
+    def test_a_talk_goes_on_when_the_context_is_full(self):
+        long = "x = 1; " * 40
+        result = self.succeed("chat", "--model", MODEL, "--context", "64", "--max-tokens", "4", "--no-self-test",
+                              input=f"def f():\n{long}\ndef g():\ndef h():\ndef i():\ndef j():\n")
+        self.assertEqual(result.stderr.count("reply: 4 tokens"), 5, result.stderr)
+        self.assertIn("tokens by itself, but the context holds only 64. Use fewer tokens, or load the model with a longer "
+                      "context: it was made for 2048.", result.stderr)
+        self.assertRegex(result.stderr, r"The context is full: the oldest \d+ lines and their replies are left out")
+        whole = self.succeed("chat", "--model", MODEL, "--context", "2048", "--max-tokens", "4", "--no-self-test",
+                             input=long * 20 + "\n")
+        self.assertIn("holds only 2048, all that the model was made for", whole.stderr)
+        self.assertNotIn("longer context", whole.stderr)
+
+    def test_commands_of_a_talk(self):
+        result = self.succeed("chat", "--model", MODEL, "--context", "512", "--max-tokens", "4", "--no-self-test",
+                              input="def f():\r\n/new\ndef f():\n/x\n/help\n/thinking\n/usr/bin/env\n/quit\nnever\n")
+        prompts_ = re.findall(r"prompt: (\d+) tokens", result.stderr)
+        self.assertEqual(len(prompts_), 3, result.stderr)
+        self.assertEqual(prompts_[0], prompts_[1])  # nothing of the first line is in the second's prompt
+        self.assertIn("There is no /x; /help lists what there is.", result.stderr)
+        self.assertIn("/new               begin a new conversation", result.stderr)
+
+    def test_a_line_that_is_no_text_is_refused_and_the_talk_goes_on(self):
+        result = subprocess.run([CLI, "chat", "--model", MODEL, "--context", "512", "--max-tokens", "4", "--no-self-test"],
+                                env=environment(ICD), capture_output=True, check=False, timeout=300,
+                                input=b"caf\xe9\ndef g():\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"The line is not in UTF-8: byte 3", result.stderr)
+        self.assertEqual(result.stderr.count(b"reply: 4 tokens"), 1)
+
+    def test_ctrl_c_on_a_terminal_stops_the_reply_and_not_the_talk(self):
+        ours, theirs = os.openpty()
+        process = subprocess.Popen([CLI, "chat", "--model", MODEL, "--context", "2048", "--no-self-test", "--temperature", "1",
+                                    "--max-tokens", "2000"], env=environment(ICD), stdin=theirs, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, start_new_session=True)
+        os.close(theirs)
+        os.write(ours, b"x = [1,\n")
+        self.assertTrue(process.stdout.read(1))  # the reply has begun
+        process.send_signal(signal.SIGINT)
+        seen = b""
+        while b"ended by cancelled" not in seen:
+            seen += os.read(process.stderr.fileno(), 4096)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)  # while it waits for a line
+        while b"ends the conversation" not in seen.split(b"cancelled")[1]:
+            seen += os.read(process.stderr.fileno(), 4096)
+        os.write(ours, b"/quit\n")
+        _, errors = process.communicate(timeout=60)
+        os.close(ours)
+        self.assertEqual(process.returncode, 0, errors)
+
     def test_a_conversation_from_a_file(self):
         turns = [{"role": "user", "content": "def f():"}, {"role": "assistant", "content": "pass"},
                  {"role": "user", "content": "def g():"}]
