@@ -86,7 +86,7 @@ TEST(ChatFields, RolesOfToolsAreForTemplatesThatBringThem) {
       *tokenizer);
   test::expect_error("does not take turn 1, whose role is \"tool\"", [&] { strict->render(turns); });
   test::expect_error("Turn 1 has the role \"tool\"; allowed are",
-                     [&] { ChatTemplate::create(*tokenizer)->render(turns); });
+                     [&] { ChatTemplate::create("", *tokenizer)->render(turns); });
 }
 
 TEST(ChatFields, ContentInPartsIsGivenAsAListToTemplatesThatTakeOne) {
