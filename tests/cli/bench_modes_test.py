@@ -184,9 +184,6 @@ class Refusals(Folder):
         prompts = ("--prompts", self.prompts)
         for words, arguments in (
             ("'fast'; allowed: ar, chain, tree and adaptive.", ("--modes", "ar,fast", *prompts)),
-            ("'0' is not allowed; give a whole number from 1 to 1024.", ("--modes", "tree", "--budgets", "4,0", *prompts)),
-            ("'-3' is not allowed; give a whole number from 1 to 1024.", ("--modes", "tree", "--budgets=-3", *prompts)),
-            ("'5000' is not allowed; give a whole number from 1 to 1024.", ("--modes", "tree", "--budgets", "5000", *prompts)),
             ("--policy names 'luck'", ("--modes", "adaptive", "--policy", "luck", *prompts)),
             ("--prompts belongs to the comparison of modes", prompts),
             ("--widths belongs to the measurement of passes", ("--modes", "ar", "--widths", "1", *prompts)),
