@@ -29,11 +29,26 @@ std::string read_id(const JsonFields& fields) {
   return id;
 }
 
+/// The content of a message, which may be a list of parts of text.
+std::string read_content(const JsonFields& message) {
+  const json& content = message.at("content");
+  if (!content.is_array()) return message.text("content");
+  std::string text;
+  for (const json& part : content) {
+    const JsonFields fields(part, "a part of the field 'content'");
+    if (const std::string type = fields.text_or("type", "text"); type != "text") {
+      throw bad_input("The field 'content' has a part of the type " + quoted_name(type) + "; only text is allowed.");
+    }
+    text += (text.empty() ? "" : "\n") + fields.text("text");
+  }
+  return text;
+}
+
 /// The content of the first message whose role is "user".
 std::string first_of_user(const json& messages) {
   for (const json& message : messages) {
     const JsonFields fields(message, "a message");
-    if (fields.text("role") == "user") return fields.text("content");
+    if (fields.text("role") == "user") return read_content(fields);
   }
   throw bad_input("The field 'messages' has no message of the role 'user'.");
 }

@@ -50,9 +50,13 @@ TEST(PromptFile, ReadsEveryFormOfLine) {
                                  R"({"id":"b","suite":"s","messages":[{"role":"system","content":"be kind"},)"
                                  R"({"role":"user","content":"two\nlines"}]})"
                                  "\n"
-                                 R"({"id":"c","category":"k","suite":"s","turns":["three","four"]})");
+                                 R"({"id":"c","category":"k","suite":"s","turns":["three","four"]})"
+                                 "\n"
+                                 R"({"id":"d","messages":[{"role":"user","content":)"
+                                 R"([{"type":"text","text":"five"},{"text":"six"}]}]})");
   const std::vector<MeasuredPrompt> prompts = read_prompts(path);
-  ASSERT_EQ(prompts.size(), 3u);
+  ASSERT_EQ(prompts.size(), 4u);
+  EXPECT_EQ(prompts[3].text, "five\nsix");
   EXPECT_EQ(prompts[0].id, "7");
   EXPECT_EQ(prompts[0].category, "mine");
   EXPECT_EQ(prompts[0].text, "one");
@@ -99,6 +103,8 @@ TEST(PromptFile, SaysWhatIsWrongAndWhere) {
   refused("{\"id\":1,\"messages\":[]}", "has no message of the role 'user'.");
   refused("{\"id\":1,\"messages\":[1]}", "must be a JSON object");
   refused("{\"id\":1,\"messages\":[{\"role\":\"user\"}]}", "lacks the field 'content'");
+  refused(R"({"id":1,"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+          "The field 'content' has a part of the type 'image_url'; only text is allowed.");
   refused("{\"id\":1,\"prompt\":\"x\",\"category\":3}", "The field 'category' of the line is 3; a string is expected.");
   test::expect_error("does not exist", [&] { read_prompts(folder.path() / "none.jsonl"); });
 }
