@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   canopy::app::prepare_process();
   canopy::app::StandardOutput output;
   std::string problem;
-  int code = kFailure;
+  int code = 0;
   try {
     code = run(argc, argv);
     output.finish();
@@ -137,6 +137,7 @@ int main(int argc, char** argv) {
     problem = e.what();
     code = kUsage;
   } catch (...) {
+    code = kFailure;
     problem = canopy::as_error(std::current_exception()).what();
   }
   if (output.reader_is_gone()) return kFailure;

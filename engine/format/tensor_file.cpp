@@ -95,6 +95,10 @@ std::string TensorFile::shown_name(std::string_view canonical) const {
   if (!names_) return std::string(canonical);
   constexpr std::string_view usual = "model.";
   std::string name = hugging_face_name(canonical, *names_);
+  const bool has_codes = method_ == "GPTQ" || method_ == "AWQ";
+  if (constexpr std::string_view matrix = "_proj.weight"; has_codes && name.ends_with(matrix)) {
+    name.replace(name.size() - matrix.size(), matrix.size(), "_proj.qweight");
+  }
   // What stands before the layers in this folder: "model.", "model.language_model.", nothing in drafters.
   std::string before(usual);
   for (const TensorView& tensor : tensors_) {

@@ -40,7 +40,9 @@ class Convert(unittest.TestCase):
         self.assertEqual(result.stderr, "")
         self.assertEqual(os.listdir(self.folder), ["drafter.gguf"])
         first = read(self.out)
-        again = self.convert("--overwrite", drafter=self.out)
+        source = os.path.join(self.folder, "first.gguf")
+        os.rename(self.out, source)
+        again = self.convert(drafter=source)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(read(self.out), first, "Q8_0 stays as it is, and so do tokenizer, licence and origin")
 
@@ -64,7 +66,9 @@ class Convert(unittest.TestCase):
         result = self.convert("--draft-tokens", ids)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("block of 8, 3 tokens drafted.", result.stdout)
-        again = self.convert("--overwrite", drafter=self.out)
+        source = os.path.join(self.folder, "first.gguf")
+        os.rename(self.out, source)
+        again = self.convert(drafter=source)
         self.assertIn("3 tokens drafted", again.stdout, "they stay with the file")
         for text, words in (("[7, 0]", "stands for token 0, the one before it for 7"), ("[0, 1010]", "0 to 1009 is allowed"),
                             ("[]", "A list of token ids is expected"), ("[0, -1]", "ids.json"), ("{", "ids.json")):

@@ -195,8 +195,9 @@ TEST(ModelFile, NamesThatToolsHaveWrappedAreRead) {
 }
 
 TEST(ModelFile, NamesOfFoldersGoBothWays) {
-  const FolderNames plain, gemma = {.has_post_norms = true}, phi = {.has_fused_tensors = true},
-                           hybrid = {.recurrent = {true, false}}, gpt_oss = {.is_gpt_oss = true};
+  FolderNames plain, gemma, phi, hybrid, gpt_oss;
+  gemma.has_post_norms = phi.has_fused_tensors = gpt_oss.is_gpt_oss = true;
+  hybrid.recurrent = {true, false};
   const auto both = [](const char* theirs, const FolderNames& names) {
     const std::string ours = canonical_name_from_hugging_face(theirs, names.has_post_norms);
     EXPECT_EQ(hugging_face_name(ours, names), theirs);
@@ -270,7 +271,6 @@ TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {
   });
   GgufBuilder dynamic = tiny_gguf();
   dynamic.text(key + "type", "dynamic").value<uint32_t>(key + "original_context_length", 16);
-  const TempFolder folder;
   const ModelConfig config = ModelFile::open(folder.write("m.gguf", dynamic.build())).config();
   EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::none);
   EXPECT_EQ(config.max_context, 16u);
