@@ -66,7 +66,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   Transcript& transcript = shown(view);
   if (moved && find_.current()) transcript.show(*find_.current());
   transcript.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
-  const float top = ImGui::GetCursorScreenPos().y;
+  const bool bare = area.y < px(kLowest) && !view.chat.find_shown;
+  const float top = bare ? origin.y : ImGui::GetCursorScreenPos().y;
   const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
   const float writing = replay_bar ? replay_bar_height() : view.replaying() ? 0 : composer_.height(view, width);
   const float below = below_height(view, width) + writing + px(kMargin) + px(8);

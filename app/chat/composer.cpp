@@ -72,7 +72,7 @@ constexpr size_t kMinLines = 2;
 constexpr float kLowWindow = 320;
 constexpr size_t kMaxLines = 8;
 constexpr size_t kMostMeasured = 8192;  // bytes that have kMaxLines in any case: text may be pasted by the megabyte
-constexpr float kTinyWindow = 150;      // below it, one line and the button beside it
+constexpr float kTinyWindow = 180;      // below it, one line and the button beside it
 constexpr float kTinyButton = 36;       // width of the icon of the button and a gap
 
 float line_height() {

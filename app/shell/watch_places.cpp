@@ -10,7 +10,7 @@ namespace {
 constexpr float kGap = 4, kTreeShare = 0.6f;
 constexpr float kWhole = 1000;      // narrower windows need all of their height for the chat beside the tree
 constexpr float kSideBySide = 480;  // narrower windows have the chat below the tree
-constexpr float kLeastChat = 120, kChatShare = 0.45f;
+constexpr float kLeastChat = 120, kChatShare = 0.55f;
 constexpr float kLeastTree = 60;  // with less left for it, there is only the chat
 
 /// Heights of the parts above and below the tree, each step with less.
