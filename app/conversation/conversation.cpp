@@ -92,6 +92,7 @@ std::string Conversation::shown_title() const {
   }
   line.remove_prefix(std::min(line.find_first_not_of(" \t\r\n"), line.size()));
   line = line.substr(0, line.find_first_of("\r\n"));
+  line = line.substr(0, line.find_last_not_of(" \t") + 1);
   std::string shown = printable(line, kMostTitle, LineBreaks::keep);
   std::ranges::replace(shown, '\t', ' ');
   return shown;
