@@ -58,7 +58,8 @@ void WatchLayout::draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2
 void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std::vector<ScreenRegion>& regions) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float scale = look().scale;
-  const WatchPlaces at = watch_places(viewport->Size.x / scale, viewport->Size.y / scale, bar / scale);
+  const WatchPlaces at =
+      watch_places(viewport->Size.x / scale, viewport->Size.y / scale, bar / scale, view.shell.tour.shown);
   const auto place = [&](const WatchRect& part) {
     const ImVec2 pos = {viewport->Pos.x + px(part.x), viewport->Pos.y + px(part.y)};
     return std::pair(pos, ImVec2{px(part.x + part.width) - px(part.x), px(part.y + part.height) - px(part.y)});

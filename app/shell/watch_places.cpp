@@ -63,7 +63,7 @@ void place_tree(WatchPlaces& at, const WatchRect& room, const Step& step, float 
 
 }  // namespace
 
-WatchPlaces watch_places(float width, float height, float bar) {
+WatchPlaces watch_places(float width, float height, float bar, bool tour) {
   WatchPlaces at;
   const float top = bar + kGap, rest = height - top;
   if (width >= kSideBySide) {
@@ -72,6 +72,10 @@ WatchPlaces watch_places(float width, float height, float bar) {
     place_tree(at, {left, top, width - left, rest}, step, width < kWhole ? left : 0);
     const float end = width >= kWhole && at.strip.shown() ? at.strip.y - kGap : height;
     at.chat = {0, top, chat, end - top};
+    return at;
+  }
+  if (tour) {
+    place_tree(at, {0, top, width, rest}, *step_for(rest, kTreeShare * height), 0);
     return at;
   }
   at.chat_below = true;

@@ -18,7 +18,8 @@ struct WatchPlaces {
 
 /// The places in a window of this size. bar: height of the bar at the top, which lies above all of them; y counts from
 /// the top of the window. The chat is shown at every size. Beside it the tree gets at least 60% of the window's height;
-/// in windows too narrow for that the chat lies below the tree, or alone where there is no room for both.
-WatchPlaces watch_places(float width, float height, float bar);
+/// in windows too narrow for that the chat lies below the tree, or alone where there is no room for both. tour: its
+/// card is shown, for which such windows give up the chat.
+WatchPlaces watch_places(float width, float height, float bar, bool tour = false);
 
 }  // namespace canopy::app

@@ -62,7 +62,10 @@ TEST(CaseFolding, GoesOnBehindAMatchAndReadsBytesThatAreNoText) {
   size_t count = 0;
   for (auto hit = text.find(wanted); hit; hit = text.find(wanted, hit->next)) ++count;
   EXPECT_EQ(count, 4u);
-  EXPECT_EQ(found("\xFF" "Ab", "aB"), "Ab");
+  EXPECT_EQ(found("\xFF"
+                  "Ab",
+                  "aB"),
+            "Ab");
   EXPECT_EQ(found("Ab\xC3", "b"), "b");
   EXPECT_TRUE(contains_folded("RTX 4090", "rtx"));
   EXPECT_TRUE(contains_folded("any", ""));

@@ -40,7 +40,7 @@ struct TourWindow {
     static const app::TraceLog log(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
     const auto record = log.round(app::telling_round(log));
     const app::TreeModel tree = app::tree_model(*record, std::nullopt);
-    at = app::watch_places(width / scale, height / scale, kTopOfTour);
+    at = app::watch_places(width / scale, height / scale, kTopOfTour, true);
     std::vector<float> labels;
     for (const app::TreeNodeView& node : tree.nodes)
       labels.push_back(7.2f * scale *

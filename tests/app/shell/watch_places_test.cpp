@@ -76,7 +76,7 @@ TEST(WatchPlaces, TheChatHasRoomForQuestionReplyAndWhatIsTyped) {
       ASSERT_GE(at.chat.width, 180) << width << " x " << height;
       ASSERT_GE(at.chat.height, std::min(120.0f, height - kBar - 4)) << width << " x " << height;
       if (width >= 480 && height >= 480) {
-        ASSERT_GE(at.chat.height, 400) << width << " x " << height;
+        ASSERT_GE(at.chat.height, 380) << width << " x " << height;
       }
       if (width >= 480 || height >= 320) {
         ASSERT_TRUE(at.tree.shown()) << width << " x " << height;
