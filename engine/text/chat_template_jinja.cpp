@@ -230,7 +230,8 @@ class JinjaChat final : public ChatTemplate {
 
   // Whether a template that takes a string takes a list of parts as well: one that prints it like a value does not.
   bool takes_parts() const {
-    const ChatTurn turn{"user", std::string(trial_user), {}, {std::string(trial_user), std::string(trial_question)}};
+    ChatTurn turn{"user", std::string(trial_user)};
+    turn.parts = {std::string(trial_user), std::string(trial_question)};
     try {
       std::string text;
       for (const PromptPart& part : fill(std::span(&turn, 1), {}, ContentForm::parts)) text += part.text;

@@ -91,7 +91,8 @@ TEST(ChatFields, RolesOfToolsAreForTemplatesThatBringThem) {
 
 TEST(ChatFields, ContentInPartsIsGivenAsAListToTemplatesThatTakeOne) {
   const auto tokenizer = golden::tiny_tokenizer();
-  const ChatTurn turn{"user", "a\nb", {}, {"a", "b"}};
+  ChatTurn turn{"user", "a\nb"};
+  turn.parts = {"a", "b"};
   const auto whole = ChatTemplate::create("{% for m in messages %}{{ m.content }}{% endfor %}", *tokenizer);
   EXPECT_EQ(text_of_prompt(*whole, std::span(&turn, 1)), "a\nb");
   const auto either = ChatTemplate::create(

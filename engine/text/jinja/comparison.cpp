@@ -90,7 +90,8 @@ bool less(Context& context, const Value& left, const Value& right) {
     context.use_text(std::min(left.text()->size(), right.text()->size()));
     return left.text()->bytes() < right.text()->bytes();
   }
-  if (left.list() != nullptr && right.list() != nullptr && left.list()->kind <= List::group &&
+  if (left.list() != nullptr && right.list() != nullptr &&
+      std::max(left.list()->kind, right.list()->kind) <= List::group &&
       left.list()->is_tuple() == right.list()->is_tuple()) {
     const auto& a = left.list()->items;
     const auto& b = right.list()->items;

@@ -7,8 +7,9 @@
 namespace canopy::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 12> months = {"January", "February", "March",     "April",   "May",      "June",
-                                                     "July",    "August",   "September", "October", "November", "December"};
+constexpr std::array<std::string_view, 12> months = {"January",   "February", "March",    "April",
+                                                     "May",       "June",     "July",     "August",
+                                                     "September", "October",  "November", "December"};
 constexpr std::array<std::string_view, 7> days = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                   "Thursday", "Friday", "Saturday"};
 
@@ -117,7 +118,8 @@ std::optional<Part> date_part(char conversion, const std::tm& now) {
   }
 }
 
-// The conversion behind a '%' that is at `at`, which moves behind it: the GNU flags - _ 0 ^ #, a width, E or O, a letter.
+// The conversion behind a '%' that is at `at`, which moves behind it: the GNU flags - _ 0 ^ #, a width, E or O, a
+// letter.
 std::optional<std::string> conversion_at(std::string_view format, size_t& at, const std::tm& time) {
   constexpr size_t widest = 100;
   char padding = 0;

@@ -36,23 +36,24 @@ Value filter_safe(Context& context, const Value& subject, const Arguments& argum
 
 // The characters from U+00A0 to U+00FF by their names in HTML, in order. HTML knows them without the semicolon too.
 constexpr std::array<std::string_view, 96> latin_entities = {
-    "nbsp",   "iexcl",  "cent",   "pound",  "curren", "yen",    "brvbar", "sect",   "uml",    "copy",   "ordf",   "laquo",
-    "not",    "shy",    "reg",    "macr",   "deg",    "plusmn", "sup2",   "sup3",   "acute",  "micro",  "para",   "middot",
-    "cedil",  "sup1",   "ordm",   "raquo",  "frac14", "frac12", "frac34", "iquest", "Agrave", "Aacute", "Acirc",  "Atilde",
-    "Auml",   "Aring",  "AElig",  "Ccedil", "Egrave", "Eacute", "Ecirc",  "Euml",   "Igrave", "Iacute", "Icirc",  "Iuml",
-    "ETH",    "Ntilde", "Ograve", "Oacute", "Ocirc",  "Otilde", "Ouml",   "times",  "Oslash", "Ugrave", "Uacute", "Ucirc",
-    "Uuml",   "Yacute", "THORN",  "szlig",  "agrave", "aacute", "acirc",  "atilde", "auml",   "aring",  "aelig",  "ccedil",
-    "egrave", "eacute", "ecirc",  "euml",   "igrave", "iacute", "icirc",  "iuml",   "eth",    "ntilde", "ograve", "oacute",
-    "ocirc",  "otilde", "ouml",   "divide", "oslash", "ugrave", "uacute", "ucirc",  "uuml",   "yacute", "thorn",  "yuml"};
+    "nbsp",   "iexcl",  "cent",   "pound",  "curren", "yen",    "brvbar", "sect",   "uml",    "copy",   "ordf",
+    "laquo",  "not",    "shy",    "reg",    "macr",   "deg",    "plusmn", "sup2",   "sup3",   "acute",  "micro",
+    "para",   "middot", "cedil",  "sup1",   "ordm",   "raquo",  "frac14", "frac12", "frac34", "iquest", "Agrave",
+    "Aacute", "Acirc",  "Atilde", "Auml",   "Aring",  "AElig",  "Ccedil", "Egrave", "Eacute", "Ecirc",  "Euml",
+    "Igrave", "Iacute", "Icirc",  "Iuml",   "ETH",    "Ntilde", "Ograve", "Oacute", "Ocirc",  "Otilde", "Ouml",
+    "times",  "Oslash", "Ugrave", "Uacute", "Ucirc",  "Uuml",   "Yacute", "THORN",  "szlig",  "agrave", "aacute",
+    "acirc",  "atilde", "auml",   "aring",  "aelig",  "ccedil", "egrave", "eacute", "ecirc",  "euml",   "igrave",
+    "iacute", "icirc",  "iuml",   "eth",    "ntilde", "ograve", "oacute", "ocirc",  "otilde", "ouml",   "divide",
+    "oslash", "ugrave", "uacute", "ucirc",  "uuml",   "yacute", "thorn",  "yuml"};
 struct Entity {
   std::string_view name;
   int32_t code_point;
 };
-constexpr Entity other_entities[] = {
-    {"amp", '&'},       {"apos", '\''},     {"bull", 0x2022},   {"dagger", 0x2020}, {"euro", 0x20AC},   {"gt", '>'},
-    {"hellip", 0x2026}, {"larr", 0x2190},   {"ldquo", 0x201C},  {"lsquo", 0x2018},  {"lt", '<'},        {"mdash", 0x2014},
-    {"minus", 0x2212},  {"ndash", 0x2013},  {"permil", 0x2030}, {"quot", '"'},      {"rarr", 0x2192},   {"rdquo", 0x201D},
-    {"rsquo", 0x2019},  {"trade", 0x2122}};
+constexpr Entity other_entities[] = {{"amp", '&'},      {"apos", '\''},    {"bull", 0x2022},   {"dagger", 0x2020},
+                                     {"euro", 0x20AC},  {"gt", '>'},       {"hellip", 0x2026}, {"larr", 0x2190},
+                                     {"ldquo", 0x201C}, {"lsquo", 0x2018}, {"lt", '<'},        {"mdash", 0x2014},
+                                     {"minus", 0x2212}, {"ndash", 0x2013}, {"permil", 0x2030}, {"quot", '"'},
+                                     {"rarr", 0x2192},  {"rdquo", 0x201D}, {"rsquo", 0x2019},  {"trade", 0x2122}};
 
 std::optional<int32_t> entity(std::string_view name) {
   const auto* latin = std::find(latin_entities.begin(), latin_entities.end(), name);
@@ -80,7 +81,8 @@ Text unescaped(Context& context, const Text& text) {
       uint32_t number = 0;
       const auto result = std::from_chars(first, bytes.data() + bytes.size(), number, hexadecimal ? 16 : 10);
       if (result.ptr != first) {
-        const bool valid = result.ec == std::errc() && number != 0 && number <= 0x10FFFF && (number < 0xD800 || number > 0xDFFF);
+        const bool valid =
+            result.ec == std::errc() && number != 0 && number <= 0x10FFFF && (number < 0xD800 || number > 0xDFFF);
         found = valid ? static_cast<int32_t>(number) : 0xFFFD;
         end = static_cast<size_t>(result.ptr - bytes.data());
       }
@@ -165,7 +167,8 @@ Value filter_urlencode(Context& context, const Value& subject, const Arguments& 
 
 Value filter_xmlattr(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("xmlattr", arguments, {"autospace"});
-  if (subject.dict() == nullptr) throw Failure("'xmlattr' is given " + std::string(subject.kind()) + "; it must be a dict.");
+  if (subject.dict() == nullptr)
+    throw Failure("'xmlattr' is given " + std::string(subject.kind()) + "; it must be a dict.");
   TextBuilder out(context);
   bool first = true;
   for (const auto& [key, value] : subject.dict()->items) {
@@ -214,7 +217,9 @@ bool is_numbers(std::string_view text, size_t count) {  // four groups of up to 
   for (size_t i = 0; i < count; ++i) {
     const size_t end = i + 1 < count ? text.find('.') : text.size();
     if (end == std::string_view::npos || end < 1 || end > 3) return false;
-    if (!std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), [](char c) { return c >= '0' && c <= '9'; })) return false;
+    if (!std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](char c) { return c >= '0' && c <= '9'; }))
+      return false;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return text.empty();
@@ -352,7 +357,8 @@ class Urlizer {
       const std::string_view middle = word.substr(head, tail - head);
       const size_t opened = count_of(middle, open);
       if (opened <= count_of(middle, close)) continue;
-      for (size_t i = std::min(opened, count_of(word.substr(tail), close)); i > 0; --i) tail = word.find(close, tail) + close.size();
+      for (size_t i = std::min(opened, count_of(word.substr(tail), close)); i > 0; --i)
+        tail = word.find(close, tail) + close.size();
     }
     out_.add(text, begin, head);
     add_middle(text, begin + head, begin + tail);
@@ -366,9 +372,10 @@ class Urlizer {
       const bool has_scheme = middle.starts_with("https://") || middle.starts_with("http://");
       return link(has_scheme ? "" : "https://", text, begin, end, true, limit_, 0);
     }
-    if (middle.starts_with("mailto:") && is_mail_address(middle.substr(7))) return link("", text, begin, end, false, {}, 7);
-    if (at_sign && !middle.starts_with("www.") && !middle.starts_with('@') && middle.find(':') == std::string_view::npos &&
-        is_mail_address(middle)) {
+    if (middle.starts_with("mailto:") && is_mail_address(middle.substr(7)))
+      return link("", text, begin, end, false, {}, 7);
+    if (at_sign && !middle.starts_with("www.") && !middle.starts_with('@') &&
+        middle.find(':') == std::string_view::npos && is_mail_address(middle)) {
       return link("mailto:", text, begin, end, false, {}, 0);
     }
     for (const std::string& scheme : schemes_) {
@@ -410,8 +417,9 @@ Value filter_urlize(Context& context, const Value& subject, const Arguments& arg
 }
 
 constexpr Filter html_filter_list[] = {
-    {"e", filter_escape},           {"escape", filter_escape}, {"forceescape", filter_forceescape}, {"safe", filter_safe},
-    {"striptags", filter_striptags}, {"urlencode", filter_urlencode}, {"urlize", filter_urlize}, {"xmlattr", filter_xmlattr},
+    {"e", filter_escape},      {"escape", filter_escape},       {"forceescape", filter_forceescape},
+    {"safe", filter_safe},     {"striptags", filter_striptags}, {"urlencode", filter_urlencode},
+    {"urlize", filter_urlize}, {"xmlattr", filter_xmlattr},
 };
 
 }  // namespace

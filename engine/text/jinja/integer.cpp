@@ -44,7 +44,10 @@ std::optional<BigInteger> BigInteger::parse(std::string_view digits, int base) {
   Limbs limbs;
   if (digits.empty()) return std::nullopt;
   for (const char c : digits) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'z' ? c - 'a' + 10 : c >= 'A' && c <= 'Z' ? c - 'A' + 10 : 36;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'z' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                                             : 36;
     if (digit >= base) return std::nullopt;
     uint64_t carry = static_cast<uint64_t>(digit);
     for (uint32_t& limb : limbs) {
@@ -266,7 +269,8 @@ double BigInteger::ratio(const BigInteger& a, const BigInteger& b) {
   auto [mantissa, tail] = divided(quotient, divisor);
   const Limbs half = shifted({1}, dropped - 1);
   const auto order = compare(tail, half);
-  uint64_t value = BigInteger(false, mantissa).limbs_.empty() ? 0 : static_cast<uint64_t>(*BigInteger(false, mantissa).small());
+  uint64_t value =
+      BigInteger(false, mantissa).limbs_.empty() ? 0 : static_cast<uint64_t>(*BigInteger(false, mantissa).small());
   if (order > 0 || (order == 0 && value % 2 == 1)) ++value;
   const double size = std::ldexp(static_cast<double>(value), static_cast<int>(static_cast<int64_t>(dropped) - scale));
   return a.negative_ != b.negative_ ? -size : size;

@@ -19,7 +19,8 @@ class Wrapper {
       : text_(text), width_(width), break_words_(break_words), break_at_hyphens_(break_at_hyphens) {
     context.use_text(text.size() * 8);
     starts_ = character_starts(text.bytes());
-    for (size_t i = 0; i + 1 < starts_.size(); ++i) characters_.push_back(code_point_at(text.bytes(), starts_[i]).value);
+    for (size_t i = 0; i + 1 < starts_.size(); ++i)
+      characters_.push_back(code_point_at(text.bytes(), starts_[i]).value);
   }
 
   std::vector<Text> run() {
@@ -52,7 +53,8 @@ class Wrapper {
         }
       }
       if (used && is_blank({last_begin, line.end})) line.end = last_begin;
-      if (line.end > line.begin) lines.push_back(text_.part(starts_[line.begin], starts_[line.end] - starts_[line.begin]));
+      if (line.end > line.begin)
+        lines.push_back(text_.part(starts_[line.begin], starts_[line.end] - starts_[line.begin]));
     }
     return lines;
   }
@@ -151,7 +153,9 @@ Value with_sorted_keys(Context& context, const Value& value) {
     if (numbers || a.first.kind() == b.first.kind()) {
       return !a.first.is_none() && !a.first.is_undefined() && less(context, a.first, b.first);
     }
-    const auto name = [](const Value& key) { return key.is_none() ? "N" : key.kind().substr(key.kind().find(' ') + 1); };
+    const auto name = [](const Value& key) {
+      return key.is_none() ? "N" : key.kind().substr(key.kind().find(' ') + 1);
+    };
     return name(a.first) < name(b.first);  // as the names of Python's types
   });
   return context.make(std::move(copy));

@@ -140,8 +140,8 @@ Value filter_round(Context& context, const Value& subject, const Arguments& argu
   }
   const std::string_view method = p.find(1) == nullptr ? "common" : p.text(1).bytes();
   const double unit = std::pow(10.0, static_cast<double>(places));
-  if (method == "ceil") return std::ceil(*number * unit) / unit;
-  if (method == "floor") return std::floor(*number * unit) / unit;
+  if (method == "ceil") return (std::ceil(*number * unit) + 0.0) / unit;  // no -0.0: Python has an int there
+  if (method == "floor") return (std::floor(*number * unit) + 0.0) / unit;
   if (method != "common") throw Failure("The argument 'method' of 'round' must be common, ceil or floor.");
   const auto whole = subject.as_big_integer();
   if (!whole) return rounded(*number, places);

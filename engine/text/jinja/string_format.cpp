@@ -18,8 +18,8 @@ constexpr size_t widest_field = 1000;
 
 struct FieldSpec {
   std::string fill = " ";
-  char align = 0;      // < > ^ or =, which pads behind the sign
-  char sign = '-';     // or + or a blank, for numbers that are not negative
+  char align = 0;   // < > ^ or =, which pads behind the sign
+  char sign = '-';  // or + or a blank, for numbers that are not negative
   bool alternate = false, zeros = false;
   size_t width = 0;
   char grouping = 0;  // , or _ between digits
@@ -54,7 +54,8 @@ std::string grouped(const std::string& digits, char separator, size_t size) {
 
 std::string shown(double value, std::chars_format form, size_t precision) {
   std::array<char, widest_field + 400> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, form, static_cast<int>(precision));
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, form, static_cast<int>(precision));
   return {buffer.data(), end.ptr};
 }
 
@@ -68,8 +69,8 @@ std::string plain_float(double value, const std::optional<size_t>& precision) {
   std::string tail = text.substr(e);
   text.resize(e);
   if (exponent > -5 && exponent + 1 <= static_cast<int>(digits) - 1) {
-    text = shown(value, std::chars_format::fixed, digits - 1 - static_cast<size_t>(std::min(exponent, 0)) -
-                                                      static_cast<size_t>(std::max(exponent, 0)));
+    text = shown(value, std::chars_format::fixed,
+                 digits - 1 - static_cast<size_t>(std::min(exponent, 0)) - static_cast<size_t>(std::max(exponent, 0)));
     tail.clear();
   }
   if (text.find('.') != std::string::npos) {
@@ -101,7 +102,8 @@ NumberParts float_parts(const FieldSpec& spec, double value) {
   } else {
     text = shown(size, std::chars_format::general, std::max<size_t>(precision, 1));
   }
-  if (spec.alternate && std::isfinite(size) && text.find('.') == std::string::npos && text.find('e') == std::string::npos) {
+  if (spec.alternate && std::isfinite(size) && text.find('.') == std::string::npos &&
+      text.find('e') == std::string::npos) {
     text += '.';
   }
   if (type == 'E' || type == 'F' || type == 'G') {
@@ -208,7 +210,8 @@ class PrintfWriter {
       if (at < bytes.size()) write_field(at);
     }
     // Python asks no more of a value that it could have looked into by name.
-    const bool may_be_unused = values_.dict() != nullptr || values_.is_undefined() || (values_.list() != nullptr && tuple_ == nullptr);
+    const bool may_be_unused =
+        values_.dict() != nullptr || values_.is_undefined() || (values_.list() != nullptr && tuple_ == nullptr);
     if (used_ < given() && !may_be_unused) {
       throw Failure("A format has fewer fields than the " + std::to_string(given()) + " values given.");
     }
@@ -247,13 +250,15 @@ class PrintfWriter {
     ++at;
     std::optional<Value> named;
     if (at < bytes.size() && bytes[at] == '(') {
-      if (values_.dict() == nullptr) throw Failure("A format with %(name) is given " + std::string(values_.kind()) + "; it must be a dict.");
+      if (values_.dict() == nullptr)
+        throw Failure("A format with %(name) is given " + std::string(values_.kind()) + "; it must be a dict.");
       size_t depth = 1, end = at + 1;
       for (; end < bytes.size() && depth > 0; ++end) depth += bytes[end] == '(' ? 1 : bytes[end] == ')' ? -1 : 0;
       const std::string_view name = bytes.substr(at + 1, end - at - 2);
       context_.step(values_.dict()->items.size() / 8);
       const Value* found = values_.dict()->find(name);
-      if (found == nullptr) throw Failure("A format has the field " + quoted_name(name) + ", for which no value is given.");
+      if (found == nullptr)
+        throw Failure("A format has the field " + quoted_name(name) + ", for which no value is given.");
       named = *found;
       at = end;
     }
@@ -270,7 +275,8 @@ class PrintfWriter {
     while (at < bytes.size() && (bytes[at] == 'h' || bytes[at] == 'l' || bytes[at] == 'L')) ++at;
     constexpr std::string_view allowed = "sradiuoxXeEfFgGc%";
     if (at >= bytes.size() || allowed.find(bytes[at]) == std::string_view::npos) {
-      throw Failure("A format has '%' without one of the conversions s, r, a, d, i, u, o, x, X, e, E, f, F, g, G, c and %.");
+      throw Failure(
+          "A format has '%' without one of the conversions s, r, a, d, i, u, o, x, X, e, E, f, F, g, G, c and %.");
     }
     spec.type = bytes[at++];
     if (spec.type == '%') return out_.add("%", origin);
@@ -282,8 +288,10 @@ class PrintfWriter {
       return add_field(out_, spec, spec.align, shortened(context_, text, spec.precision), 0, origin);
     }
     if (spec.type == 'c') {
-      if (value.text() != nullptr && count_characters(value.text()->bytes()) != 1) throw Failure("A format wants one character.");
-      return add_field(out_, spec, spec.align, value.text() != nullptr ? *value.text() : character_of(value), 0, origin);
+      if (value.text() != nullptr && count_characters(value.text()->bytes()) != 1)
+        throw Failure("A format wants one character.");
+      return add_field(out_, spec, spec.align, value.text() != nullptr ? *value.text() : character_of(value), 0,
+                       origin);
     }
     if (!value.as_number()) throw Failure("A format wants a number and is given " + std::string(value.kind()) + ".");
     if (spec.zeros && !left) {
@@ -318,7 +326,9 @@ class PrintfWriter {
 FieldSpec read_spec(std::string_view text) {
   FieldSpec spec;
   size_t at = 0;
-  const auto is_align = [&](size_t i) { return i < text.size() && std::string_view("<>=^").find(text[i]) != std::string_view::npos; };
+  const auto is_align = [&](size_t i) {
+    return i < text.size() && std::string_view("<>=^").find(text[i]) != std::string_view::npos;
+  };
   const auto take = [&](char c) {
     if (at >= text.size() || text[at] != c) return false;
     ++at;
@@ -361,7 +371,8 @@ void add_value(TextBuilder& out, const Value& value, std::string_view spec_text,
     if (spec.align == '=' || spec.sign != '-' || spec.grouping != 0 || spec.alternate) {
       throw Failure("The form " + quoted_name(spec_text) + " of a field of 'format' has no meaning for a string.");
     }
-    return add_field(out, spec, spec.align == 0 ? '<' : spec.align, shortened(out.context(), *value.text(), spec.precision), 0, origin);
+    return add_field(out, spec, spec.align == 0 ? '<' : spec.align,
+                     shortened(out.context(), *value.text(), spec.precision), 0, origin);
   }
   if (!value.as_number()) {
     throw Failure("The form " + quoted_name(spec_text) + " of a field of 'format' has no meaning for " +
@@ -434,7 +445,8 @@ class BraceWriter {
     if (at < field.size() && field[at] == '!') {
       const char conversion = at + 1 < field.size() ? field[at + 1] : '\0';
       at += 2;
-      if (std::string_view("rsa").find(conversion) == std::string_view::npos || (at < field.size() && field[at] != ':')) {
+      if (std::string_view("rsa").find(conversion) == std::string_view::npos ||
+          (at < field.size() && field[at] != ':')) {
         throw Failure("A field of 'format' has '!' without r, s or a.");
       }
       value = literal_of(context_, value, conversion);
@@ -442,7 +454,8 @@ class BraceWriter {
     TextBuilder form(context_);
     if (at < field.size()) write(form, begin + at + 1, end, levels - 1);
     const Text spec = form.take();
-    if (!format_.is_safe() || (value.text() != nullptr && value.text()->is_safe())) return add(out, value, spec, origin);
+    if (!format_.is_safe() || (value.text() != nullptr && value.text()->is_safe()))
+      return add(out, value, spec, origin);
     TextBuilder plain(context_);
     add(plain, value, spec, origin);
     out.add(escaped(context_, plain.take()));
@@ -466,7 +479,8 @@ class BraceWriter {
         continue;
       }
       const size_t close = name.find(']', at);
-      if (name[at] != '[' || close == std::string_view::npos) throw Failure("A field of 'format' has a bracket without its partner.");
+      if (name[at] != '[' || close == std::string_view::npos)
+        throw Failure("A field of 'format' has a bracket without its partner.");
       const std::string_view key = name.substr(at + 1, close - at - 1);
       const auto number = index(key);
       value = item(context_, value, number ? Value(static_cast<int64_t>(*number)) : Value::content(key));
@@ -478,7 +492,8 @@ class BraceWriter {
   static std::optional<size_t> index(std::string_view text) {
     size_t number = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = result.ec == std::errc() && result.ptr == text.data() + text.size() && number < (size_t{1} << 31);
+    const bool whole =
+        result.ec == std::errc() && result.ptr == text.data() + text.size() && number < (size_t{1} << 31);
     return whole ? std::optional(number) : std::nullopt;
   }
 
@@ -492,7 +507,8 @@ class BraceWriter {
       numbering_ = wanted;
       if (name.empty()) number = next_++;
       if (*number < arguments_.positional.size()) return arguments_.positional[*number];
-      throw Failure("'format' has more fields than the " + std::to_string(arguments_.positional.size()) + " values given.");
+      throw Failure("'format' has more fields than the " + std::to_string(arguments_.positional.size()) +
+                    " values given.");
     }
     for (const NamedArgument& argument : arguments_.named) {
       if (argument.name == name) return argument.value;

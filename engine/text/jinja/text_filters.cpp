@@ -81,6 +81,10 @@ Value filter_truncate(Context& context, const Value& subject, const Arguments& a
   if (kept < 0 || leeway < 0) {
     throw Failure("'truncate' is given a length that its end mark does not fit into, or a leeway below zero.");
   }
+  if (subject.text() == nullptr && !subject.is_undefined()) {
+    if (static_cast<int64_t>(length(context, subject)) - leeway <= size) return subject;
+    throw Failure("'truncate' is given " + std::string(subject.kind()) + "; it must be a string.");
+  }
   const Text text = text_of(context, subject);
   context.use_text(text.size());
   const auto starts = character_starts(text.bytes());
