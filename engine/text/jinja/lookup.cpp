@@ -222,9 +222,14 @@ Value slice(Context& context, const Value& value, const Value& begin, const Valu
     const auto picked = sliced(context, list->items.size(), begin, end, step);
     for (const size_t i : picked) part.items.push_back(list->items[i]);
     if (part.kind == List::range) {
-      const int64_t by = list->bounds[2] * step.as_integer().value_or(1);
+      int64_t by = 0;
       const int64_t first = picked.empty() ? list->bounds[0] : *part.items.front().integer();
-      part.bounds = {first, first + by * static_cast<int64_t>(picked.size()), by};
+      int64_t last = picked.empty() ? first : *part.items.back().integer();
+      if (__builtin_mul_overflow(list->bounds[2], step.as_integer().value_or(1), &by) ||
+          (!picked.empty() && __builtin_add_overflow(last, by, &last))) {
+        throw Failure("The bounds of a part of a range do not fit into 64 bits.");
+      }
+      part.bounds = {first, last, by};
     }
     return context.make(std::move(part));
   }

@@ -218,8 +218,8 @@ Value call_zfill(Context& context, const Value& self, const Arguments& arguments
   const bool has_sign = text.bytes().starts_with('-') || text.bytes().starts_with('+');
   TextBuilder builder(context);
   builder.add(text, 0, has_sign ? 1 : 0);
-  builder.add(
-      padded(context, text.part(has_sign ? 1 : 0), p.integer(0, 0) - (has_sign ? 1 : 0), Text("0"), Align::right));
+  builder.add(padded(context, text.part(has_sign ? 1 : 0), std::max<int64_t>(p.integer(0, 0), 1) - (has_sign ? 1 : 0),
+                     Text("0"), Align::right));
   return builder.take();
 }
 

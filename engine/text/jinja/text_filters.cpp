@@ -75,7 +75,7 @@ Value filter_center(Context& context, const Value& subject, const Arguments& arg
 Value filter_truncate(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("truncate", arguments, {"length", "killwords", "end", "leeway"});
   const Text mark = p.find(2) == nullptr ? Text("...") : p.text(2);
-  const int64_t size = p.integer(0, 255);
+  const int64_t size = std::max<int64_t>(p.integer(0, 255), -1);
   const int64_t leeway = p.find(3) == nullptr || p.at(3).is_none() ? 5 : p.integer(3, 5);
   const int64_t kept = size - static_cast<int64_t>(count_characters(mark.bytes()));
   if (kept < 0 || leeway < 0) {

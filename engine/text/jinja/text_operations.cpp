@@ -438,13 +438,20 @@ Text padded(Context& context, const Text& text, int64_t width, const Text& fill,
     throw Failure("A text is padded with one character, not with several or none.");
   context.use_text(text.size());
   const auto size = static_cast<int64_t>(count_characters(text.bytes()));
-  const int64_t missing = std::max<int64_t>(width - size, 0);
+  const int64_t missing = width > size ? width - size : 0;
   // Python puts the odd one to the left where the width is odd too.
   const int64_t left = align == Align::left ? 0 : align == Align::right ? missing : missing / 2 + (missing & width & 1);
   TextBuilder builder(context);
-  for (int64_t i = 0; i < left; ++i) builder.add(fill);
+  constexpr int64_t block_size = 1024;
+  Text block;
+  for (int64_t i = std::min(missing, block_size); i > 0; --i) block.append(fill);
+  const auto fill_up = [&](int64_t count) {
+    for (; count >= block_size; count -= block_size) builder.add(block);
+    builder.add(block, 0, static_cast<size_t>(count) * fill.size());
+  };
+  fill_up(left);
   builder.add(text);
-  for (int64_t i = left; i < missing; ++i) builder.add(fill);
+  fill_up(missing - left);
   Text result = builder.take();
   result.set_safe(text.is_safe());
   return result;
