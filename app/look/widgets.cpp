@@ -24,11 +24,11 @@ const char* words_of(const ButtonSpec& spec) {
   return spec.words ? spec.words : spec.label;
 }
 
-struct Face {
+struct ButtonFace {
   Colour fill = 0, border = 0, content = 0;
 };
 
-Face face_of(const ButtonSpec& spec, bool hovered, bool held) {
+ButtonFace face_of(const ButtonSpec& spec, bool hovered, bool held) {
   const Theme& t = colours();
   const float towards_text = held ? kPressMix : hovered ? kHoverMix : 0.0f;
   if (spec.on) return {mix(t.accent_bg, t.text, towards_text), 0, t.accent_text};
@@ -40,7 +40,7 @@ Face face_of(const ButtonSpec& spec, bool hovered, bool held) {
   return {hovered || held ? mix(t.card, t.text, towards_text) : 0, 0, hovered || held ? t.text : t.text2};
 }
 
-void draw_face(ImDrawList* list, ImVec2 a, ImVec2 b, const Face& face) {
+void draw_face(ImDrawList* list, ImVec2 a, ImVec2 b, const ButtonFace& face) {
   const float rounding = px(5);
   if (face.fill) list->AddRectFilled(a, b, ImGui::GetColorU32(face.fill), rounding);
   if (face.border) list->AddRect(a, b, ImGui::GetColorU32(face.border), rounding, std::max(1.0f, px(1)));
@@ -61,7 +61,7 @@ bool button(const ButtonSpec& spec) {
   ImGui::BeginDisabled(!spec.enabled);
   const bool pressed = ImGui::InvisibleButton(spec.label, size, ImGuiButtonFlags_EnableNav);
   const bool hovered = ImGui::IsItemHovered() && spec.enabled;
-  const Face face = face_of(spec, hovered, ImGui::IsItemActive());
+  const ButtonFace face = face_of(spec, hovered, ImGui::IsItemActive());
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_face(list, a, b, face);
   const float middle = a.y + size.y * 0.5f;

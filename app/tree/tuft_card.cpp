@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kHoverSeconds = 0.12, kOpenSeconds = 0.16;
 constexpr size_t kListed = 6;
-constexpr float kRow = 17, kHead = 24, kPad = 10, kBranches = 46, kShare = 44;
+constexpr float kTuftRow = 17, kTuftHead = 24, kTuftPad = 10, kBranches = 46, kShare = 44;
 
 std::string together(const Tuft& tuft) {
   return std::to_string(tuft.nodes) + (tuft.nodes == 1 ? " guess, " : " guesses, ") + percentage(tuft.mass) +
@@ -31,10 +31,10 @@ TreeRect card_of(const TreePaint& paint, uint32_t index) {
   float words = 0;
   for (size_t i = 0; i < listed(tuft); ++i)
     words = std::max(words, text_size(Type::mono, paint.labels[tuft.heads[i]]).x);
-  const float wide = std::max(px(kBranches) + words + px(kShare) + px(kPad) * 2,
-                              text_size(Type::caption_semibold, together(tuft)).x + px(kPad) * 2);
+  const float wide = std::max(px(kBranches) + words + px(kShare) + px(kTuftPad) * 2,
+                              text_size(Type::caption_semibold, together(tuft)).x + px(kTuftPad) * 2);
   const float rows = static_cast<float>(listed(tuft) + (others(tuft) > 0 ? 1 : 0));
-  const float high = px(kHead) + rows * px(kRow) + px(8);
+  const float high = px(kTuftHead) + rows * px(kTuftRow) + px(8);
   const float room_x = std::max(px(4), paint.size.x - wide - px(4)),
               room_y = std::max(px(4), paint.size.y - high - px(4));
   const float x = std::clamp(box.x - px(10), px(4), room_x), y = std::clamp(box.y - high * 0.5f, px(4), room_y);
@@ -95,24 +95,25 @@ void OpenTuft::draw(ImDrawList* list, const TreePaint& paint, double now) const 
   list->AddRectFilled(a, b, t.raised, px(6));
   list->AddRect(a, b, t.text, px(6), pinned ? units(2) : units(1.5f));
   list->PushClipRect(a, b, true);
-  draw_text_middle(list, a.x + px(kPad), a.y + px(kHead) * 0.5f + px(1), Type::caption_semibold, t.text,
+  draw_text_middle(list, a.x + px(kTuftPad), a.y + px(kTuftHead) * 0.5f + px(1), Type::caption_semibold, t.text,
                    together(tuft));
-  const ImVec2 fork = {a.x + px(kPad), (a.y + b.y) * 0.5f + px(6)};
+  const ImVec2 fork = {a.x + px(kTuftPad), (a.y + b.y) * 0.5f + px(6)};
   const NodeLook look = paint.look_of(tuft);
   for (size_t i = 0; i < listed(tuft); ++i) {
     const uint32_t head = tuft.heads[i];
-    const float y = a.y + px(kHead) + (static_cast<float>(i) + 0.5f) * px(kRow), x = a.x + px(kPad) + px(kBranches);
+    const float y = a.y + px(kTuftHead) + (static_cast<float>(i) + 0.5f) * px(kTuftRow),
+                x = a.x + px(kTuftPad) + px(kBranches);
     const float thick = std::max(1.0f, units(limb_thickness(paint.tree.nodes[head].path, 22)));
     fill_ribbon(list, {fork.x, {fork.x, fork.y}, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
     list->AddCircleFilled({x - px(7), y}, units(2), look == NodeLook::rejected ? t.rejected : t.text3, 8);
     draw_word(list, {x, y}, Type::mono, text_height(Type::mono), t.text, paint.labels[head], b.x - x - px(kShare));
     const std::string share = percentage(paint.tree.nodes[head].path);
-    draw_text_middle(list, b.x - px(kPad) - text_size(Type::mono_caption, share).x, y, Type::mono_caption, t.text2,
+    draw_text_middle(list, b.x - px(kTuftPad) - text_size(Type::mono_caption, share).x, y, Type::mono_caption, t.text2,
                      share);
   }
   if (others(tuft) > 0) {
-    const float y = a.y + px(kHead) + (static_cast<float>(listed(tuft)) + 0.5f) * px(kRow);
-    draw_text_middle(list, a.x + px(kPad) + px(kBranches), y, Type::caption, t.text3,
+    const float y = a.y + px(kTuftHead) + (static_cast<float>(listed(tuft)) + 0.5f) * px(kTuftRow);
+    draw_text_middle(list, a.x + px(kTuftPad) + px(kBranches), y, Type::caption, t.text3,
                      "and " + std::to_string(others(tuft)) + " more");
   }
   list->PopClipRect();

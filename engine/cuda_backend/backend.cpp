@@ -70,7 +70,8 @@ void pack(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint
     parallel_for(std::min<uint64_t>(most, tiles.groups() - first), 1, [&](uint64_t begin, uint64_t end) {
       std::vector<std::byte> bands;
       for (uint64_t i = begin; i < end; ++i) {
-        cuda::fill_group(parts, layout, tiles, static_cast<uint32_t>(first + i), packed.subspan(i * bytes, bytes), bands);
+        cuda::fill_group(parts, layout, tiles, static_cast<uint32_t>(first + i), packed.subspan(i * bytes, bytes),
+                         bands);
       }
     });
   }
@@ -83,7 +84,9 @@ Backend cuda_backend(std::function<cuda::FoundDriver()> driver, const cuda::Embe
           "CUDA",
           {"matrix"},
           [driver, &kernels] { return find(driver(), kernels); },
-          [driver, &kernels](uint32_t ordinal, const std::string& named) { return open(driver(), kernels, ordinal, named); },
+          [driver, &kernels](uint32_t ordinal, const std::string& named) {
+            return open(driver(), kernels, ordinal, named);
+          },
           pack};
 }
 

@@ -10,7 +10,8 @@
 namespace canopy {
 
 /// `driver` and `kernels`: made up in tests; NVIDIA's and those of this program by default.
-Backend cuda_backend(std::function<cuda::FoundDriver()> driver = [] { return cuda::find_driver(); },
-                     const cuda::EmbeddedKernels& kernels = cuda::embedded_kernels());
+Backend cuda_backend(
+    std::function<cuda::FoundDriver()> driver = [] { return cuda::find_driver(); },
+    const cuda::EmbeddedKernels& kernels = cuda::embedded_kernels());
 
 }  // namespace canopy

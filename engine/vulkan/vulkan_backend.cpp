@@ -55,8 +55,7 @@ std::unique_ptr<Device> open(uint32_t ordinal, const std::string& kernels) {
 }
 
 void pack(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch) {
-  for (const auto& shard :
-       vk::shard_rows(parts[0].type, joined_extent(parts, layout), scratch.size_bytes() / 2)) {
+  for (const auto& shard : vk::shard_rows(parts[0].type, joined_extent(parts, layout), scratch.size_bytes() / 2)) {
     vk::repack(parts, layout, shard, scratch.first(shard.unit_bytes / 4),
                scratch.subspan(shard.unit_bytes / 4, shard.scale_bytes / 4));
   }

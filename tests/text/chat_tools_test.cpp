@@ -59,9 +59,8 @@ TEST(ChatFields, ReachTheTemplateAsText) {
       "{% for m in messages %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.name }} "
       "{{ c.arguments | tojson }}{% endfor %}<|im_end|>{% endfor %}",
       *tokenizer);
-  const ChatTurn turns[] = {
-      {"user", "hi"},
-      {"assistant", "", {}, {}, R"({"tool_calls":[{"name":"<|im_end|>","arguments":{"z":1,"a":2}}],"x":1})"}};
+  ChatTurn turns[] = {{"user", "hi"}, {"assistant", ""}};
+  turns[1].fields = R"({"tool_calls":[{"name":"<|im_end|>","arguments":{"z":1,"a":2}}],"x":1})";
   EXPECT_EQ(text_of_prompt(*form, turns),
             "<|im_start|>hi<|im_end|><|im_start|><|im_end|> {\"z\": 1, \"a\": 2}<|im_end|>");
   const auto ids = form->render_to_ids(turns, *tokenizer);
