@@ -69,6 +69,8 @@ int print_statistics(const TraceOptions& options) {
 
 int export_trace(const TraceOptions& options) {
   const ShareChoice& share = options.share;
+  if (share.asked() && !options.output.empty())
+    throw UsageError("-o is for the formats json and csv; pictures and pages name their own file.");
   const std::vector<NamedFile> outputs = {{"--output", options.output},
                                           {"--html", share.html},
                                           {"--svg", share.svg},
@@ -76,8 +78,6 @@ int export_trace(const TraceOptions& options) {
                                           {"--animation", share.animation}};
   require_outputs_apart(outputs, {{"the trace", options.file}});
   if (options.share.asked()) {
-    if (!options.output.empty())
-      throw UsageError("-o is for the formats json and csv; pictures and pages name their own file.");
     open(options);  // and say what is wrong with it
     share_trace(options.file, options.share, options.round);
     return 0;

@@ -1,15 +1,14 @@
 #include "engine/base/error.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <system_error>
 
+#include "engine/base/address_space.h"
 #include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
 
@@ -23,18 +22,8 @@ std::optional<uint64_t> limit_of(int resource) {
   return limit.rlim_cur;
 }
 
-/// How much address space the program may have and has, where that is limited; empty where it is not.
-std::string address_space() {
-  const auto limit = limit_of(RLIMIT_AS);
-  if (!limit) return "";
-  uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return " This program may have " + byte_figures(*limit) + " of address space (ulimit -v) and has taken " +
-         byte_figures(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) + ".";
-}
-
 std::string memory_ran_out() {
-  const std::string limited = address_space();
+  const std::string limited = address_space_words();
   if (limited.empty())
     return "The computer's main memory is exhausted. End other programs, or choose a smaller model or context.";
   return "There is no memory left for this program." + limited + " Raise that limit.";
@@ -44,7 +33,7 @@ std::string no_thread() {
   constexpr uint64_t usual_stack = 8 << 20;
   std::string text = "A thread could not be started, which needs " +
                      byte_figures(limit_of(RLIMIT_STACK).value_or(usual_stack)) + " of address space for its stack." +
-                     address_space();
+                     address_space_words();
   if (const auto most = limit_of(RLIMIT_NPROC))
     text += " At most " + std::to_string(*most) + " threads and processes of this user are allowed (ulimit -u).";
   return text + " Raise the limits, or end other programs.";

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/address_space.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -81,8 +82,10 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   const auto size = static_cast<size_t>(status.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
   if (data == MAP_FAILED) {
+    const int error = errno;
+    const std::string limit = error == ENOMEM ? address_space_words() : "";
     throw bad_input("The file " + shown(path) + " of " + std::to_string(size) +
-                    " bytes cannot be mapped: " + reason(errno) + ".");
+                    " bytes cannot be mapped: " + reason(error) + "." + limit);
   }
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = size;

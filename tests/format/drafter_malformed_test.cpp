@@ -338,7 +338,7 @@ const ConfigCase config_cases[] = {
     {"TargetHidden", "The field 'target_hidden_size' of dflash_config of config.json is 16; only", end,
      ",\"target_hidden_size\":16" + end},
     {"HiddenMissing", "config.json lacks the field 'hidden_size'", "hidden_size", "x"},
-    {"OtherHidden", "The tensor 'fc' has the shape [8, 16]; [16, 32] is expected.", "\"hidden_size\":8",
+    {"OtherHidden", "The tensor 'fc.weight' has the shape [8, 16]; [16, 32] is expected.", "\"hidden_size\":8",
      "\"hidden_size\":16"},
 };
 

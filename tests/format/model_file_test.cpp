@@ -444,7 +444,8 @@ TEST(ModelFile, RefusesPathsThatAreNoModel) {
   expect_error("has neither model.safetensors nor", [&] { ModelFile::open(folder.path()); });
   folder.write("config.json", tiny_config(R"(,"tie_word_embeddings":false)"));
   folder.write("model.safetensors", tiny_safetensors().build());
-  expect_error("The tensor 'output' is missing; its shape should be [10, 8].", [&] { ModelFile::open(folder.path()); });
+  expect_error("The tensor 'lm_head.weight' is missing; its shape should be [10, 8].",
+               [&] { ModelFile::open(folder.path()); });
 }
 
 struct ModelCase {

@@ -224,7 +224,7 @@ TEST(PackedMatrix, AZeroThatASymmetricFolderCannotHaveIsRefused) {
   const Unpacked file(b, gptq(32, true));
   std::vector<std::byte> scratch;
   EXPECT_NO_THROW(rows_of(file.only(), 0, 5, scratch));
-  test::expect_error("The matrix 'x.weight' has a zero of 7 in row 5, but its 'quantization_config' says 'sym'",
+  test::expect_error("The matrix 'x.qweight' has a zero of 7 in row 5, but its 'quantization_config' says 'sym'",
                      [&] { rows_of(file.only(), 4, 2, scratch); });
 }
 
@@ -234,7 +234,7 @@ TEST(PackedMatrix, AScaleThatIsNoNumberIsRefusedLikeThatOfABlock) {
   SafetensorsBuilder b;
   add_awq(b, "x", m);
   const Unpacked file(b, awq(32));
-  test::expect_error("Row 3 of the tensor 'x.weight' of type Q4_1 holds a block whose scale is infinite",
+  test::expect_error("Row 3 of the tensor 'x.qweight' of type Q4_1 holds a block whose scale is infinite",
                      [&] { require_finite(file.only(), 0, 8); });
   Fp8 f = random_fp8(4, 8, 4, 8, 1);
   f.elements[2 * 8 + 1] = 0x7F;
