@@ -19,7 +19,7 @@ ProductShape shape(uint32_t rows, uint32_t cols, uint32_t width) {
   return {rows, cols, chunk_columns(rows, cols), width};
 }
 
-constexpr MatrixShape kHalves{
+constexpr MatrixShape kProductHalves{
     16, 16, 16, MatrixType::f16, MatrixType::f16, MatrixType::f32, MatrixType::f32, MatrixScope::subgroup};
 
 constexpr MatrixShape kIntegers{
@@ -61,7 +61,7 @@ TEST(ProductConfigTest, MatrixTilesFitTheDeviceAndHaveRoomForEveryRow) {
     DeviceLimits limits = gpu_limits();
     limits.max_shared_bytes = shared;
     for (uint32_t width = 1; width <= 130; ++width) {
-      const MatrixConfig config = choose_matrix(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, limits);
+      const MatrixConfig config = choose_matrix(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, false, limits);
       ASSERT_TRUE(config.fits(limits)) << width << " rows, " << shared << " bytes";
       ASSERT_LE(shared_bytes("q4_1_matrix", config.variant()), config.shared_bytes());
       ASSERT_EQ(config.tile_rows() % 64, 0u);
@@ -75,19 +75,19 @@ TEST(ProductConfigTest, MatrixStepsEndWithTheRowsOfActivations) {
   for (const uint32_t cols : {20u, 64u, 128u, 576u, 800u, 1536u, 4096u}) {
     for (const uint32_t width : {1u, 32u, 64u}) {
       for (const MatrixConfig& config :
-           matrix_candidates(shape(4096, cols, width), kHalves, kMostMatrixColumns, false, gpu_limits())) {
+           matrix_candidates(shape(4096, cols, width), kProductHalves, kMostMatrixColumns, false, gpu_limits())) {
         EXPECT_EQ((cols + 63) / 64 * 64 % config.step, 0u) << cols << " columns, " << config.variant().text;
       }
     }
   }
-  EXPECT_EQ(choose_matrix(shape(4096, 4096, 1), kHalves, kMostMatrixColumns, false, gpu_limits()).step, 128u);
+  EXPECT_EQ(choose_matrix(shape(4096, 4096, 1), kProductHalves, kMostMatrixColumns, false, gpu_limits()).step, 128u);
 }
 
 // Widths of a bucket share their kernel.
 TEST(ProductConfigTest, MatrixTilesAreOfFewWidths) {
   for (uint32_t width = 1; width <= 300; ++width) {
     const MatrixConfig config =
-        choose_matrix(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, gpu_limits());
+        choose_matrix(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, false, gpu_limits());
     EXPECT_EQ(config.columns, width <= 16 ? 16u : width <= 32 ? 32u : 64u) << width;
   }
 }
@@ -97,14 +97,14 @@ TEST(ProductConfigTest, TimesTilesOf256Rows) {
   for (const uint32_t width : {1u, 32u, 64u}) {
     uint32_t tall = 0;
     for (const MatrixConfig& config :
-         matrix_candidates(shape(4096, 4096, width), kHalves, kMostMatrixColumns, false, gpu_limits())) {
+         matrix_candidates(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, false, gpu_limits())) {
       EXPECT_TRUE(config.fits(gpu_limits())) << config.variant().text;
       EXPECT_LE(config.columns, std::max(16u, width)) << config.variant().text;
       if (config.tile_rows() == 256) ++tall;
     }
     EXPECT_EQ(tall, 1u) << width;
     for (const MatrixConfig& config :
-         matrix_candidates(shape(4096, 4096, width), kHalves, kMostMatrixColumns, true, gpu_limits())) {
+         matrix_candidates(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, true, gpu_limits())) {
       EXPECT_LE(config.tile_rows(), 128u) << config.variant().text;
     }
   }
@@ -115,19 +115,19 @@ TEST(ProductConfigTest, TakesTheLargestMatricesThatDivideTheTiles) {
   report.limits = gpu_limits();
   DeviceFeatures features;
   features.cooperative_matrix = features.memory_model_device_scope = features.shader_float16 = true;
-  MatrixShape small = kHalves, half_sums = kHalves, odd = kHalves, of_workgroup = kHalves;
+  MatrixShape small = kProductHalves, half_sums = kProductHalves, odd = kProductHalves, of_workgroup = kProductHalves;
   small.m = small.n = small.k = 8;
   half_sums.result = half_sums.c = MatrixType::f16;
   odd.n = 24;
   of_workgroup.scope = MatrixScope::workgroup;
-  report.matrix_shapes = {half_sums, odd, of_workgroup, small, kHalves};
+  report.matrix_shapes = {half_sums, odd, of_workgroup, small, kProductHalves};
   ASSERT_NE(product_matrix(report, features), nullptr);
   EXPECT_EQ(product_matrix(report, features)->m, 16u);
   report.matrix_shapes.pop_back();
   EXPECT_EQ(product_matrix(report, features)->m, 8u);
   report.matrix_shapes.pop_back();
   EXPECT_EQ(product_matrix(report, features), nullptr);
-  report.matrix_shapes.push_back(kHalves);
+  report.matrix_shapes.push_back(kProductHalves);
   features.shader_float16 = false;
   EXPECT_EQ(product_matrix(report, features), nullptr);
 }
@@ -141,7 +141,7 @@ TEST(ProductConfigTest, IntegersNeedTheirMatricesBesideThoseOfHalves) {
   features.cooperative_matrix = true;
   report.matrix_shapes = {kIntegers};
   EXPECT_NE(missing_for_integers(report, features).find("halves"), std::string::npos);
-  report.matrix_shapes = {kHalves};
+  report.matrix_shapes = {kProductHalves};
   EXPECT_NE(missing_for_integers(report, features).find("shaderInt8"), std::string::npos);
   features.shader_int8 = true;
   EXPECT_NE(missing_for_integers(report, features).find("signed 8-bit integers"), std::string::npos);
@@ -149,7 +149,7 @@ TEST(ProductConfigTest, IntegersNeedTheirMatricesBesideThoseOfHalves) {
   MatrixShape saturating = kIntegers, deep = kIntegers;
   saturating.saturating = true;
   deep.k = 64;  // more than a block
-  report.matrix_shapes = {kHalves, saturating, deep, kIntegers};
+  report.matrix_shapes = {kProductHalves, saturating, deep, kIntegers};
   EXPECT_EQ(missing_for_integers(report, features), "");
   ASSERT_NE(integer_matrix(report, features), nullptr);
   EXPECT_EQ(integer_matrix(report, features)->k, 16u);
