@@ -301,9 +301,9 @@ void warn_of_missing_ids(const GgufFile& file, size_t tokens) {
 }
 
 /// Ids that end a reply: those stated, and tokens that end one by their name, which converters often leave unstated.
-std::vector<uint32_t> read_eos(const GgufFile& file, std::span<const std::string_view> tokens, size_t limit) {
-  std::vector<uint32_t> result;
-  const NamedTokens named = named_tokens(tokens, file.i32s("tokenizer.ggml.token_type"));
+void read_eos(const GgufFile& file, std::span<const std::string_view> tokens, size_t limit, ModelConfig& config) {
+  std::vector<uint32_t>& result = config.eos;
+  NamedTokens named = named_tokens(tokens, file.i32s("tokenizer.ggml.token_type"));
   const auto add = [&](uint32_t id) {
     if (id >= limit || std::ranges::find(named.message_ends, id) != named.message_ends.end()) return;
     if (std::ranges::find(result, id) == result.end()) result.push_back(id);
@@ -313,7 +313,7 @@ std::vector<uint32_t> read_eos(const GgufFile& file, std::span<const std::string
     for (const uint32_t id : special_ids(file, key, limit)) add(id);
   }
   for (const uint32_t id : named.ends) add(id);
-  return result;
+  config.file_ends = std::move(named.file_ends);
 }
 
 void check_length(std::string_view key, size_t actual, size_t expected) {
@@ -416,7 +416,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const std::vector<std::string_view> tokens = file.texts("tokenizer.ggml.tokens");
   const size_t limit = tokens.empty() ? config.vocab : std::min<size_t>(tokens.size(), config.vocab);
   config.bos = special_id(file, "bos_token_id", limit);
-  config.eos = read_eos(file, tokens, limit);
+  read_eos(file, tokens, limit, config);
   if (!architecture.is_gemma) read_window(keys, architecture.gguf_window, config);
   validate_config(config);
   config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);

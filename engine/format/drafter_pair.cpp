@@ -76,7 +76,9 @@ std::vector<std::string> oddities(const ModelConfig& target, const DrafterConfig
     result.push_back(
         "The drafter reads the model's layers in another than ascending order, which no published one does.");
   }
-  if (std::ranges::find(target.eos, drafter.mask_token) != target.eos.end()) {
+  // What ends a file is unused in a chat, and so may stand for the mask.
+  if (std::ranges::find(target.eos, drafter.mask_token) != target.eos.end() &&
+      std::ranges::find(target.file_ends, drafter.mask_token) == target.file_ends.end()) {
     result.push_back("The drafter's mask token, " + std::to_string(drafter.mask_token) +
                      ", is one that ends the model's replies.");
   }

@@ -111,9 +111,10 @@ struct ModelConfig {
   bool has_trained_form = false;
   uint32_t unread_layers = 0;  // behind the others in the file: they predict further tokens and are not used
   std::optional<uint32_t> bos;
-  std::vector<uint32_t> eos;  // any of these ends a reply; may be empty
-  std::string quantization;   // the type that holds most of the weights' bytes, e.g. "Q4_1"
-  uint64_t parameters = 0;    // elements of all tensors
+  std::vector<uint32_t> eos;        // any of these ends a reply; may be empty
+  std::vector<uint32_t> file_ends;  // of eos, what ends a file that is filled in: no chat writes it
+  std::string quantization;         // the type that holds most of the weights' bytes, e.g. "Q4_1"
+  uint64_t parameters = 0;          // elements of all tensors
 
   uint32_t q_width() const { return heads * head_dim; }      // the most of q_width_of()
   uint32_t kv_width() const { return kv_heads * head_dim; }  // of kv_width_of()

@@ -6,7 +6,7 @@
 namespace canopy {
 namespace {
 
-enum class Role { ends, control, sentence_end, harmony };
+enum class Role { ends, file_ends, control, sentence_end, harmony };
 
 constexpr int32_t control_type = 3;
 
@@ -24,8 +24,8 @@ const std::unordered_map<std::string_view, Role>& roles() {
                      "<EOT>",      "_<EOT>",           "[EOT]",           "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
                      "[e~["});
     // A model that fills in the middle goes on to another file, or to nothing.
-    put(Role::ends, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>",
-                     "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"});
+    put(Role::file_ends, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>",
+                          "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"});
     put(Role::control, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",    "<\uFF5Cfim\u2581begin\uFF5C>",
                         "<PRE>",          "\u2581<PRE>",  "<|code_prefix|>", "<|prefix|>",
                         "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",    "<\uFF5Cfim\u2581hole\uFF5C>",
@@ -50,6 +50,7 @@ NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<con
     if (found == roles().end()) continue;
     const auto id = static_cast<uint32_t>(i);
     switch (found->second) {
+      case Role::file_ends: named.file_ends.push_back(id); [[fallthrough]];
       case Role::ends: named.ends.push_back(id); break;
       case Role::control: named.controls.push_back(id); break;
       // The end of a text where the file says so; a tag of HTML in Gemma's vocabularies.

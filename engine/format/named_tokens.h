@@ -11,8 +11,9 @@
 namespace canopy {
 
 struct NamedTokens {
-  std::vector<uint32_t> ends;      // end a reply; ascending
-  std::vector<uint32_t> controls;  // are control tokens, those of `ends` included; ascending
+  std::vector<uint32_t> ends;       // end a reply; ascending
+  std::vector<uint32_t> file_ends;  // of these the ones that end a file which is filled in; chats have none; ascending
+  std::vector<uint32_t> controls;   // are control tokens, those of `ends` included; ascending
   /// "<|end|>" where the vocabulary has other tokens that end a reply (harmony's "<|return|>" and "<|call|>"): it ends
   /// one message of several in a reply, even where a file names it among the ends.
   std::vector<uint32_t> message_ends;

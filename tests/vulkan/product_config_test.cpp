@@ -61,7 +61,8 @@ TEST(ProductConfigTest, MatrixTilesFitTheDeviceAndHaveRoomForEveryRow) {
     DeviceLimits limits = gpu_limits();
     limits.max_shared_bytes = shared;
     for (uint32_t width = 1; width <= 130; ++width) {
-      const MatrixConfig config = choose_matrix(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, false, limits);
+      const MatrixConfig config =
+          choose_matrix(shape(4096, 4096, width), kProductHalves, kMostMatrixColumns, false, limits);
       ASSERT_TRUE(config.fits(limits)) << width << " rows, " << shared << " bytes";
       ASSERT_LE(shared_bytes("q4_1_matrix", config.variant()), config.shared_bytes());
       ASSERT_EQ(config.tile_rows() % 64, 0u);

@@ -137,7 +137,7 @@ class CompileShader(unittest.TestCase):
     exact = "layout(local_size_x = 1) in; layout(binding = 0) buffer B { float b[]; };\n" \
             "void main() { precise float y = b[0] * b[1] + FACTOR; b[2] = y; }\n"
 
-    def compile(self, top, body, files=()):
+    def compile(self, top, body, files=(), options=("--as-array",)):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) / "with blank"
             folder.mkdir()
@@ -147,9 +147,10 @@ class CompileShader(unittest.TestCase):
             command = [sys.executable, str(TOOLS / "compile_shader.py"), "--source", str(folder / "probe.comp"),
                        "--include", str(folder), "--symbol", "table_probe", "--output", str(folder / "probe.cpp"),
                        "--depfile", str(folder / "probe.d"), "--glslang", OPTIONS.glslang,
-                       "--spirv-val", OPTIONS.spirv_val]
+                       "--spirv-val", OPTIONS.spirv_val, *options]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             output = folder / "probe.cpp"
+            self.embedded = (folder / "probe.spv").read_bytes() if (folder / "probe.spv").exists() else b""
             return (done.returncode, done.stderr, output.read_text() if output.exists() else "",
                     (folder / "probe.d").read_text() if output.exists() else "")
 
@@ -158,7 +159,18 @@ class CompileShader(unittest.TestCase):
         code, error, output, _ = self.compile(top, self.exact)
         self.assertEqual(code, 0, error)
         for name in ("probe_a", "probe_c", "probe_half_a", "probe_half_c"):
-            self.assertIn(f'{{"{name}", words_{name}, false}}', output)
+            self.assertRegex(output, rf'\{{"{name}", \{{canopy_table_probe \+ \d+, \d+\}}, false\}}')
+
+    def test_words_are_embedded_as_a_file_or_as_numbers(self):
+        top = "#version 450\n// variants: a FACTOR=1.0; b FACTOR=2.0\n"
+        _, _, numbers, _ = self.compile(top, self.exact)
+        self.assertEqual(self.embedded, b"")
+        code, error, output, _ = self.compile(top, self.exact, options=())
+        self.assertEqual(code, 0, error)
+        words = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8}),", numbers)]
+        self.assertEqual(self.embedded, check_spirv.bytes_of(words))
+        self.assertIn(f"canopy_table_probe[{len(words)}];", output)
+        self.assertRegex(output, r'\.incbin .*with blank/probe\.spv')
 
     def test_variants_may_be_left_out(self):
         top = "// variants: a; b\n// variants: -; half\n// without: b_half\n"
@@ -245,8 +257,8 @@ class CompileShader(unittest.TestCase):
         top = self.matrix_top + "// variants: mm MATRIX=1; mv MATRIX=0\n"
         code, error, output, _ = self.compile(top + "// needs: cooperative_matrix\n", body)
         self.assertEqual(code, 0, error)
-        self.assertIn('{"probe_mm", words_probe_mm, true}', output)
-        self.assertIn('{"probe_mv", words_probe_mv, false}', output)
+        self.assertRegex(output, r'\{"probe_mm", \{canopy_\w+ \+ 0, \d+\}, true\}')
+        self.assertRegex(output, r'\{"probe_mv", \{canopy_\w+ \+ [1-9]\d*, \d+\}, false\}')
 
     def test_what_a_shader_needs_must_be_said_and_true(self):
         code, error, _, _ = self.compile(self.matrix_top, self.matrices)

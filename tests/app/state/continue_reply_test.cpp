@@ -32,9 +32,9 @@ ModelReady model_with_vocabulary() {
 }
 
 /// A window with an engine that answers as it is told.
-class Window : public test::ChatWindow {
+class ContinuedWindow : public test::ChatWindow {
  public:
-  explicit Window(const fs::path& folder) : ChatWindow(folder, model_with_vocabulary()) {}
+  explicit ContinuedWindow(const fs::path& folder) : ChatWindow(folder, model_with_vocabulary()) {}
 
   void started(uint32_t begun_bytes = 0) {
     builder.begin(DecodeMode::tree);
@@ -86,7 +86,7 @@ const Generate& request_of(const Effects& effects) {
 }
 
 /// What a window that is opened now finds on the disk of this chat.
-Conversation on_disk(const Window& window, const TempFolder& folder) {
+Conversation on_disk(const ContinuedWindow& window, const TempFolder& folder) {
   std::ifstream file(folder.path() / (window.view.messages.id + ".jsonl"));
   std::stringstream text;
   text << file.rdbuf();
@@ -99,7 +99,7 @@ Conversation on_disk(const Window& window, const TempFolder& folder) {
 
 TEST(ContinueReply, AsksForTheSameReplyFromWhereItEnded) {
   TempFolder folder;
-  Window window(folder.path());
+  ContinuedWindow window(folder.path());
   window.view.messages.system_prompt = "Be brief";
   window.view.sampling.seed = 41;
   window.view.max_tokens = 5;
@@ -130,7 +130,7 @@ TEST(ContinueReply, AsksForTheSameReplyFromWhereItEnded) {
 
 TEST(ContinueReply, TextTokensAndFiguresBecomeThoseOfOneReply) {
   TempFolder folder;
-  Window window(folder.path());
+  ContinuedWindow window(folder.path());
   window.limited();
   window.run(ContinueReply{window.reply().id});
   EXPECT_EQ(window.reply().text, "One two thr\u00e9") << "the text stays while the prompt is read";
@@ -184,7 +184,7 @@ TEST(ContinueReply, TextTokensAndFiguresBecomeThoseOfOneReply) {
 
 TEST(ContinueReply, OnlyTheLastReplyWithKnownTokensOfThisModel) {
   TempFolder folder;
-  Window window(folder.path());
+  ContinuedWindow window(folder.path());
   window.limited();
   const uint64_t first = window.reply().id;
   window.view.model->vocabulary = 5;
@@ -207,7 +207,7 @@ TEST(ContinueReply, OnlyTheLastReplyWithKnownTokensOfThisModel) {
 
 TEST(ContinueReply, AFailureBeforeItBeginsLeavesTheReplyAsItWas) {
   TempFolder folder;
-  Window window(folder.path());
+  ContinuedWindow window(folder.path());
   window.limited();
   const std::string before = json_of(window.view.messages);
   window.run(ContinueReply{window.reply().id});
@@ -228,7 +228,7 @@ TEST(ContinueReply, AFailureBeforeItBeginsLeavesTheReplyAsItWas) {
 
 TEST(ContinueReply, IsOnTheDiskAtEveryMoment) {
   TempFolder folder;
-  Window window(folder.path());
+  ContinuedWindow window(folder.path());
   window.limited();
   window.run(ContinueReply{window.reply().id});
   EXPECT_EQ(on_disk(window, folder).back().text, "One two thr\u00e9");
@@ -257,7 +257,7 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
   std::string chat;
   std::vector<RoundRecord> records;
   {
-    Window first(folder.path());
+    ContinuedWindow first(folder.path());
     first.limited();
     first.run(ContinueReply{first.reply().id});
     first.started(13);
@@ -267,7 +267,7 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
     records = first.records;
   }
   {
-    Window later(folder.path());
+    ContinuedWindow later(folder.path());
     later.run(OpenChat{chat});
     EXPECT_TRUE(later.view.cards.empty());
     const RoundLog& log = *later.view.rounds.log;
@@ -288,7 +288,7 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(log.round(i)) << i;
     EXPECT_TRUE(later.view.cards.empty());
   }
-  Window last(folder.path());
+  ContinuedWindow last(folder.path());
   last.run(OpenChat{chat});
   EXPECT_TRUE(last.view.cards.empty());
   EXPECT_EQ(last.view.rounds.log->rounds(), 4u);

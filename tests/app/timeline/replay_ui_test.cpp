@@ -18,7 +18,7 @@ namespace {
 
 using namespace app;  // NOLINT: the whole file is about it
 
-constexpr const char* kDemo = CANOPY_SOURCE_DIR "/assets/demos/prose.canopytrace";
+constexpr const char* kReplayedDemo = CANOPY_SOURCE_DIR "/assets/demos/prose.canopytrace";
 
 /// The rectangle of the recorded reply's text on the screen.
 ImRect reply_text(ImGuiTestContext* ctx) {
@@ -33,7 +33,7 @@ ImRect reply_text(ImGuiTestContext* ctx) {
 
 TEST(ReplayUi, TheChatFollowsTheRoundAndIsOnlyRead) {
   UiHarness ui({}, 1600, 1000);
-  ui.app().run(OpenModel{kDemo});
+  ui.app().run(OpenModel{kReplayedDemo});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(4);
     const Conversation& chat = ui.view().conversation();
@@ -70,7 +70,7 @@ TEST(ReplayUi, TheStatusBarKeepsTheEnginesFiguresToTheEngine) {
     };
     ctx->Yield(3);
     IM_CHECK(bar().find("KV|") != std::string::npos);
-    ui.app().run(OpenModel{kDemo});
+    ui.app().run(OpenModel{kReplayedDemo});
     ctx->Yield(4);
     IM_CHECK(bar().find("KV|") == std::string::npos);
     IM_CHECK(bar().find("Replaying|") != std::string::npos);
@@ -91,7 +91,7 @@ TEST(ReplayUi, TheCheckTellsItsProgressAndIsCancelled) {
     };
     ui.app().run(OpenModel{"/models/a.gguf"});
     ui.app().pump();
-    ui.app().run(OpenModel{kDemo});
+    ui.app().run(OpenModel{kReplayedDemo});
     const std::string chat = layout == WindowLayout::lab ? "//Chat" : "//Watch chat";
     DrawnTexts drawn;
     EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
@@ -167,7 +167,7 @@ TEST(ReplayUi, ThePlayedTextGrowsByItself) {
 
 TEST(ReplayUi, ATokenOfTheTextIsItsNodeInTheTree) {
   UiHarness ui({}, 1600, 1000);
-  ui.app().run(OpenModel{kDemo});
+  ui.app().run(OpenModel{kReplayedDemo});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ui.app().run(RoundsCommand(ShowRound{8}));
     ctx->Yield(4);
@@ -202,7 +202,7 @@ TEST(ReplayUi, TheChatThatIsShownIsTheOneThatIsExported) {
     ctx->KeyChars("My own question");
     ctx->KeyPress(ImGuiKey_Enter);
     ctx->Yield(4);
-    ui.app().run(OpenModel{kDemo});
+    ui.app().run(OpenModel{kReplayedDemo});
     ctx->Yield(4);
     const std::string question = ui.view().conversation().front().text;
     const std::string replayed = saved_as(ctx, "replayed");
@@ -219,7 +219,7 @@ TEST(ReplayUi, TheTopBarNamesTheRecordingAndTheStatusBarToo) {
   ui.engine().script = answers_with({"Yes."});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(3);
-    ui.app().run(OpenModel{kDemo});
+    ui.app().run(OpenModel{kReplayedDemo});
     ctx->Yield(4);
     const ReplayOrigin& origin = ui.view().replay.origin();
     IM_CHECK(origin.target.find("Q4_1") != std::string::npos);
@@ -249,7 +249,7 @@ TEST(ReplayUi, TheOwnChatComesBackWithItsDraftAndItsPlace) {
     ctx->Yield(3);
     const float place = ctx->WindowInfo("//Chat/Messages").Window->Scroll.y;
     const std::string chat = ui.view().messages.back().text;
-    ui.app().run(OpenModel{kDemo});
+    ui.app().run(OpenModel{kReplayedDemo});
     ctx->Yield(4);
     ctx->KeyPress(ImGuiKey_F8);
     ctx->Yield(3);
