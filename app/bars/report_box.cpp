@@ -111,8 +111,8 @@ void ReportBox::draw_saving(const ViewModel& view, CommandSink& sink, float widt
   const Theme& t = colours();
   const ReportState& state = view.report;
   const DeviceReported& report = *state.report;
-  label(Type::base_semibold, t.text,
-        without_brackets(report.device) + ", " + backend_words(view.devices, report.backend));
+  const std::string backend = backend_words(view.devices, report.backend);
+  label(Type::base_semibold, t.text, without_brackets(report.device) + (backend.empty() ? "" : ", " + backend));
   label(Type::mono, t.text2, report.shape + ", kernels " + report.kernels);
   paragraph(report.problem, t.text2, width);
   if (!report.passes.empty()) draw_passes(report, width);

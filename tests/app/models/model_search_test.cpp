@@ -13,6 +13,7 @@
 
 #include "app/models/device_words.h"
 #include "app/models/models_state.h"
+#include "engine/base/error.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/split_gguf.h"
@@ -80,7 +81,7 @@ TEST(ModelSearch, OfSeveralRequestsTheLastOneCounts) {
 TEST(ModelSearch, AFailureIsSaidAndTheNextSearchGoesOn) {
   bool fails = true;
   ModelSearch search([&](const ModelSearchRequest& request, const std::stop_token&) {
-    if (fails) throw std::runtime_error("The folder went away.");
+    if (fails) throw Error(ErrorKind::unavailable, "The folder went away.");
     return found_for(request);
   });
   search.start({"a", {}});
