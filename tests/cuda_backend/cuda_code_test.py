@@ -84,19 +84,6 @@ class CudaCode(unittest.TestCase):
                 types = 2 if re.match(r"product_q\d_k_q\d_k_", name) else 1
                 self.assertEqual(kernel.warpgroup_waits, groups + types, name)
 
-    def test_peaks_are_of_all_the_instructions_that_are_counted(self):
-        # What a compiler finds out to be the same, or to be of no use, it leaves out. As engine/cuda_backend/peak.cpp counts.
-        for name, architecture, kernel in self.each("peak_(matrix|warpgroups)"):
-            with self.subTest(kernel=name, architecture=architecture):
-                if name == "peak_warpgroups" and architecture != WARPGROUPS:
-                    self.assertEqual(kernel.loops, [])
-                    continue
-                # Two of depth 16 for each of eight sums; before 8.0 of depth 8. A loop may be unrolled, with another for the rest.
-                once = 8 if name == "peak_warpgroups" else 16 if architecture >= 80 else 32
-                self.assertEqual(min(loop.tensor for loop in kernel.loops), once)
-                for loop in kernel.loops:
-                    self.assertEqual(loop.tensor % once, 0)
-
     def test_weights_come_into_shared_memory_beside_the_work(self):
         for name, architecture, kernel in self.each("(product|experts)_"):
             with self.subTest(kernel=name, architecture=architecture):
