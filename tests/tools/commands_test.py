@@ -201,10 +201,10 @@ class Commands(unittest.TestCase):
         self.start("tools/test", "-R", "a_test")
         self.assertTrue([line for line in self.noted() if line.startswith("ninja")][-1].endswith("release bin/a_test bin/cli"))
 
-    def test_only_slow_tests_install_what_fuzzing_needs(self):
-        self.start("tools/test")
+    def test_only_the_soak_installs_what_fuzzing_needs(self):
+        self.start("tools/test", "--all")
         self.assertEqual([line for line in self.noted() if "libclang-rt-dev" in line], [])
-        self.start("tools/test", "-L", "slow")
+        self.start("tools/test", "-L", "soak")
         self.assertEqual(len([line for line in self.noted() if line.endswith("clang libclang-rt-dev")]), 1)
 
     def test_offline_names_the_missing_packages(self):
