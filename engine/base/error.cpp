@@ -1,14 +1,15 @@
 #include "engine/base/error.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <system_error>
 
-#include "engine/base/address_space.h"
 #include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
 
@@ -44,6 +45,15 @@ std::string words_of(const std::filesystem::filesystem_error& e) {
 }
 
 }  // namespace
+
+std::string address_space_words() {
+  const auto limit = limit_of(RLIMIT_AS);
+  if (!limit) return "";
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return " This program may have " + byte_figures(*limit) + " of address space (ulimit -v) and has taken " +
+         byte_figures(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) + ".";
+}
 
 Error as_error(const std::exception_ptr& thrown) {
   try {

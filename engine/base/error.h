@@ -47,6 +47,10 @@ inline Error cancelled(const std::string& message) {
 /// Whatever was thrown, as an Error whose sentence says what could not be had: memory, a thread, a file.
 Error as_error(const std::exception_ptr& thrown);
 
+/// " This program may have 629.1 MB of address space (ulimit -v) and has taken 540.2 MB."; empty where it is not
+/// limited.
+std::string address_space_words();
+
 /// Runs f and adds context to any Error that leaves it.
 template <class F>
 decltype(auto) with_context(std::string_view context, F&& f) {

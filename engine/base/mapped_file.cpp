@@ -5,7 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/base/address_space.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 

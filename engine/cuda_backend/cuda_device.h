@@ -2,12 +2,14 @@
 // The CUDA backend of the device interface.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
-#include "engine/compute/device.h"
+#include "engine/compute/backend.h"
 #include "engine/cuda_backend/device_facts.h"
-#include "engine/cuda_backend/driver_api.h"
+#include "engine/cuda_backend/driver_library.h"
+#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy {
 
@@ -19,5 +21,11 @@ struct CudaDeviceOptions {
 
 /// The device belongs to the thread that opens it. Throws unavailable, out_of_memory or device_lost.
 std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options);
+
+/// CUDA as one of the backends. `driver` and `kernels`: made up in tests; NVIDIA's and those of this program by
+/// default.
+Backend cuda_backend(
+    std::function<cuda::FoundDriver()> driver = [] { return cuda::find_driver(); },
+    const cuda::EmbeddedKernels& kernels = cuda::embedded_kernels());
 
 }  // namespace canopy

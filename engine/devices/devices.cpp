@@ -5,8 +5,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
-#include "engine/cuda_backend/backend.h"
-#include "engine/vulkan/vulkan_backend.h"
+#include "engine/cuda_backend/cuda_device.h"
+#include "engine/vulkan/vulkan_device.h"
 
 namespace canopy {
 namespace {

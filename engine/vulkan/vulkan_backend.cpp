@@ -1,4 +1,6 @@
-#include "engine/vulkan/vulkan_backend.h"
+// Vulkan as one of the backends: what its devices are, before one is opened.
+
+#include "engine/vulkan/vulkan_device.h"
 
 #include <filesystem>
 #include <string>
@@ -9,7 +11,6 @@
 #include "engine/vulkan/device_report_json.h"
 #include "engine/vulkan/device_selection.h"
 #include "engine/vulkan/instance.h"
-#include "engine/vulkan/vulkan_device.h"
 #include "engine/vulkan/weight_repack.h"
 
 namespace canopy {

@@ -2,12 +2,15 @@
 // The Vulkan backend of the device interface.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "engine/compute/device.h"
+#include "engine/compute/backend.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/device_report.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
@@ -35,6 +38,9 @@ struct VulkanDeviceOptions {
 
 /// Opens the device a selector names. Throws unavailable (no driver, no such device, device unusable) or device_lost.
 std::unique_ptr<Device> open_vulkan_device(const VulkanDeviceOptions& options = {});
+
+/// Vulkan as one of the backends. `list`: the devices, for tests that make them up; those of the loader by default.
+Backend vulkan_backend(std::function<std::vector<vk::DeviceReport>()> list = {});
 
 /// Messages of the validation layers so far; 0 for devices of other backends or without validation.
 std::vector<vk::ValidationMessage> validation_messages(const Device& device);

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/log.h"
-#include "engine/cuda_backend/backend.h"
+#include "engine/cuda_backend/cuda_device.h"
 #include "engine/devices/devices.h"
 #include "engine/vulkan/instance.h"
-#include "engine/vulkan/vulkan_backend.h"
+#include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/cuda_backend/backend.h"
-#include "engine/vulkan/vulkan_backend.h"
+#include "engine/cuda_backend/cuda_device.h"
+#include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {

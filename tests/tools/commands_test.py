@@ -234,6 +234,7 @@ class Commands(unittest.TestCase):
         self.assertTrue(self.last().endswith("-L gpu -LE ^(slow|soak)$"), self.last())
 
     def test_cuda_kernels_are_built_where_they_are_wanted(self):
+        self.fake("nvcc")
         for command in (("tools/run", "--cuda", "--model", "m"), ("tools/test", "--all"), ("tools/test", "-L", "cuda_host")):
             self.start(*command)
             self.assertIn("cmake --preset release -DCANOPY_CUDA=ON", self.noted(), command)
@@ -251,6 +252,9 @@ class Commands(unittest.TestCase):
         result = self.start("tools/run", "--cuda", CANOPY_FETCH_NVCC="1")
         self.assertEqual(result.returncode, 1)
         self.assertIn("--cuda needs NVIDIA's compiler", result.stderr)
+        if shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin") is None:
+            self.assertIn("forbids fetching", self.start("tools/run", "--cuda").stderr)
+            self.assertEqual(self.start("tools/test", "--all").returncode, 0)  # without these tests
 
     def test_ci_runs_the_same(self):
         self.start(".ci/run")

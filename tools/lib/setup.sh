@@ -50,6 +50,10 @@ has_nvidia_driver() {
   [[ -e /proc/driver/nvidia/version || -e /usr/lib/wsl/lib/libcuda.so.1 ]]
 }
 
+has_nvcc() {
+  PATH=$PATH:${CUDA_HOME:+$CUDA_HOME/bin:}${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin type -P nvcc >/dev/null
+}
+
 # 1: the CUDA backend's kernels are built, whatever this machine has (tools/run --cuda, tools/test --all).
 cuda_wanted=0
 
@@ -57,14 +61,14 @@ cuda_wanted=0
 # kernels are wanted; fails where it cannot be had. CANOPY_FETCH_NVCC=1: always the fetched one, 0: never.
 provide_nvcc() {
   local cache=$root/build/$1/CMakeCache.txt folder
-  case ${CANOPY_FETCH_NVCC:-} in
-    0) return 0 ;;
-    1) ;;
-    *)
-      ((cuda_wanted)) || has_nvidia_driver || return 0
-      [[ -z $(PATH=$PATH:${CUDA_HOME:+$CUDA_HOME/bin:}${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin type -P nvcc) ]] || return 0
-      ;;
-  esac
+  if [[ ${CANOPY_FETCH_NVCC:-} != 1 ]]; then
+    ((cuda_wanted)) || has_nvidia_driver || return 0
+    has_nvcc && return 0
+    if [[ ${CANOPY_FETCH_NVCC:-} == 0 ]]; then
+      ((!cuda_wanted)) || say "There is no nvcc here, and CANOPY_FETCH_NVCC=0 forbids fetching one."
+      return $((cuda_wanted))
+    fi
+  fi
   if ! "$root/tools/fetch_dependencies" --only cuda-compiler; then
     say "Without it NVIDIA GPUs are used through Vulkan, and tests of CUDA kernels are disabled (CANOPY_FETCH_NVCC=0 does not try)."
     return 1

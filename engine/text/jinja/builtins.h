@@ -26,6 +26,7 @@ bool is_filter(std::string_view name);
 bool is_test(std::string_view name);
 
 std::span<const Filter> text_filters();
+std::span<const Filter> line_filters();
 std::span<const Filter> html_filters();
 std::span<const Filter> number_filters();
 std::span<const Filter> list_filters();

@@ -379,7 +379,7 @@ std::span<const Filter> list_filters() {
 namespace {
 
 const Filter* find_filter(std::string_view name) {
-  for (const auto& family : {text_filters(), html_filters(), list_filters(), number_filters()}) {
+  for (const auto& family : {text_filters(), line_filters(), html_filters(), list_filters(), number_filters()}) {
     for (const Filter& filter : family) {
       if (filter.name == name) return &filter;
     }

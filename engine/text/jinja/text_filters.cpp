@@ -4,7 +4,6 @@
 
 #include "engine/text/jinja/builtins.h"
 #include "engine/text/jinja/format_text.h"
-#include "engine/text/jinja/layout.h"
 #include "engine/text/jinja/operations.h"
 #include "engine/text/jinja/text_operations.h"
 
@@ -115,30 +114,6 @@ Value filter_wordcount(Context& context, const Value& subject, const Arguments& 
   return count;
 }
 
-Value filter_wordwrap(Context& context, const Value& subject, const Arguments& arguments) {
-  const Parameters p("wordwrap", arguments, {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
-  const int64_t width = p.integer(0, 79);
-  if (width < 1) throw Failure("The argument 'width' of 'wordwrap' must be at least 1.");
-  const Text* given = p.text_or_null(2);
-  const Text separator = given == nullptr ? Text("\n") : *given;
-  TextBuilder out(context);
-  bool first = true;
-  for (const Value& line : split_lines(context, text_of(context, subject), false)) {
-    auto parts = wrapped(context, *line.text(), static_cast<size_t>(width), p.truth(1, true), p.truth(3, true));
-    if (parts.empty()) parts.emplace_back();
-    for (const Text& part : parts) {
-      if (!std::exchange(first, false)) out.add(separator);
-      out.add(part);
-    }
-  }
-  return out.take();
-}
-
-Value filter_pprint(Context& context, const Value& subject, const Arguments& arguments) {
-  const Parameters p("pprint", arguments, {});
-  return pretty(context, subject);
-}
-
 // Indents lines but the first (unless `first`) and those that are empty (unless `blank`).
 Value filter_indent(Context& context, const Value& subject, const Arguments& arguments) {
   constexpr int64_t widest = 1000;
@@ -199,7 +174,6 @@ constexpr Filter text_filter_list[] = {
     {"format", filter_format},
     {"indent", filter_indent},
     {"lower", change_case<lower>},
-    {"pprint", filter_pprint},
     {"replace", filter_replace},
     {"string", filter_string},
     {"title", filter_title},
@@ -208,7 +182,6 @@ constexpr Filter text_filter_list[] = {
     {"truncate", filter_truncate},
     {"upper", change_case<upper>},
     {"wordcount", filter_wordcount},
-    {"wordwrap", filter_wordwrap},
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
-#include "engine/cuda_backend/backend.h"
+// CUDA as one of the backends: what its devices are, before one is opened.
+
+#include "engine/cuda_backend/cuda_device.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +10,6 @@
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
 #include "engine/base/parallel.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/cuda_backend/device_facts_json.h"
 #include "engine/cuda_backend/weight_tiles.h"
 

@@ -1,9 +1,9 @@
-// Text in lines of a width: wordwrap, and literals as pprint shows them.
-
-#include "engine/text/jinja/layout.h"
+// Filters that lay text out in lines of a width: wordwrap, and pprint, which shows literals so.
 
 #include <algorithm>
+#include <utility>
 
+#include "engine/text/jinja/builtins.h"
 #include "engine/text/jinja/format_text.h"
 #include "engine/text/jinja/operations.h"
 #include "engine/text/jinja/text_operations.h"
@@ -283,16 +283,37 @@ class PrettyPrinter {
   TextBuilder out_;
 };
 
-}  // namespace
-
-std::vector<Text> wrapped(Context& context, const Text& line, size_t width, bool break_words, bool break_at_hyphens) {
-  auto lines = Wrapper(context, line, width, break_words, break_at_hyphens).run();
-  context.step(lines.size());
-  return lines;
+Value filter_wordwrap(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("wordwrap", arguments, {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+  const int64_t width = p.integer(0, 79);
+  if (width < 1) throw Failure("The argument 'width' of 'wordwrap' must be at least 1.");
+  const Text* given = p.text_or_null(2);
+  const Text separator = given == nullptr ? Text("\n") : *given;
+  TextBuilder out(context);
+  bool first = true;
+  for (const Value& line : split_lines(context, text_of(context, subject), false)) {
+    auto parts = Wrapper(context, *line.text(), static_cast<size_t>(width), p.truth(1, true), p.truth(3, true)).run();
+    context.step(parts.size());
+    if (parts.empty()) parts.emplace_back();
+    for (const Text& part : parts) {
+      if (!std::exchange(first, false)) out.add(separator);
+      out.add(part);
+    }
+  }
+  return out.take();
 }
 
-Text pretty(Context& context, const Value& value) {
-  return PrettyPrinter(context).run(with_sorted_keys(context, value));
+Value filter_pprint(Context& context, const Value& subject, const Arguments& arguments) {
+  const Parameters p("pprint", arguments, {});
+  return PrettyPrinter(context).run(with_sorted_keys(context, subject));
+}
+
+constexpr Filter line_filter_list[] = {{"pprint", filter_pprint}, {"wordwrap", filter_wordwrap}};
+
+}  // namespace
+
+std::span<const Filter> line_filters() {
+  return line_filter_list;
 }
 
 }  // namespace canopy::jinja
