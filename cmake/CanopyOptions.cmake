@@ -71,6 +71,7 @@ function(canopy_library name)
     canopy_compile_together(canopy_${name} 16)
     if(ARG_LIGHT)
       canopy_optimize(canopy_${name} -O1)
+      canopy_precompile(canopy_${name} plain -O1 LINK nlohmann_json::nlohmann_json)
     endif()
   elseif(folder MATCHES "^app")
     canopy_optimize(canopy_${name} -O1) # drawing is Dear ImGui's and the driver's work

@@ -82,8 +82,7 @@ function(canopy_shaders target)
       COMMENT "Compiling shader ${stem}"
       VERBATIM)
     target_sources(${target} PRIVATE "${output}")
-    # Each is compiled on its own: an edit of a shader compiles only its own.
-    set_source_files_properties("${output}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+    set_source_files_properties("${output}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     string(APPEND declarations "extern const std::span<const ShaderCode> ${ARG_TABLE}_${stem};\n")
     string(APPEND entries "      embedded::${ARG_TABLE}_${stem},\n")
   endforeach()

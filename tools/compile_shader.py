@@ -166,13 +166,13 @@ def cpp_source(symbol, modules, file=None):
         for at in range(0, len(words), 10):
             lines.append("    " + " ".join(f"0x{w:08x}," for w in words[at:at + 10]))
         lines += ["};", ""]
-    lines += ['namespace canopy::vk::embedded {', 'namespace {', '', "constexpr ShaderCode modules[] = {"]
+    lines += ['namespace canopy::vk::embedded {', 'namespace {', '', f"constexpr ShaderCode modules_{symbol}[] = {{"]
     at = 0
     for name, module, uses_matrix in modules:
         lines.append(f'    {{"{name}", {{canopy_{symbol} + {at}, {len(module)}}}, {str(uses_matrix).lower()}}},')
         at += len(module)
     lines += ["};", "", "}  // namespace", "", f"extern const std::span<const ShaderCode> {symbol};",
-              f"constinit const std::span<const ShaderCode> {symbol}{{modules}};", "",
+              f"constinit const std::span<const ShaderCode> {symbol}{{modules_{symbol}}};", "",
               "}  // namespace canopy::vk::embedded", ""]
     return "\n".join(lines)
 
