@@ -110,6 +110,10 @@ Text to_text(Context& context, const Value& value) {
   return builder.take();
 }
 
+Text text_of(Context& context, const Value& value) {
+  return value.text() != nullptr ? *value.text() : to_text(context, value);
+}
+
 void print_literal(TextBuilder& out, const Value& value) {
   out.context().step();
   if (value.is_undefined()) {

@@ -10,6 +10,8 @@ namespace canopy::jinja {
 /// str(): what {{ value }} prints. Functions and their kind cannot be printed.
 void print(TextBuilder& out, const Value& value);
 Text to_text(Context& context, const Value& value);
+/// Any value as the text that a string filter works on: a text itself keeps who wrote it.
+Text text_of(Context& context, const Value& value);
 
 /// repr(): strings in quotes.
 void print_literal(TextBuilder& out, const Value& value);

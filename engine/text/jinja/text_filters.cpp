@@ -10,11 +10,6 @@
 namespace canopy::jinja {
 namespace {
 
-// Any value as the text that a string filter works on.
-Text text_of(Context& context, const Value& value) {
-  return value.text() != nullptr ? *value.text() : to_text(context, value);
-}
-
 template <Text (*change)(Context&, const Text&)>
 Value change_case(Context& context, const Value& subject, const Arguments& arguments) {
   const Parameters p("a change of case", arguments, {});
