@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
   const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
   if (!options->replay.empty() && (options->dump_json || picture))
     return app::run_replay(*options, std::cout, std::cerr);
-  const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->kernels);
+  const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->settings);
   if (!options->offscreen && !app::display_present()) {
     std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
     options->offscreen = true;

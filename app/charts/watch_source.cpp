@@ -62,7 +62,7 @@ void WatchSource::update(const ViewModel& view) {
   question.elsewhere = &elsewhere;
   question.live = log->is_live();
   question.times = std::string(log->times());
-  question.on_cpu = question.live ? view.model && view.model->is_software : names_a_cpu(log->origin());
+  question.on_cpu = question.live ? view.model && view.model->on_processor() : names_a_cpu(log->origin());
   question.now_ms = view.chat.now_ms;
   numbers_ = watch_numbers(question);
   // The costs of the loaded pair hold for its own rounds alone.

@@ -92,7 +92,7 @@ int run_load_bench(const ModelChoice& model, uint32_t repeats, const std::string
   }
   catch_interrupts();
   const std::filesystem::path path = model_path(model);
-  const std::unique_ptr<Device> device = open_device(model.device, model.kernels);
+  const std::unique_ptr<Device> device = open_device(model.device, model.settings);
   const ModelFile file = ModelFile::open(path);
   const std::string name = shown(path.filename().empty() ? path.parent_path().filename() : path.filename());
   const LoadBench result = bench_load(

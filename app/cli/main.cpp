@@ -81,13 +81,12 @@ std::string misspelt(const CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   canopy::app::log_to_stderr("canopy-cli");
-  CLI::App app("Canopy: text from a language model on GPUs, by Vulkan or CUDA.", "canopy-cli");
+  CLI::App app("Canopy: text from a language model on GPUs, by Vulkan or CUDA, and on the processor.", "canopy-cli");
   app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "Devices are chosen by index, backend (cuda, vulkan, cuda:0), a part of their name, or a type (discrete, "
-      "integrated, "
-      "virtual, cpu).");
+      "Devices are chosen by index, backend (cuda, vulkan, cpu, cuda:0), a part of their name, or a type (discrete, "
+      "integrated, virtual, cpu, software).");
   canopy::cli::Action action;
   canopy::cli::add_devices(app, action);
   canopy::cli::add_inspect(app, action);

@@ -28,8 +28,11 @@ std::string default_model() {
 
 }  // namespace
 
-void add_kernels_option(CLI::App& command, std::string& kernels) {
-  command.add_option("--kernels", kernels, kKernelsHelp)->check(CLI::IsMember(kernel_names()))->capture_default_str();
+void add_device_settings(CLI::App& command, DeviceSettings& settings) {
+  command.add_option("--kernels", settings.kernels, kKernelsHelp)
+      ->check(CLI::IsMember(kernel_names()))
+      ->capture_default_str();
+  command.add_option("--threads", settings.threads, kThreadsHelp)->transform(app::numbers<uint32_t>(1, most_threads()));
 }
 
 void add_model_options(CLI::App& command, ModelChoice& choice) {
@@ -54,7 +57,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
                   "and 4.5 bits each), auto does so only where the model would not fit")
       ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
       ->capture_default_str();
-  add_kernels_option(command, choice.kernels);
+  add_device_settings(command, choice.settings);
 }
 
 std::string model_path(const ModelChoice& choice) {
@@ -101,7 +104,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   ProgressLine line;
   line.show({"Opening the device"});
   OpenedModel opened;
-  opened.device = open_device(choice.device, choice.kernels);
+  opened.device = open_device(choice.device, choice.settings);
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
   callbacks.stop = interruption();

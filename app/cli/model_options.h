@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/atomic_file.h"
-#include "engine/compute/device.h"
+#include "engine/compute/backend.h"
 #include "engine/session/engine.h"
 
 namespace canopy::cli {
@@ -22,7 +22,7 @@ struct ModelChoice {
   std::string kv = "f16";
   uint32_t context = 0;
   std::string quantize = "none";
-  std::string kernels = "auto";
+  DeviceSettings settings;
   bool self_test = true;
   uint32_t max_width = 128;  // most rows of a pass
   double calibration_s = 0;  // see OpenRequest

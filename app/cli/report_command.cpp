@@ -20,7 +20,8 @@ namespace canopy::cli {
 namespace {
 
 struct ReportOptions {
-  std::string device, model, drafter, out = "-", kv = "f16", kernels = "auto";
+  std::string device, model, drafter, out = "-", kv = "f16";
+  DeviceSettings settings;
   std::vector<std::string> shapes;
   MeasurementPlan plan;
 };
@@ -39,7 +40,7 @@ MeasuredReport report_file(const ReportOptions& options) {
   choice.drafter = options.drafter;
   choice.device = options.device;
   choice.kv = options.kv;
-  choice.kernels = options.kernels;
+  choice.settings = options.settings;
   choice.max_width = widest_pass(options.plan);
   choice.context = context_for(options.plan, ModelFile::open(options.model).config());
   const OpenedModel opened = open_model(choice);
@@ -54,7 +55,7 @@ MeasuredReport report_shapes(const ReportOptions& options) {
   for (const std::string& name : options.shapes) (void)predict::model_shape(name);  // before anything takes time
   ProgressLine line;
   line.show({"Opening the device"});
-  const std::unique_ptr<Device> device = open_device(options.device, options.kernels);
+  const std::unique_ptr<Device> device = open_device(options.device, options.settings);
   MeasuredReport report = describe_device(*device, built_commit());
   for (const std::string& name : options.shapes) {
     report.models.push_back(measure_shape(*device, name, cache_type(options), options.plan, callbacks(line)));
@@ -138,7 +139,7 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("--kv", options->kv, "Type of the K/V cache")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
-  add_kernels_option(*command, options->kernels);
+  add_device_settings(*command, options->settings);
   command->add_option("--widths", options->plan.widths, "Rows of the passes")
       ->delimiter(',')
       ->transform(app::numbers(1u, 4096u))

@@ -252,7 +252,7 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   MeasuredSweep measured{plan_of(command, built_commit()), {}, false};
   Sweep& sweep = measured.sweep;
   const ComparisonSubjects::OpenDevice open = [&choice](const std::string& selector) {
-    return open_device(selector, choice.kernels);
+    return open_device(selector, choice.settings);
   };
   const ComparisonSubjects::NameDevice name = [](const std::string& selector) { return device_uuid(selector); };
   SweepProgress progress;

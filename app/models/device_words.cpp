@@ -20,7 +20,7 @@ std::string without_brackets(const std::string& text) {
 
 std::string memory_words(const DeviceChoice& device) {
   if (device.memory_bytes == 0) return "";
-  const bool shared = device.type == "integrated" || device.type == "cpu";
+  const bool shared = device.type == "integrated" || device.type == "cpu" || device.type == "software";
   return bytes_text(device.memory_bytes) + (shared ? " shared" : "");
 }
 
@@ -30,7 +30,7 @@ std::string backend_words(const std::vector<DeviceChoice>& devices, const std::s
 }
 
 std::string self_test_words(const ModelsState& models, const DeviceChoice& device) {
-  const bool software = device.type == "cpu";
+  const bool software = device.type == "software";
   const DeviceTest* test = test_of(models, device);
   if (!test) return software ? "works, slow; not tested yet" : "self-test with the first model";
   if (!test->passed) return "failed the self-test";
@@ -38,13 +38,14 @@ std::string self_test_words(const ModelsState& models, const DeviceChoice& devic
 }
 
 std::string device_words(const DeviceChoice& device) {
-  return joined(joined(device.type == "cpu" ? "software" : device.type, memory_words(device)), device.words);
+  return joined(joined(device.type == "cpu" ? "processor" : device.type, memory_words(device)), device.words);
 }
 
 std::string device_details(const ModelsState& models, const DeviceChoice& device) {
   std::string text = device.name;
   if (!device.usable) return text + "\nCannot be used: " + device.reason;
-  text += "\n" + joined(device.type == "cpu" ? "A software device" : device.type, memory_words(device));
+  text += "\n" + joined(device.type == "software" ? "A software device" : device.type == "cpu" ? "The processor" : device.type,
+                        memory_words(device));
   if (!device.details.empty()) text += "\n" + device.details;
   if (!device.same_gpu.empty()) text += "\nThe same GPU as " + device.same_gpu;
   const DeviceTest* test = test_of(models, device);

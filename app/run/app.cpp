@@ -184,7 +184,7 @@ void App::ask_what_if() {
     return;
   }
   // What a reply that is written on this processor needs is not spent on saying what it would be elsewhere.
-  const bool on_processor = view_.busy() && view_.model && view_.model->is_software;
+  const bool on_processor = view_.busy() && view_.model && view_.model->on_processor();
   if (view_.shell.layout != WindowLayout::watch || on_processor) return;
   if (auto question = next_chip_question(view_.what_if, view_.rounds, as_if_device(view_.shell)))
     chip_.ask(*std::move(question));

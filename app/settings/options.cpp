@@ -80,9 +80,10 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
                  "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own text")
       ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
       ->capture_default_str();
-  cli.add_option("--kernels", options.kernels, kKernelsHelp)
+  cli.add_option("--kernels", options.settings.kernels, kKernelsHelp)
       ->check(CLI::IsMember(kernel_names()))
       ->capture_default_str();
+  cli.add_option("--threads", options.settings.threads, kThreadsHelp)->transform(numbers<uint32_t>(1, most_threads()));
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
   cli.add_option("--round", options.round, "With --replay: the round to show, counted from 0")

@@ -188,12 +188,14 @@ struct ModelReady {
   uint32_t context = 0;        // positions of the K/V cache
   uint32_t model_context = 0;  // what the model was trained for
   std::string device;
-  std::string device_type;  // "discrete", "integrated", "cpu", ...
+  std::string device_type;  // "discrete", "integrated", "cpu", "software", ...
   std::string driver;
   std::string backend;       // Backend::name
   std::string kv_type;       // "f16" or "f32"
   std::string drafter;       // last component of its path; empty without one
-  bool is_software = false;  // a device that computes on the CPU: there autoregressive decoding is usually fastest
+  bool is_software = false;  // a GPU's interface on the processor: there autoregressive decoding is fastest
+  /// What else the processor does then takes time from the device.
+  bool on_processor() const { return is_software || device_type == "cpu"; }
   std::vector<std::string> warnings;
   MemoryUse memory;
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without

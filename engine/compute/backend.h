@@ -33,6 +33,12 @@ struct FoundDevices {
   std::string lacking;               // what then cannot be used although it is here: "NVIDIA GPUs with CUDA"
 };
 
+/// What a person may ask of the device that is opened.
+struct DeviceSettings {
+  std::string kernels = "auto";  // one of Backend::kernels
+  uint32_t threads = 0;          // of a device on the processor; 0: its own choice
+};
+
 struct Backend {
   std::string name;                  // as selectors, files and DeviceInfo have it: "cuda"
   std::string title;                 // "CUDA"
@@ -40,8 +46,8 @@ struct Backend {
 
   /// Never throws for want of a driver.
   std::function<FoundDevices()> find;
-  /// Throws unavailable where the device cannot be opened or has no such kernels (one of `kernels`, or "auto").
-  std::function<std::unique_ptr<Device>(uint32_t ordinal, const std::string& kernels)> open;
+  /// Throws unavailable where the device cannot be opened or has no such kernels.
+  std::function<std::unique_ptr<Device>(uint32_t ordinal, const DeviceSettings& settings)> open;
   /// Lays a weight out as an upload would, in scratch memory, for benches.
   std::function<void(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch)> pack;
 };

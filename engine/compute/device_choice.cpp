@@ -10,7 +10,8 @@
 namespace canopy {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes = {"discrete", "integrated", "virtual", "cpu"};  // the best first
+// The best first.
+constexpr std::array<std::string_view, 5> kTypes = {"discrete", "integrated", "virtual", "cpu", "software"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -34,8 +35,7 @@ Error no_device(const std::string& problem, std::span<const ListedDevice> device
   return Error(ErrorKind::unavailable,
                devices.empty()
                    ? problem +
-                         " No device was found: install the driver of the graphics card, or, without one, "
-                         "the software device of the package mesa-vulkan-drivers."
+                         " No device was found: install the driver of the graphics card."
                    : problem + " Choose one of these that can be used, or update its driver. Devices found:\n" +
                          describe_devices(devices));
 }

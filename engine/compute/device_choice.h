@@ -15,7 +15,7 @@ struct ListedDevice {
   std::string backend;   // Backend::name
   uint32_t ordinal = 0;  // of the backend's own devices
   std::string name;
-  std::string type;   // "discrete", "integrated", "virtual", "cpu" or "other"
+  std::string type;   // "discrete", "integrated", "virtual", "cpu", "software" or "other"
   std::string about;  // driver and versions, for messages
   std::string gpu;    // gpu_of() its uuid; empty where it is not known
   bool usable = false;
@@ -27,7 +27,7 @@ struct ListedDevice {
 
 /// Position of the device that `selector` names: a number of the list, an id ("cuda:0"), a backend ("cuda"), a type or
 /// a part of a name ("4090"), ignoring case. Empty: the best one, i.e. discrete before integrated before virtual before
-/// cpu; of these, one of the backend that is later in `backends` (the names of all there are), then the lowest number.
+/// cpu before software; of these, one of the backend that is later in `backends` (the names of all there are), then the lowest number.
 /// A word that fits several devices takes the best of those that can be used. Throws unavailable, listing what exists,
 /// if nothing fits or what fits cannot be used.
 size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector,

@@ -289,7 +289,7 @@ inline constexpr uint32_t kMaxTopK = 64;
 
 /// out[first_row + w] = the token drawn after row w of the logits, or kNoToken where an adjusted logit is NaN or +inf,
 /// where all are -inf and where the row says so; the logits of such a row stay as they are. Defined as RowSampler::draw
-/// (engine/speculation/row_sampler.h), bit for bit: bias, penalties, temperature, top-k, top-p, min-p, then
+/// (engine/compute/row_sampler.h), bit for bit: bias, penalties, temperature, top-k, top-p, min-p, then
 /// argmax(log p + G). How is read from buffers; `random`, `filtered` and `adjustments` say what the settings there may
 /// ask for. The text so far ends with the path to the row: row w is rows[first_row + w], and rows without a parent have
 /// their token in the table of adjustments where it counts. The token is drawn at settings.position plus the row's

@@ -1,5 +1,6 @@
 #include "engine/compute/weight_parts.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/base/error.h"
@@ -43,6 +44,30 @@ JoinedRow joined_row(std::span<const WeightPart> parts, WeightLayout layout, uin
   uint32_t part = 0;
   for (; row >= parts[part].rows * together; part += together) row -= parts[part].rows * together;
   return {part + row % together, row / together};
+}
+
+RowFetcher::RowFetcher(std::span<const WeightPart> parts, WeightLayout layout)
+    : parts_(parts), layout_(layout), row_bytes_(row_bytes(parts[0])), pieces_(parts.size()) {}
+
+void RowFetcher::fetch(uint32_t begin, uint32_t end) {
+  uint32_t start = 0;  // of the part, or of the pair that it is in
+  for (uint32_t p = 0; p < parts_.size(); ++p) {
+    const uint32_t rows = parts_[p].rows * together();
+    // Rows of this part among the first `joined` of its pair, or of itself.
+    const auto rows_before = [&](uint32_t joined) { return (joined + together() - 1 - p % together()) / together(); };
+    Piece& piece = pieces_[p];
+    piece.first = rows_before(std::clamp(begin, start, start + rows) - start);
+    piece.end = rows_before(std::clamp(end, start, start + rows) - start);
+    if (piece.end > piece.first) {
+      piece.data = read_rows(parts_[p], piece.first, piece.end - piece.first, piece.scratch).data();
+    }
+    if (p % together() == together() - 1) start += rows;
+  }
+}
+
+const std::byte* RowFetcher::row(uint32_t row) const {
+  const JoinedRow from = joined_row(parts_, layout_, row);
+  return pieces_[from.part].data + (from.row - pieces_[from.part].first) * row_bytes_;
 }
 
 }  // namespace canopy

@@ -85,8 +85,8 @@ Backend cuda_backend(std::function<cuda::FoundDriver()> driver, const cuda::Embe
           "CUDA",
           {"matrix"},
           [driver, &kernels] { return find(driver(), kernels); },
-          [driver, &kernels](uint32_t ordinal, const std::string& named) {
-            return open(driver(), kernels, ordinal, named);
+          [driver, &kernels](uint32_t ordinal, const DeviceSettings& settings) {
+            return open(driver(), kernels, ordinal, settings.kernels);
           },
           pack};
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/cpu/cpu_device.h"
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 
@@ -29,13 +31,14 @@ size_t choose(const MachineDevices& machine, const std::string& selector, const 
   return choose_device(machine.listed(), selector, names_of(backends));
 }
 
-std::unique_ptr<Device> open(const FoundDevice& device, const std::string& kernels,
+std::unique_ptr<Device> open(const FoundDevice& device, const DeviceSettings& settings,
                              const std::vector<Backend>& backends) {
   const Backend& backend = backend_named(backends, device.backend);
+  const std::string& kernels = settings.kernels;
   if (kernels != "auto" && std::ranges::find(backend.kernels, kernels) == backend.kernels.end()) {
     throw Error(ErrorKind::unavailable, "The " + backend.title + " backend has no kernels " + kernels + ".");
   }
-  return backend.open(device.ordinal, kernels);
+  return backend.open(device.ordinal, settings);
 }
 
 /// Whether the same GPU may be opened by another backend: also one that is lost while it is opened, since nothing is on
@@ -82,7 +85,7 @@ DeviceChoice choice_of(const FoundDevice& device, const Backend& backend) {
 }  // namespace
 
 std::vector<Backend> all_backends() {
-  return {vulkan_backend(), cuda_backend()};
+  return {vulkan_backend(), cuda_backend(), cpu_backend()};
 }
 
 std::vector<std::string> names_of(const std::vector<Backend>& backends) {
@@ -95,8 +98,12 @@ std::string device_help() {
   std::string names;
   for (const std::string& name : names_of(all_backends())) names += (names.empty() ? "" : ", ") + name;
   return "Index, a backend (" + names +
-         "), a device of it (vulkan:0), part of a name, or a type (discrete, integrated, cpu); "
+         "), a device of it (vulkan:0), part of a name, or a type (discrete, integrated, cpu, software); "
          "default: the best";
+}
+
+uint32_t most_threads() {
+  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 std::vector<std::string> kernel_names(const std::vector<Backend>& backends) {
@@ -126,13 +133,13 @@ MachineDevices find_devices(const std::vector<Backend>& backends) {
   return machine;
 }
 
-std::unique_ptr<Device> open_device(const std::string& selector, const std::string& kernels,
+std::unique_ptr<Device> open_device(const std::string& selector, const DeviceSettings& settings,
                                     const std::vector<Backend>& backends) {
   const MachineDevices machine = find_devices(backends);
   const FoundDevice& chosen = machine.devices[choose(machine, selector, backends)];
   std::unique_ptr<Device> device;
   try {
-    device = open(chosen, kernels, backends);
+    device = open(chosen, settings, backends);
   } catch (const Error& e) {
     if (!may_open_elsewhere(e) || names_backend(selector, names_of(backends))) throw;
     const std::optional<size_t> other = instead_of(machine, chosen, selector.empty(), backends);
@@ -140,7 +147,7 @@ std::unique_ptr<Device> open_device(const std::string& selector, const std::stri
     const FoundDevice& instead = machine.devices[*other];
     log_warning(std::string(e.what()) + " The " + backend_named(backends, instead.backend).title + " device " +
                 instead.name + " is used instead.");
-    device = open(instead, kernels, backends);
+    device = open(instead, settings, backends);
   }
   const std::string note = rounding_note(device->info());
   if (!note.empty()) log_info(note);

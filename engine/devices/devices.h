@@ -24,7 +24,13 @@ std::string device_help();
 inline constexpr const char* kKernelsHelp =
     "Kernels of the products: auto takes the device's own, matrix those for matrix cores, which on Hopper are slower "
     "than its own, matrix_i8 those for matrix cores in 8-bit integers, where the device has them: activations are "
-    "rounded to 8 bits, so that texts are others than by default";
+    "rounded to 8 bits, so that texts are others than by default. On the processor: an instruction set, all of which write "
+    "the same texts";
+/// Of the option --threads.
+inline constexpr const char* kThreadsHelp =
+    "Threads of a device on the processor, at most as many as it has (default: its physical cores)";
+/// The most that option takes.
+uint32_t most_threads();
 /// What it may say: "auto" and what any backend names.
 std::vector<std::string> kernel_names(const std::vector<Backend>& backends = all_backends());
 
@@ -46,7 +52,7 @@ MachineDevices find_devices(const std::vector<Backend>& backends = all_backends(
 /// Opens the device that a selector names (choose_device), with kernels of kernel_names(). A GPU that a preferred
 /// backend does not open after all is opened by another that lists it, unless the selector names the backend; a message
 /// says so. Throws unavailable, saying what there is or what to install, or what the device lacks for these kernels.
-std::unique_ptr<Device> open_device(const std::string& selector, const std::string& kernels = "auto",
+std::unique_ptr<Device> open_device(const std::string& selector, const DeviceSettings& settings = {},
                                     const std::vector<Backend>& backends = all_backends());
 
 /// What a user must know of a device that rounds activations to 8 bits, as a sentence; empty for others.

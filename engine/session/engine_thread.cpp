@@ -28,7 +28,7 @@ std::vector<DeviceChoice> EngineThread::devices() const {
   return worker_->devices();
 }
 
-std::unique_ptr<EngineClient> make_engine(const std::string& commit, const std::string& kernels) {
+std::unique_ptr<EngineClient> make_engine(const std::string& commit, const DeviceSettings& settings) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
       return canopy::list_devices();
@@ -36,7 +36,7 @@ std::unique_ptr<EngineClient> make_engine(const std::string& commit, const std::
       return {{"", "No device", "none", false, e.what()}};
     }
   };
-  const auto open = [kernels](const std::string& selector) { return open_device(selector, kernels); };
+  const auto open = [settings](const std::string& selector) { return open_device(selector, settings); };
   EngineBackend backend{open, list, kFirstCalibration, device_uuid};
   backend.commit = commit;
   return std::make_unique<EngineThread>(std::move(backend));

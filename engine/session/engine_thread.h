@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/client/engine_client.h"
-#include "engine/compute/device.h"
+#include "engine/compute/backend.h"
 #include "engine/session/measured_report.h"
 
 namespace canopy {
@@ -47,7 +47,7 @@ class EngineThread final : public EngineClient {
 
 /// The engine on this machine's devices. Never throws for want of a driver: then devices() is empty or says why,
 /// and loading a model ends in a Failure.
-/// `commit` is the program's, for reports; `kernels` are those of every device that is opened.
-std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown", const std::string& kernels = "auto");
+/// `commit` is the program's, for reports; `settings` are those of every device that is opened.
+std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown", const DeviceSettings& settings = {});
 
 }  // namespace canopy

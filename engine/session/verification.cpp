@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/session/reply_writer.h"
-#include "engine/speculation/row_sampler.h"
+#include "engine/compute/row_sampler.h"
 
 namespace canopy {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/speculation/row_sampler.h"
+#include "engine/compute/row_sampler.h"
 #include "engine/speculation/sampling_settings.h"
 #include "engine/speculation/sampling_words.h"
 

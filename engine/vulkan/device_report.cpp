@@ -37,7 +37,7 @@ std::string_view to_string(DeviceType type) {
     case DeviceType::discrete: return "discrete";
     case DeviceType::integrated: return "integrated";
     case DeviceType::virtual_gpu: return "virtual";
-    case DeviceType::cpu: return "cpu";
+    case DeviceType::cpu: return "software";
     case DeviceType::other: break;
   }
   return "other";

@@ -13,7 +13,7 @@ namespace canopy::vk {
 
 enum class DeviceType { discrete, integrated, virtual_gpu, cpu, other };
 
-/// "discrete", "integrated", "virtual", "cpu", "other": also the words that select a device.
+/// "discrete", "integrated", "virtual", "software", "other": also the words that select a device.
 std::string_view to_string(DeviceType type);
 
 /// Limits of a device; bytes unless said otherwise. Tests may lower some of them (ContextOptions).

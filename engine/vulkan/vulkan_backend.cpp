@@ -46,12 +46,12 @@ FoundDevice found(const vk::DeviceReport& report, ListedDevice listed) {
   return device;
 }
 
-std::unique_ptr<Device> open(uint32_t ordinal, const std::string& kernels) {
+std::unique_ptr<Device> open(uint32_t ordinal, const DeviceSettings& settings) {
   VulkanDeviceOptions options;
   options.selector = std::to_string(ordinal);
   options.cache_folder = writable_cache_folder();
-  if (kernels == "matrix") options.family = vk::KernelFamily::matrix;
-  if (kernels == "matrix_i8") options.family = vk::KernelFamily::matrix_i8;
+  if (settings.kernels == "matrix") options.family = vk::KernelFamily::matrix;
+  if (settings.kernels == "matrix_i8") options.family = vk::KernelFamily::matrix_i8;
   return open_vulkan_device(options);
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/base/half.h"
 #include "engine/base/parallel.h"
+#include "engine/compute/weight_parts.h"
 #include "engine/vulkan/word_layout.h"
 
 namespace canopy::vk {
@@ -17,54 +18,6 @@ namespace {
 
 constexpr uint64_t kLeastWords = 1 << 16;  // least work for a thread: starting it costs as much as fewer words
 constexpr uint32_t kUnitBytes = 16;
-
-// The rows of a joined matrix, fetched a few at a time: parts need not have all of theirs at once.
-class RowFetcher {
- public:
-  RowFetcher(std::span<const WeightPart> parts, WeightLayout layout)
-      : parts_(parts), layout_(layout), row_bytes_(row_bytes(parts[0])), pieces_(parts.size()) {}
-
-  // Fetches rows [begin, end) of the joined matrix.
-  void fetch(uint32_t begin, uint32_t end) {
-    uint32_t start = 0;  // of the part, or of the pair that it is in
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-      const uint32_t rows = parts_[p].rows * together();
-      Piece& piece = pieces_[p];
-      piece.first = rows_before(p, std::clamp(begin, start, start + rows) - start);
-      piece.end = rows_before(p, std::clamp(end, start, start + rows) - start);
-      if (piece.end > piece.first) {
-        piece.data = read_rows(parts_[p], piece.first, piece.end - piece.first, piece.scratch).data();
-      }
-      if (p % together() == together() - 1) start += rows;
-    }
-  }
-
-  // Where a fetched row starts. Valid until the next fetch.
-  const std::byte* row(uint32_t row) const {
-    const JoinedRow from = joined_row(parts_, layout_, row);
-    return pieces_[from.part].at(from.row, row_bytes_);
-  }
-
- private:
-  // Parts whose rows alternate.
-  uint32_t together() const { return layout_ == WeightLayout::paired ? 2 : 1; }
-  // Rows of part p among the first `joined` of its pair, or of itself.
-  uint32_t rows_before(uint32_t p, uint32_t joined) const {
-    return (joined + together() - 1 - p % together()) / together();
-  }
-
-  struct Piece {
-    uint32_t first = 0, end = 0;  // rows of its part
-    const std::byte* data = nullptr;
-    std::vector<std::byte> scratch;
-    const std::byte* at(uint32_t row, uint64_t row_bytes) const { return data + (row - first) * row_bytes; }
-  };
-
-  std::span<const WeightPart> parts_;
-  WeightLayout layout_;
-  uint64_t row_bytes_;
-  std::vector<Piece> pieces_;
-};
 
 // The rows of one band in the file, `bytes` each, and where their units and scales go. The packers below write both
 // forward, word after word, and zeros for the rows that a last band lacks.

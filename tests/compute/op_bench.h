@@ -39,6 +39,8 @@ inline constexpr Tolerance half_sums{2.5e-5, 8e-3};
 /// rounding boundary, to which the norm's factor may bring it, is a step off. Without rounding NMSE would be above
 /// 1e-5.
 inline constexpr Tolerance byte_operands{1e-6, 2e-3};
+/// For products whose activations are rounded to 16 bits, by blocks of 32, which the reference device does not do.
+inline constexpr Tolerance short_operands{1e-8, 3e-4};
 /// The same after exp, whose precision Vulkan allows to be a few units in the last place.
 inline constexpr Tolerance f32_exp{1e-9, 1e-4};
 /// For f32 results rounded to halves: a value near a rounding boundary may be rounded either way.

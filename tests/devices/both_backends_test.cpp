@@ -38,10 +38,10 @@ TEST(BothBackendsTest, OneGpuIsListedTwiceAndKnownAsOne) {
 
 TEST(BothBackendsTest, EitherBackendOpensIt) {
   const std::vector<Backend> source = same_gpu({});
-  EXPECT_EQ(open_device("", "auto", source)->info().backend, "cuda");
-  EXPECT_EQ(open_device("vulkan", "auto", source)->info().backend, "vulkan");
-  EXPECT_EQ(open_device("vulkan:0", "auto", source)->info().backend, "vulkan");
-  EXPECT_EQ(open_device("0", "auto", source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("", {"auto"}, source)->info().backend, "cuda");
+  EXPECT_EQ(open_device("vulkan", {"auto"}, source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("vulkan:0", {"auto"}, source)->info().backend, "vulkan");
+  EXPECT_EQ(open_device("0", {"auto"}, source)->info().backend, "vulkan");
 }
 
 TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
@@ -55,7 +55,7 @@ TEST(BothBackendsTest, AGpuThatCudaDoesNotOpenIsOpenedByVulkan) {
     said.clear();
     FakeMachine machine;
     machine.failures = {failure};
-    const std::unique_ptr<Device> device = open_device("", "auto", same_gpu(machine));
+    const std::unique_ptr<Device> device = open_device("", {"auto"}, same_gpu(machine));
     EXPECT_EQ(device->info().backend, "vulkan");
     EXPECT_NE(said.find("is used instead"), std::string::npos) << said;
     EXPECT_EQ(objects_alive(), 0u);

@@ -103,7 +103,7 @@ TEST(DevicesTest, CudaWorksWithoutAnyVulkan) {
   const std::vector<DeviceChoice> devices = list_devices(alone);
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_TRUE(devices[0].preferred);
-  const std::unique_ptr<Device> device = open_device("", "auto", alone);
+  const std::unique_ptr<Device> device = open_device("", {"auto"}, alone);
   EXPECT_EQ(device->info().backend, "cuda");
   EXPECT_EQ(gpu_of(device->info().uuid), kFirstGpu);
   try {
@@ -119,7 +119,7 @@ TEST(DevicesTest, AGpuThatDoesNotOpenIsSaidWhereItWasNamed) {
   machine.failures = {{"retain_context", 1, 801}};
   const std::vector<Backend> broken = source(machine);
   try {
-    open_device("cuda", "auto", broken);
+    open_device("cuda", {"auto"}, broken);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
@@ -136,7 +136,7 @@ TEST(DevicesTest, InsteadOfAGpuThatWasNamedNoOtherIsOpened) {
   ASSERT_EQ(devices[1].backend, "cuda");
   ASSERT_EQ(devices[1].same_gpu, "") << "Vulkan does not have it";
   try {
-    open_device("1", "auto", broken);
+    open_device("1", {"auto"}, broken);
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("Opening the GPU"), std::string::npos);
@@ -145,7 +145,7 @@ TEST(DevicesTest, InsteadOfAGpuThatWasNamedNoOtherIsOpened) {
 
 TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
   try {
-    open_device("cuda:0", "matrix_i8", source({}));
+    open_device("cuda:0", {"matrix_i8"}, source({}));
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
@@ -156,7 +156,7 @@ TEST(DevicesTest, KernelsThatCudaHasNotAreSaidWhereItWasNamed) {
 // On Hopper the default is another family, which the self-test falls back from, too.
 TEST(DevicesTest, KernelsForEachWarpCanBeNamed) {
   const auto family = [](const std::string& choice) {
-    const std::string kernels = open_device("cuda:0", choice, source({}))->info().kernels;
+    const std::string kernels = open_device("cuda:0", {choice}, source({}))->info().kernels;
     return kernels.substr(kernels.rfind(' ') + 1);
   };
   EXPECT_EQ(family("auto"), "warpgroups");
@@ -180,8 +180,8 @@ TEST(DevicesTest, ABackendThatNobodyKnowsIsListedChosenAndInvolved) {
     return FoundDevices{{device}, "", ""};
   };
   std::string opened;
-  abacus.open = [&](uint32_t ordinal, const std::string& kernels) -> std::unique_ptr<Device> {
-    opened = std::to_string(ordinal) + " " + kernels;
+  abacus.open = [&](uint32_t ordinal, const DeviceSettings& settings) -> std::unique_ptr<Device> {
+    opened = std::to_string(ordinal) + " " + settings.kernels;
     throw Error(ErrorKind::unavailable, "A bead is missing.");
   };
   FakeMachine machine;
@@ -198,11 +198,11 @@ TEST(DevicesTest, ABackendThatNobodyKnowsIsListedChosenAndInvolved) {
   EXPECT_EQ(kernel_names(backends), (std::vector<std::string>{"auto", "matrix", "matrix_i8", "beads"}));
   for (const char* selector : {"", "abacus", "wooden", "cpu", "0"}) {
     opened.clear();
-    EXPECT_THROW(open_device(selector, "beads", backends), Error);
+    EXPECT_THROW(open_device(selector, {"beads"}, backends), Error);
     EXPECT_EQ(opened, "0 beads") << selector;
   }
   try {
-    open_device("", "matrix", backends);
+    open_device("", {"matrix"}, backends);
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "The Abacus backend has no kernels matrix.");

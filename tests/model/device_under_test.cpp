@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/cpu/cpu_device.h"
 #include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/gpu_under_test.h"
@@ -57,11 +58,12 @@ std::unique_ptr<Device> open() {
   const std::string kind = environment("CANOPY_TEST_DEVICE", "reference");
   if (kind == "reference") return make_reference_device();
   if (kind == "reference_i8") return make_reference_device(uint64_t{8} << 30, /*rounds_to_8_bits=*/true);
+  if (kind == "cpu") return open_cpu_device({environment("CANOPY_TEST_KERNELS", "auto"), 2});
   if (kind == "vulkan") return open_vulkan();
   if (kind == "cuda") return open_cuda();
   if (kind == "cuda_host") return open_cuda_host();
   throw std::runtime_error("CANOPY_TEST_DEVICE is " + kind +
-                           "; allowed: reference, reference_i8, vulkan, cuda, cuda_host");
+                           "; allowed: reference, reference_i8, cpu, vulkan, cuda, cuda_host");
 }
 
 /// Any message of the validation layers fails the run.

@@ -1,7 +1,8 @@
 #pragma once
 // The device that the tests of passes run on, so that one test body serves the oracle and every backend.
 //   CANOPY_TEST_DEVICE   "reference" (default), "reference_i8" (which rounds activations like the kernels matrix_i8),
-//                        "vulkan", "cuda" (a GPU of this machine) or "cuda_host" (the CUDA backend on a made-up GPU)
+//                        "cpu" (the processor), "vulkan", "cuda" (a GPU of this machine) or "cuda_host" (the CUDA backend on a made-up GPU)
+//   CANOPY_TEST_KERNELS  the processor's instruction set; empty: the best
 //   CANOPY_TEST_CAPABILITY of that GPU: 89 is compute capability 8.9; empty: 90
 //   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best. Of CUDA cuda:0, cuda:1, ...; empty: the first
 //   CANOPY_TEST_MAX_TILE columns of a matrix product's tile; empty: the device's own choice
@@ -47,6 +48,9 @@ inline constexpr double kHalfCacheHiddenTolerance = 1e-1;
 /// two devices differ as much from each other: what is near the boundary of two steps may become either, and all that
 /// follows with it.)
 inline constexpr double kByteActivationsTolerance = 0.4;
+
+/// How much rounding activations to 16 bits may change logits of a quantized model: those of the tiny ones by 8e-4.
+inline constexpr double kShortActivationsTolerance = 2e-3;
 
 /// The golden files' own tolerance for f32 arithmetic, or one of the above for an f16 cache.
 inline double tolerance(double f32_tolerance, double f16_tolerance = kHalfCacheTolerance) {

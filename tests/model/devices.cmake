@@ -31,3 +31,11 @@ function(canopy_test_on_devices program)
     endif()
   endforeach()
 endfunction()
+
+# canopy_test_on_cpu(PROGRAM [SUFFIX s] [LABELS l ...] [ENVIRONMENT e ...]): the test PROGRAM_cpuSUFFIX, on the processor.
+function(canopy_test_on_cpu program)
+  cmake_parse_arguments(ARG "" "SUFFIX" "LABELS;ENVIRONMENT" ${ARGN})
+  add_test(NAME ${program}_cpu${ARG_SUFFIX} COMMAND ${program})
+  set_tests_properties(${program}_cpu${ARG_SUFFIX} PROPERTIES LABELS "cpu;${ARG_LABELS}" TIMEOUT 600
+    ENVIRONMENT "CANOPY_TEST_DEVICE=cpu;${ARG_ENVIRONMENT}")
+endfunction()

@@ -15,8 +15,9 @@ namespace {
 constexpr double kGgufLogits = 2e-4;
 
 double allowed_for(const std::string& weights) {
-  const bool rounded = weights == "q8_0" && device_under_test().info().rounds_to_8_bits;
-  return rounded ? kByteActivationsTolerance : tolerance(kGgufLogits);
+  const DeviceInfo& device = device_under_test().info();
+  if (weights == "q8_0" && device.rounds_to_8_bits) return kByteActivationsTolerance;
+  return tolerance(weights == "q8_0" && device.rounds_to_16_bits ? kShortActivationsTolerance : kGgufLogits);
 }
 
 class GgufGolden : public ::testing::TestWithParam<std::string> {};

@@ -67,10 +67,13 @@ TEST(Options, ReadsEveryOption) {
   EXPECT_EQ(p.options->theme, ThemeKind::light);
   EXPECT_EQ(p.options->quantize, QuantizeOnLoad::automatic);
   EXPECT_EQ(p.options->kv, CacheType::q8_0);
-  EXPECT_EQ(p.options->kernels, "matrix_i8");
-  EXPECT_EQ(parse({"--kernels", "matrix"}).options->kernels, "matrix");
-  EXPECT_EQ(parse({}).options->kernels, "auto");
+  EXPECT_EQ(p.options->settings.kernels, "matrix_i8");
+  EXPECT_EQ(parse({"--kernels", "matrix"}).options->settings.kernels, "matrix");
+  EXPECT_EQ(parse({}).options->settings.kernels, "auto");
   EXPECT_EQ(parse({"--kernels", "fma"}).exit_code, 2);
+  EXPECT_EQ(parse({"--threads", "1"}).options->settings.threads, 1u);
+  EXPECT_EQ(parse({}).options->settings.threads, 0u);
+  for (const char* threads : {"0", "-1", "100000", "two"}) EXPECT_EQ(parse({"--threads", threads}).exit_code, 2);
   EXPECT_EQ(p.options->max_tokens, 64u);
   EXPECT_TRUE(p.options->offscreen && p.options->exit_after_reply && p.options->model_given);
 }

@@ -1,4 +1,4 @@
-#include "engine/speculation/row_sampler.h"
+#include "engine/compute/row_sampler.h"
 
 #include <algorithm>
 #include <array>
