@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <mutex>
 #include <ostream>
+#include <string>
+#include <utility>
 
 #include "app/run/autopilot.h"
 #include "app/run/headless.h"
@@ -34,6 +36,39 @@ class WakeSignal {
   std::condition_variable condition_;
   bool raised_ = false;
 };
+
+/// The pass that says most about guessing: of those whose guesses brought most, the one with the largest tree.
+size_t most_telling(const RoundLog& log) {
+  size_t best = 0;
+  const auto worth = [&](size_t round) { return std::pair(log.summary(round).accepted, log.summary(round).width); };
+  for (size_t round = 1; round < log.rounds(); ++round) {
+    if (worth(round) > worth(best)) best = round;
+  }
+  return best;
+}
+
+/// What guessing brought, as a sentence.
+std::string guesses(const RoundLog& log, double tokens_per_second) {
+  uint64_t guessed = 0, accepted = 0, emitted = 0;
+  for (size_t round = 0; round < log.rounds(); ++round) {
+    const RoundSummary& pass = log.summary(round);
+    if (pass.shape != DecodeMode::ar) guessed += pass.width - 1;
+    accepted += pass.accepted;
+    emitted += pass.emitted;
+  }
+  if (guessed == 0) return "Nothing was guessed: one token from each pass.";
+  char line[200];
+  std::snprintf(line, sizeof line, "%llu of %llu guesses became text: %.2f tokens from each pass",
+                static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(guessed),
+                static_cast<double>(emitted) / static_cast<double>(log.rounds()));
+  std::string text = line;
+  const double plain = log.replies().empty() ? 0 : log.replies().back().ar_tokens_per_second;
+  if (plain > 0) {
+    std::snprintf(line, sizeof line, ", %.2f times the speed of plain decoding here", tokens_per_second / plain);
+    text += line;
+  }
+  return text + ".";
+}
 
 constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is blue.";
 constexpr const char* kReplyShot = "out/canopy.png";
@@ -67,6 +102,7 @@ class Narrator {
         r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
         r.context_used, view.model->context);
     out_ << line;
+    out_ << guesses(*view.rounds.log, r.tokens_per_second) << "\n";
     out_ << model_title(*view.model) << " on " << view.model->device << " (" << view.model->driver << ")\n";
   }
 
@@ -96,6 +132,8 @@ int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, s
     news.wait_for(kPatience);
   }
   narrator.statistics(headless.app().view());
+  const RoundLog& log = *headless.app().view().rounds.log;
+  if (log.rounds() > 0) headless.app().run(RoundsCommand(ShowRound{most_telling(log)}));
   const std::string shot = options.shot.empty() ? kReplyShot : options.shot;
   write_png(headless.settled_frame(), shot);
   for (const std::string& message : headless.device().validation_messages()) err << message << "\n";

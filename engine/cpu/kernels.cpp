@@ -31,17 +31,16 @@ struct Operands {
   uint32_t first;
 };
 
-/// Which of the band's outputs a register has: kWide from here on.
+/// Some outputs of a band: S registers of them from `first` on.
+template <uint32_t S>
 struct Lanes {
   uint32_t first;
-  CANOPY_LANES const uint8_t* line(const uint8_t* lines, uint32_t index) const {
-    return lines + index * kLine + first * 4;
+  CANOPY_LANES uint32_t at(uint32_t s) const { return first + s * kWide; }
+  CANOPY_LANES V halves(const uint8_t* sixteen, uint32_t s) const {
+    return load_halves(reinterpret_cast<const uint16_t*>(sixteen) + at(s));
   }
-  CANOPY_LANES V halves(const uint8_t* sixteen) const {
-    return load_halves(reinterpret_cast<const uint16_t*>(sixteen) + first);
-  }
-  CANOPY_LANES V upper_halves(const uint8_t* sixteen) const {
-    return load_upper_halves(reinterpret_cast<const uint16_t*>(sixteen) + first);
+  CANOPY_LANES V upper_halves(const uint8_t* sixteen, uint32_t s) const {
+    return load_upper_halves(reinterpret_cast<const uint16_t*>(sixteen) + at(s));
   }
 };
 
@@ -62,18 +61,19 @@ CANOPY_LANES void unpack(const uint8_t* line, S16* pairs) {
 }
 
 /// Whole-number sums of a block's products with R rows; `halves`: those of the first and the last 16 columns apart.
-template <bool nibbles, bool halves, uint32_t R>
+template <bool nibbles, bool halves, uint32_t R, uint32_t S>
 struct BlockSums {
   static constexpr uint32_t kPairs = nibbles ? 4 : 2, kLines = nibbles ? 4 : 8;
   // Sums that do not wait for each other.
-  static constexpr uint32_t kChains = halves ? 2 : R == 1 ? 4 : R == 2 ? 2 : 1;
-  I sums[R][kChains] = {};
+  static constexpr uint32_t kChains = halves ? 2 : R * S == 1 ? 4 : R * S == 2 ? 2 : 1;
+  I sums[R][S][kChains] = {};
 
-  CANOPY_LANES BlockSums(const uint8_t* lines, Lanes lanes, const int16_t* codes) {
+  CANOPY_LANES BlockSums(const uint8_t* lines, Lanes<S> lanes, const int16_t* codes) {
 #pragma GCC unroll 8
     for (uint32_t l = 0; l < kLines; ++l) {
-      S16 pairs[kPairs];
-      unpack<nibbles>(lanes.line(lines, l), pairs);
+      S16 pairs[S][kPairs];
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < S; ++s) unpack<nibbles>(lines + l * kLine + lanes.at(s) * 4, pairs[s]);
       if (lanes.first == 0) __builtin_prefetch(lines + l * kLine + kAhead, 0, 2);
 #pragma GCC unroll 4
       for (uint32_t p = 0; p < kPairs; ++p) {
@@ -81,94 +81,90 @@ struct BlockSums {
         const uint32_t chain = halves ? pair / 8 : pair % kChains;
 #pragma GCC unroll 16
         for (uint32_t r = 0; r < R; ++r) {
-          sums[r][chain] = add_pairs(sums[r][chain], pairs[p], pair_in_all(codes + r * kBlock + 2 * pair));
+          const S16 activations = pair_in_all(codes + r * kBlock + 2 * pair);
+#pragma GCC unroll 4
+          for (uint32_t s = 0; s < S; ++s) sums[r][s][chain] = add_pairs(sums[r][s][chain], pairs[s][p], activations);
         }
       }
     }
   }
 
-  CANOPY_LANES I whole(uint32_t r) const {
-    if constexpr (kChains == 4) return (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
-    if constexpr (kChains == 2) return sums[r][0] + sums[r][1];
-    return sums[r][0];
+  CANOPY_LANES I whole(uint32_t r, uint32_t s) const {
+    const I* of = sums[r][s];
+    if constexpr (kChains == 4) return (of[0] + of[1]) + (of[2] + of[3]);
+    if constexpr (kChains == 2) return of[0] + of[1];
+    return of[0];
   }
 };
 
-CANOPY_LANES V fma_with(V weight, float activation, V sum) {
-  return fma(weight, all(activation), sum);
-}
-
-/// The sums of kWide outputs for R rows, without the norm's factors.
-template <Form form, uint32_t R>
-CANOPY_LANES void sum_columns(const Operands& of, Lanes lanes, V* acc) {
+/// The sums of S registers of outputs for R rows, without the norm's factors.
+template <Form form, uint32_t R, uint32_t S>
+CANOPY_LANES void sum_columns(const Operands& of, Lanes<S> lanes, V (*acc)[S]) {
   constexpr bool nibbles = form == Form::nibbles || form == Form::nibbles_with_sub_scales;
   constexpr bool sub_scales = form == Form::nibbles_with_sub_scales || form == Form::bytes_with_sub_scales;
+  constexpr bool halves = sub_scales && !nibbles;
   constexpr uint32_t block_lines = nibbles ? 4 : 8;
   const Packed& weight = of.weight;
   const bool has_minimums = weight.has_minimums, minus_eight = weight.minus_eight, brain = weight.brain_scales;
   const uint32_t flat_bytes = has_minimums ? 64 : 32;
   const uint32_t sub_bytes = nibbles ? 32 : has_minimums ? 64 : 32;
   const uint8_t* scales = of.band + weight.scales_at;
-  V scale = {}, minus_minimum = {};  // of 256 columns
+  V of_256[S] = {}, minus_minimum[S] = {};
   for (uint32_t b = 0; b < of.in.blocks; ++b) {
     const uint8_t* lines = of.band + uint64_t{b} * block_lines * kLine;
     const uint64_t at = uint64_t{b} * of.in.stride + of.first;
-    const int16_t* codes = of.in.codes + at * kBlock;
     const BlockFactors* factors = of.in.factors + at;
     if (lanes.first == 0) __builtin_prefetch(scales + kAhead, 0, 2);
-    if constexpr (!sub_scales) {
-      const BlockSums<nibbles, false, R> sums(lines, lanes, codes);
-      scale = !nibbles && brain ? lanes.upper_halves(scales) : lanes.halves(scales);
-      V minimum = {};
-      if (has_minimums) minimum = lanes.halves(scales + 32);
-      if (nibbles && minus_eight) minimum = scale * all(-8.0f);
-#pragma GCC unroll 16
-      for (uint32_t r = 0; r < R; ++r) {
-        acc[r] = fma(to_float(sums.whole(r)), scale * all(factors[r].scale), acc[r]);
-        if (nibbles || has_minimums) acc[r] = fma_with(minimum, factors[r].sum, acc[r]);
+    const BlockSums<nibbles, halves, R, S> sums(lines, lanes, of.in.codes + at * kBlock);
+    if (sub_scales && b % 8 == 0) {
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < S; ++s) {
+        of_256[s] = lanes.halves(scales, s);
+        minus_minimum[s] = V{} - lanes.halves(scales + 32, s);
       }
-      scales += flat_bytes;
-    } else {
-      if (b % 8 == 0) {
-        scale = lanes.halves(scales);
-        minus_minimum = V{} - lanes.halves(scales + 32);
-        scales += 64;
-      }
-      if constexpr (nibbles) {
-        const BlockSums<true, false, R> sums(lines, lanes, codes);
-        const V own = scale * load_bytes<uint8_t>(scales + lanes.first);
-        const V minimum = minus_minimum * load_bytes<uint8_t>(scales + 16 + lanes.first);
+      scales += 64;
+    }
+#pragma GCC unroll 4
+    for (uint32_t s = 0; s < S; ++s) {
+#pragma GCC unroll 2
+      for (uint32_t h = 0; h < (halves ? 2 : 1); ++h) {
+        V scale, minimum = {};
+        if constexpr (!sub_scales) {
+          scale = !nibbles && brain ? lanes.upper_halves(scales, s) : lanes.halves(scales, s);
+          if (has_minimums) minimum = lanes.halves(scales + 32, s);
+          if (nibbles && minus_eight) minimum = scale * all(-8.0f);
+        } else if constexpr (nibbles) {
+          scale = of_256[s] * load_bytes<uint8_t>(scales + lanes.at(s));
+          minimum = minus_minimum[s] * load_bytes<uint8_t>(scales + 16 + lanes.at(s));
+        } else {
+          scale = of_256[s] * load_bytes<int8_t>(scales + 16 * h + lanes.at(s));
+          if (has_minimums) minimum = minus_minimum[s] * load_bytes<uint8_t>(scales + 32 + 16 * h + lanes.at(s));
+        }
 #pragma GCC unroll 16
         for (uint32_t r = 0; r < R; ++r) {
-          acc[r] = fma(to_float(sums.whole(r)), own * all(factors[r].scale), acc[r]);
-          acc[r] = fma_with(minimum, factors[r].sum, acc[r]);
-        }
-      } else {
-        const BlockSums<false, true, R> sums(lines, lanes, codes);
-#pragma GCC unroll 2
-        for (uint32_t h = 0; h < 2; ++h) {
-          const V own = scale * load_bytes<int8_t>(scales + 16 * h + lanes.first);
-          V minimum = {};
-          if (has_minimums) minimum = minus_minimum * load_bytes<uint8_t>(scales + 32 + 16 * h + lanes.first);
-#pragma GCC unroll 16
-          for (uint32_t r = 0; r < R; ++r) {
-            acc[r] = fma(to_float(sums.sums[r][h]), own * all(factors[r].scale), acc[r]);
-            if (has_minimums) acc[r] = fma_with(minimum, factors[r].half_sums[h], acc[r]);
-          }
+          const I whole = halves ? sums.sums[r][s][h % sums.kChains] : sums.whole(r, s);
+          acc[r][s] = fma(to_float(whole), scale * all(factors[r].scale), acc[r][s]);
+          const float sum = halves ? factors[r].half_sums[h] : factors[r].sum;
+          if (nibbles || has_minimums) acc[r][s] = fma(minimum, all(sum), acc[r][s]);
         }
       }
-      scales += sub_bytes;
     }
+    scales += sub_scales ? sub_bytes : flat_bytes;
   }
 }
 
 template <Form form, uint32_t R>
 __attribute__((noinline)) void quantized_tile(const Operands& of, const float* factors, float* out, uint64_t stride) {
-  for (Lanes lanes{0}; lanes.first < kBand; lanes.first += kWide) {
-    V acc[R] = {};
-    sum_columns<form, R>(of, lanes, acc);
+  // With few rows all outputs at once, so that each activation is broadcast once.
+  constexpr uint32_t S = R * (kBand / kWide) <= 4 ? kBand / kWide : 1;
+  for (Lanes<S> lanes{0}; lanes.first < kBand; lanes.first += S * kWide) {
+    V acc[R][S] = {};
+    sum_columns<form, R, S>(of, lanes, acc);
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < R; ++r) store(out + r * stride + lanes.first, acc[r] * all(factors[r]));
+    for (uint32_t r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < S; ++s) store(out + r * stride + lanes.at(s), acc[r][s] * all(factors[r]));
+    }
   }
 }
 
