@@ -44,7 +44,9 @@ std::string device_words(const DeviceChoice& device) {
 std::string device_details(const ModelsState& models, const DeviceChoice& device) {
   std::string text = device.name;
   if (!device.usable) return text + "\nCannot be used: " + device.reason;
-  text += "\n" + joined(device.type == "software" ? "A software device" : device.type == "cpu" ? "The processor" : device.type,
+  text += "\n" + joined(device.type == "software" ? "A software device"
+                        : device.type == "cpu"    ? "The processor"
+                                                  : device.type,
                         memory_words(device));
   if (!device.details.empty()) text += "\n" + device.details;
   if (!device.same_gpu.empty()) text += "\nThe same GPU as " + device.same_gpu;

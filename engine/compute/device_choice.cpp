@@ -34,8 +34,7 @@ std::optional<uint32_t> parse_number(std::string_view text) {
 Error no_device(const std::string& problem, std::span<const ListedDevice> devices) {
   return Error(ErrorKind::unavailable,
                devices.empty()
-                   ? problem +
-                         " No device was found: install the driver of the graphics card."
+                   ? problem + " No device was found: install the driver of the graphics card."
                    : problem + " Choose one of these that can be used, or update its driver. Devices found:\n" +
                          describe_devices(devices));
 }

@@ -27,9 +27,9 @@ struct ListedDevice {
 
 /// Position of the device that `selector` names: a number of the list, an id ("cuda:0"), a backend ("cuda"), a type or
 /// a part of a name ("4090"), ignoring case. Empty: the best one, i.e. discrete before integrated before virtual before
-/// cpu before software; of these, one of the backend that is later in `backends` (the names of all there are), then the lowest number.
-/// A word that fits several devices takes the best of those that can be used. Throws unavailable, listing what exists,
-/// if nothing fits or what fits cannot be used.
+/// cpu before software; of these, one of the backend that is later in `backends` (the names of all there are), then the
+/// lowest number. A word that fits several devices takes the best of those that can be used. Throws unavailable,
+/// listing what exists, if nothing fits or what fits cannot be used.
 size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector,
                      std::span<const std::string> backends);
 

@@ -40,7 +40,8 @@ BlockSize block_size(WeightType type);
 
 struct DeviceInfo {
   std::string name;
-  std::string type;    // "discrete", "integrated", "virtual", "cpu", "software" (a GPU's interface on the processor) or "reference"
+  std::string type;    // "discrete", "integrated", "virtual", "cpu", "software" (a GPU's interface on the processor) or
+                       // "reference"
   std::string driver;  // name and version
   /// Stable across launches, changes with the driver: the GPU's own identity in hex, which is the same whatever backend
   /// it is opened by (gpu_of), then '-' and the rest.
@@ -53,11 +54,11 @@ struct DeviceInfo {
   /// Widths, ascending, that passes are padded to, so that those between share kernels and recordings; beyond the last,
   /// its multiples. Empty: no pass is padded.
   std::vector<uint32_t> width_buckets = {};
-  bool adds_in_halves = false;    // sums of 32 columns of quantized weights, so that none is exact but by chance
-  bool rounds_to_8_bits = false;  // activations, in products with quantized weights: other results than by default
+  bool adds_in_halves = false;     // sums of 32 columns of quantized weights, so that none is exact but by chance
+  bool rounds_to_8_bits = false;   // activations, in products with quantized weights: other results than by default
   bool rounds_to_16_bits = false;  // activations, in products with quantized weights, by blocks of 32
-  std::string pci_address = {};   // "0000:03:00.0"; empty where it has none, or the driver does not tell
-  std::string backend = {};       // "vulkan", "cuda", "cpu"; empty for one that is none of these
+  std::string pci_address = {};    // "0000:03:00.0"; empty where it has none, or the driver does not tell
+  std::string backend = {};        // "vulkan", "cuda", "cpu"; empty for one that is none of these
 };
 
 /// The GPU's own identity in a DeviceInfo::uuid; empty where there is none.

@@ -183,8 +183,7 @@ std::unique_ptr<Weight> CpuDevice::make_weight(std::span<const WeightPart> parts
   const WeightExtent extent = joined_extent(parts, layout);
   const Packed form = packed_form(parts[0].type, extent.rows, extent.cols);
   if (!block_ || block_->bytes() - block_used_ < bytes) {
-    block_ = std::make_shared<Memory>(ledger_, std::max(bytes, std::min(expected_, kWeightBlock)), name,
-                                      Pages::large);
+    block_ = std::make_shared<Memory>(ledger_, std::max(bytes, std::min(expected_, kWeightBlock)), name, Pages::large);
     block_used_ = 0;
   }
   std::byte* to = block_->data() + block_used_;
@@ -303,15 +302,9 @@ FoundDevices find_processor() {
     }
     sets.push_back(std::move(entry));
   }
-  device.facts = {{"name", device.name},
-                  {"type", device.type},
-                  {"usable", true},
-                  {"uuid", device.uuid},
-                  {"driver", device.driver},
-                  {"memory_bytes", device.memory_bytes},
-                  {"threads", usable_threads()},
-                  {"kernels", set.kernels->name},
-                  {"instruction_sets", std::move(sets)}};
+  device.facts = {{"name", device.name},         {"type", device.type},          {"usable", true},
+                  {"uuid", device.uuid},         {"driver", device.driver},      {"memory_bytes", device.memory_bytes},
+                  {"threads", usable_threads()}, {"kernels", set.kernels->name}, {"instruction_sets", std::move(sets)}};
   return {{std::move(device)}, "", ""};
 }
 

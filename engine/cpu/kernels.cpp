@@ -11,7 +11,8 @@ namespace {
 constexpr uint32_t kAhead = 8192;
 constexpr uint32_t kLine = 64;
 
-// ---- products ---------------------------------------------------------------------------------------------------------
+// ---- products
+// ---------------------------------------------------------------------------------------------------------
 
 // Rows that fit into registers beside what they are multiplied by.
 #if defined(__AVX512F__)
@@ -247,7 +248,8 @@ void product(const Packed& weight, uint32_t band, uint32_t bands, const RowsView
   }
 }
 
-// ---- activations ------------------------------------------------------------------------------------------------------
+// ---- activations
+// ------------------------------------------------------------------------------------------------------
 
 constexpr float kMostCode = 32639;  // two signed digits of 8 bits: 127 * 256 + 127
 
@@ -299,7 +301,8 @@ float dot(const float* a, const float* b, uint32_t count) {
   return sum_of(sum);
 }
 
-// ---- functions of elements --------------------------------------------------------------------------------------------
+// ---- functions of elements
+// --------------------------------------------------------------------------------------------
 
 /// Calls change(sixteen) on all elements; the last lanes may stand for none.
 template <class Change>
@@ -335,10 +338,12 @@ void gated(uint32_t function, const float* gate, const float* up, float limit, f
 }
 
 void silu(float* x, uint32_t count) {
-  in_place(x, count, [](F v) __attribute__((always_inline)) { return v * sigmoid16(v); });
+  in_place(
+      x, count, [](F v) __attribute__((always_inline)) { return v * sigmoid16(v); });
 }
 void sigmoid(float* x, uint32_t count) {
-  in_place(x, count, [](F v) __attribute__((always_inline)) { return sigmoid16(v); });
+  in_place(
+      x, count, [](F v) __attribute__((always_inline)) { return sigmoid16(v); });
 }
 
 CANOPY_LANES F capped(F x, float multiplier, float softcap) {
@@ -346,7 +351,8 @@ CANOPY_LANES F capped(F x, float multiplier, float softcap) {
   return softcap > 0 ? all16(softcap) * tanh16(x / all16(softcap)) : x;
 }
 void cap(float* x, uint64_t count, float multiplier, float softcap) {
-  in_place(x, count, [=](F v) __attribute__((always_inline)) { return capped(v, multiplier, softcap); });
+  in_place(
+      x, count, [=](F v) __attribute__((always_inline)) { return capped(v, multiplier, softcap); });
 }
 
 void to_halves(const float* from, uint16_t* to, uint32_t count) {
@@ -360,7 +366,8 @@ void from_halves(const uint16_t* from, float* to, uint32_t count) {
   for (; i < count; ++i) to[i] = half_to_float(from[i]);
 }
 
-// ---- attention --------------------------------------------------------------------------------------------------------
+// ---- attention
+// --------------------------------------------------------------------------------------------------------
 
 // Queries that share each load of a key or a value. A query's sums do not depend on the others.
 constexpr uint32_t kQueries = 4;
@@ -513,7 +520,8 @@ void finish(const float* sum, float sink, float* out, uint32_t dim) {
   for (uint32_t d = 0; d < dim; ++d) out[d] = sum[2 + d] * factor / total;
 }
 
-// ---- logits -----------------------------------------------------------------------------------------------------------
+// ---- logits
+// -----------------------------------------------------------------------------------------------------------
 
 uint32_t largest(const float* values, uint32_t count) {
   F most = all16(-__builtin_inff());
@@ -577,7 +585,8 @@ void top_k(const float* logits, uint32_t count, uint32_t k, float multiplier, fl
   *to.log_sum_exp = static_cast<float>(static_cast<double>(most) + n * 0.69314718055994531 + 2 * z * series);
 }
 
-// ---- recurrences ------------------------------------------------------------------------------------------------------
+// ---- recurrences
+// ------------------------------------------------------------------------------------------------------
 
 void delta_step(float* state, uint32_t key_dim, const float* query, const float* key, const float* value, float beta,
                 float decay, float* out) {
@@ -596,7 +605,8 @@ void delta_step(float* state, uint32_t key_dim, const float* query, const float*
   if (out != nullptr) store16(out, result);
 }
 
-// ---- measurements -----------------------------------------------------------------------------------------------------
+// ---- measurements
+// -----------------------------------------------------------------------------------------------------
 
 float read_memory(const void* memory, uint64_t bytes) {
   const float* from = static_cast<const float*>(memory);

@@ -49,9 +49,9 @@ struct Packed {
 
 /// What a block of 32 activations is multiplied by and with.
 struct BlockFactors {
-  float scale = 0;                // value = scale * code
-  float sum = 0;                  // scale * sum of the codes
-  float half_sums[2] = {0, 0};    // of the first and the last 16 columns
+  float scale = 0;              // value = scale * code
+  float sum = 0;                // scale * sum of the codes
+  float half_sums[2] = {0, 0};  // of the first and the last 16 columns
 };
 
 /// Activations [rows, cols] as products read them; columns are filled up to whole blocks with zeros. `stride` is the

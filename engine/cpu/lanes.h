@@ -1,7 +1,7 @@
 #pragma once
-// Registers of the instruction set that kernels.cpp is compiled for, and lanes of sixteen made of them. Only kernels.cpp
-// includes this. Operators are the compiler's own on vectors, which round as the language says; only what it has no
-// operator for is an instruction by name.
+// Registers of the instruction set that kernels.cpp is compiled for, and lanes of sixteen made of them. Only
+// kernels.cpp includes this. Operators are the compiler's own on vectors, which round as the language says; only what
+// it has no operator for is an instruction by name.
 
 #include <cstdint>
 #include <cstring>
@@ -148,7 +148,8 @@ CANOPY_LANES void store_halves(uint16_t* to, V v) {
 #endif
 }
 
-// ---- sixteen lanes ----------------------------------------------------------------------------------------------------
+// ---- sixteen lanes
+// ----------------------------------------------------------------------------------------------------
 
 constexpr uint32_t kParts = 16 / kWide;
 
@@ -212,9 +213,8 @@ CANOPY_LANES F rounded(F x) {
 }
 /// 2^n of whole numbers from -126 to 127.
 CANOPY_LANES F power_of_two(F n) {
-  return each([&](uint32_t i) __attribute__((always_inline)) {
-    return (V)((__builtin_convertvector(n.v[i], I) + 127) << 23);
-  });
+  return each([&](uint32_t i)
+                  __attribute__((always_inline)) { return (V)((__builtin_convertvector(n.v[i], I) + 127) << 23); });
 }
 
 /// As a fixed tree: lanes i and i + 8, then + 4, + 2, + 1.

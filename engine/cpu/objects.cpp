@@ -38,7 +38,8 @@ std::byte* map(uint64_t bytes, Pages pages) {
   void* from = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (from == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(from);
-  const uint64_t before = rounded_up(reinterpret_cast<uintptr_t>(begin), kLargePage) - reinterpret_cast<uintptr_t>(begin);
+  const uint64_t before =
+      rounded_up(reinterpret_cast<uintptr_t>(begin), kLargePage) - reinterpret_cast<uintptr_t>(begin);
   if (before > 0) munmap(begin, before);
   if (before < kLargePage) munmap(begin + whole - (kLargePage - before), kLargePage - before);
   if (pages == Pages::large) madvise(begin + before, whole - kLargePage, MADV_HUGEPAGE);
@@ -60,14 +61,14 @@ void unmap(std::byte*, uint64_t) {}
 std::byte* allocate(uint64_t bytes, Pages pages) {
   if (is_mapped(bytes)) return map(bytes, pages);
   const uint64_t whole = rounded_up(std::max<uint64_t>(bytes, 1), kAlignment);
-  void* data = ::operator new(whole, std::align_val_t{kAlignment}, std::nothrow);
+  void* data = ::operator new (whole, std::align_val_t{kAlignment}, std::nothrow);
   if (data != nullptr) std::memset(data, 0, whole);
   return static_cast<std::byte*>(data);
 }
 
 void release(std::byte* data, uint64_t bytes) {
   if (is_mapped(bytes)) return unmap(data, bytes);
-  ::operator delete(data, std::align_val_t{kAlignment});
+  ::operator delete (data, std::align_val_t{kAlignment});
 }
 
 }  // namespace
@@ -98,7 +99,8 @@ Memory::~Memory() {
   ledger_->used -= bytes_;
 }
 
-// ---- activations and weights -------------------------------------------------------------------------------------------
+// ---- activations and weights
+// -------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -143,7 +145,8 @@ CpuWeight::CpuWeight(WeightType type, const Packed& packed, std::shared_ptr<Memo
   packed_.data = reinterpret_cast<const uint8_t*>(data);
 }
 
-// ---- keys and values ---------------------------------------------------------------------------------------------------
+// ---- keys and values
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -238,8 +241,8 @@ void CpuKv::load_value(uint32_t slot, uint32_t head, float* to) const {
   }
 }
 
-/// Calls visit(bytes in the cache, how many lie together, how many such pieces, bytes from one to the next) for all that
-/// belongs to a slot, in a fixed order.
+/// Calls visit(bytes in the cache, how many lie together, how many such pieces, bytes from one to the next) for all
+/// that belongs to a slot, in a fixed order.
 template <class Visit>
 void CpuKv::for_pieces(uint32_t slot, Visit visit) const {
   const uint64_t size = element_bytes(shape_.type), dim = shape_.head_dim, place = slot % kPage;
@@ -335,7 +338,8 @@ void CpuKv::store_values(const Kernels& kernels, uint32_t slot, const float* hea
   }
 }
 
-// ---- access ------------------------------------------------------------------------------------------------------------
+// ---- access
+// ------------------------------------------------------------------------------------------------------------
 
 void require(bool holds, std::string_view message) {
   if (!holds) throw bad_input(std::string(message));

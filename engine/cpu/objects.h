@@ -78,8 +78,8 @@ class CpuWeight : public Weight {
 };
 
 /// Keys and values of a layer: for each page of 64 slots and each head keys [dim][64], then values [64][dim], in the
-/// type of the cache. In q8_0 bytes of code + 128, and behind those of a page its scales, halves: of keys [dim / 32][64],
-/// of values [64][dim / 32].
+/// type of the cache. In q8_0 bytes of code + 128, and behind those of a page its scales, halves: of keys [dim /
+/// 32][64], of values [64][dim / 32].
 class CpuKv : public KvLayer {
  public:
   CpuKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name);

@@ -62,14 +62,15 @@ Form form_of(WeightType type) {
   return Form::bytes;
 }
 
-// ---- blocks of files ---------------------------------------------------------------------------------------------------
+// ---- blocks of files
+// ---------------------------------------------------------------------------------------------------
 
-/// A block of a file in parts: 32 or 256 codes and what they are multiplied by (see Form). Offsets in bytes are those of
-/// engine/format/dequantize_*.cpp, which says how each type is laid out.
+/// A block of a file in parts: 32 or 256 codes and what they are multiplied by (see Form). Offsets in bytes are those
+/// of engine/format/dequantize_*.cpp, which says how each type is laid out.
 struct Block {
   std::array<int16_t, kSuper> codes;
-  uint16_t scale = 0, minimum = 0;                // halves, or the upper half of a float
-  std::array<int16_t, 16> sub_scales = {};        // of 16 columns each
+  uint16_t scale = 0, minimum = 0;          // halves, or the upper half of a float
+  std::array<int16_t, 16> sub_scales = {};  // of 16 columns each
   std::array<uint8_t, 16> sub_minimums = {};
 };
 
@@ -123,7 +124,8 @@ void read_q3_k(const uint8_t* b, Block& block) {
     block.sub_scales[sub] = static_cast<int16_t>((low_scale | high_scale << 4) - 32);
     const uint32_t within = sub % 2 * 16;
     for (uint32_t i = 0; i < 16; ++i) {
-      const int low = b[32 + 32 * (sub / 8) + within + i] >> (sub % 8 / 2 * 2) & 3, high = b[within + i] >> (sub / 2) & 1;
+      const int low = b[32 + 32 * (sub / 8) + within + i] >> (sub % 8 / 2 * 2) & 3,
+                high = b[within + i] >> (sub / 2) & 1;
       block.codes[16 * sub + i] = static_cast<int16_t>((low | high << 2) - 4);
     }
   }
@@ -217,7 +219,8 @@ void read_block(WeightType type, const uint8_t* b, Block& block) {
   }
 }
 
-// ---- bands -------------------------------------------------------------------------------------------------------------
+// ---- bands
+// -------------------------------------------------------------------------------------------------------------
 
 /// The byte of a line that has the code of column k of its block, and of nibbles which half.
 struct CodePlace {
@@ -238,7 +241,8 @@ void put_half(uint8_t* to, uint32_t lane, uint16_t half) {
 
 void pack_dense_row(const Packed& w, const uint8_t* row, uint32_t lane, uint8_t* band) {
   const uint32_t size = dense_bytes(w.form);
-  for (uint32_t k = 0; k < w.cols; ++k) std::memcpy(band + (size_t{k} * kBand + lane) * size, row + size_t{k} * size, size);
+  for (uint32_t k = 0; k < w.cols; ++k)
+    std::memcpy(band + (size_t{k} * kBand + lane) * size, row + size_t{k} * size, size);
 }
 
 void pack_row(const Packed& w, WeightType type, const uint8_t* row, uint32_t lane, uint8_t* band) {

@@ -92,7 +92,8 @@ class Compiler {
   Plan& plan_;
 };
 
-// ---- rows of activations -----------------------------------------------------------------------------------------------
+// ---- rows of activations
+// -----------------------------------------------------------------------------------------------
 
 /// Factors of the norm that stands before a product, for rows first ... first + count - 1; 1 where eps is 0.
 void norm_factors(const RowsView& in, float eps, uint32_t first, uint32_t count, float* to) {
@@ -181,7 +182,8 @@ void Compiler::add(const NormRowsArgs& args) {
   const uint32_t cols = args.out->cols();
   const RowsView out = rows_of(args.out, args.width, cols, "norm_rows: out");
   const float* in = elements(args.in, uint64_t{args.width} * cols, "norm_rows: in");
-  const float* norm = args.norm.weight != nullptr ? elements(args.norm.weight, cols, "norm_rows: norm weight") : nullptr;
+  const float* norm =
+      args.norm.weight != nullptr ? elements(args.norm.weight, cols, "norm_rows: norm weight") : nullptr;
   step_of_each(args.width, [&k = k_, out, in, norm, cols](Worker&, uint32_t w) {
     for (uint32_t c = 0; c < cols; c += kBlock) {
       float squared[kBlock] = {}, normed[kBlock] = {};
@@ -221,7 +223,8 @@ void Compiler::add(const SelectArgs& args) {
   const uint32_t cols = args.in->cols();
   const RowsView in = rows_of(args.in, args.width, cols, "select: in");
   const RowsView out = rows_of(args.out, args.count, cols, "select: out");
-  const uint32_t* index = elements<uint32_t>(args.index, uint64_t{args.first} + args.count, "select: index") + args.first;
+  const uint32_t* index =
+      elements<uint32_t>(args.index, uint64_t{args.first} + args.count, "select: index") + args.first;
   step_of_each(args.count, [in, out, index](Worker&, uint32_t i) {
     const uint32_t from = std::min(index[i], in.stride - 1);
     for (uint32_t b = 0; b < in.blocks; ++b) {
@@ -285,7 +288,8 @@ void Compiler::add(const GatedNormArgs& args) {
       2 * uint64_t{cols} + kBlock);
 }
 
-// ---- products ----------------------------------------------------------------------------------------------------------
+// ---- products
+// ----------------------------------------------------------------------------------------------------------
 
 void Compiler::add(const LinearArgs& args) {
   const Packed& weight = packed_of(args.weight, "linear: weight");
@@ -379,7 +383,8 @@ void Compiler::add(const LinearSwigluArgs& args) {
       kRowsAtOnce * (1 + 2 * kBlock));
 }
 
-// ---- mixtures ----------------------------------------------------------------------------------------------------------
+// ---- mixtures
+// ----------------------------------------------------------------------------------------------------------
 
 void Compiler::add(const RouteArgs& args) {
   check_experts(args.experts, "route");
@@ -410,12 +415,14 @@ void Compiler::add(const RouteArgs& args) {
         auto* order = reinterpret_cast<uint32_t*>(worker.scratch());
         for (uint32_t e = 0; e < experts.all; ++e) order[e] = e;
         const auto before = [own](uint32_t a, uint32_t b) {
-          if (std::isnan(own[a]) || std::isnan(own[b])) return std::isnan(own[b]) ? !std::isnan(own[a]) || a < b : false;
+          if (std::isnan(own[a]) || std::isnan(own[b]))
+            return std::isnan(own[b]) ? !std::isnan(own[a]) || a < b : false;
           return own[a] != own[b] ? own[a] > own[b] : a < b;
         };
         std::partial_sort(order, order + experts.used, order + experts.all, before);
         double sum = 0;
-        for (uint32_t i = 0; of_chosen && i < experts.used; ++i) sum += fixed_exp(double{own[order[i]]} - own[order[0]]);
+        for (uint32_t i = 0; of_chosen && i < experts.used; ++i)
+          sum += fixed_exp(double{own[order[i]]} - own[order[0]]);
         for (uint32_t e = 0; !of_chosen && e < experts.all; ++e) sum += fixed_exp(double{own[e]} - own[order[0]]);
         for (uint32_t i = 0; i < experts.used; ++i) {
           chosen[size_t{w} * experts.used + i] = order[i];
@@ -485,7 +492,8 @@ struct ExpertProducts {
     return kRowsAtOnce * (blocks * (kBlock / 2 + 4 + kBlock) + outputs + 2 * kBand + 1);
   }
 
-  /// Calls take(pair, products) for pairs [0, count), the products being of rows [first, first + outputs) of the expert.
+  /// Calls take(pair, products) for pairs [0, count), the products being of rows [first, first + outputs) of the
+  /// expert.
   template <class Take>
   void run(const Kernels& k, uint32_t expert, uint32_t first, uint32_t outputs, const uint32_t* pairs, uint32_t count,
            float* memory, Take take) const {
@@ -550,7 +558,8 @@ void Compiler::add(const ExpertSwigluArgs& args) {
   const float* bias = args.bias != nullptr ? elements(args.bias, weight.rows, "expert_swiglu: bias") : nullptr;
   const float eps = args.norm_eps, limit = args.limit;
   const uint64_t lists = PairsByExpert::floats(pairs, all);
-  const auto work = [&k = k_, weight, in, out, chosen, bias, eps, limit, rows, used, pairs, all, lists](Worker& worker) {
+  const auto work = [&k = k_, weight, in, out, chosen, bias, eps, limit, rows, used, pairs, all,
+                     lists](Worker& worker) {
     const PairsByExpert order(chosen, pairs, all, worker.scratch());
     const ExpertProducts products{weight, in, rows, used, eps};
     uint32_t first = 0, end = 0;
@@ -610,23 +619,26 @@ void Compiler::add(const ExpertAddArgs& args) {
   };
   plan_.scratch_floats = std::max(plan_.scratch_floats, lists + ExpertProducts::floats(weight.cols, kOutputs));
   plan_.steps.push_back({work, false});
-  step_of_each(width * to.out.blocks, [&k = k_, to, shares, shared, products, rows, used, row_shares](Worker&, uint32_t unit) {
-    const uint32_t w = unit / to.out.blocks, block = unit % to.out.blocks;
-    const uint32_t at = block * kBlock, count = std::min(kBlock, rows - at);
-    float sums[kBlock] = {};
-    const auto add_share = [&](float share, const float* from) {
-      for (uint32_t i = 0; i < count; ++i) sums[i] += share * from[i];
-    };
-    for (uint32_t i = 0; i < used; ++i) {
-      add_share(shares[size_t{w} * row_shares + i], products + (uint64_t{w} * used + i) * rows + at);
-    }
-    if (shared != nullptr) add_share(shares[size_t{w} * row_shares + used], shared + size_t{w} * rows + at);
-    for (uint32_t i = 0; i < count; ++i) sums[i] = to.x[size_t{w} * rows + at + i] + sums[i];
-    to.store(k, w, block, sums, count);
-  });
+  step_of_each(width * to.out.blocks,
+               [&k = k_, to, shares, shared, products, rows, used, row_shares](Worker&, uint32_t unit) {
+                 const uint32_t w = unit / to.out.blocks, block = unit % to.out.blocks;
+                 const uint32_t at = block * kBlock, count = std::min(kBlock, rows - at);
+                 float sums[kBlock] = {};
+                 const auto add_share = [&](float share, const float* from) {
+                   for (uint32_t i = 0; i < count; ++i) sums[i] += share * from[i];
+                 };
+                 for (uint32_t i = 0; i < used; ++i) {
+                   add_share(shares[size_t{w} * row_shares + i], products + (uint64_t{w} * used + i) * rows + at);
+                 }
+                 if (shared != nullptr)
+                   add_share(shares[size_t{w} * row_shares + used], shared + size_t{w} * rows + at);
+                 for (uint32_t i = 0; i < count; ++i) sums[i] = to.x[size_t{w} * rows + at + i] + sums[i];
+                 to.store(k, w, block, sums, count);
+               });
 }
 
-// ---- heads and attention -----------------------------------------------------------------------------------------------
+// ---- heads and attention
+// -----------------------------------------------------------------------------------------------
 
 void Compiler::add(const AddBiasArgs& args) {
   float* x = elements(args.x, uint64_t{args.width} * args.cols, "add_bias: x");
@@ -784,7 +796,8 @@ struct Attention {
       load(w);
       changed = loaded ? std::min(changed, placed - page * kPage) : 0;
       for (uint32_t p = std::max(placed, own.first_in(page)); p < own.end_in(page); ++p) {
-        const uint64_t at = std::min<uint64_t>(uint64_t{rows[w].first_ancestor} + p - rows[w].prefix, ancestor_count - 1);
+        const uint64_t at =
+            std::min<uint64_t>(uint64_t{rows[w].first_ancestor} + p - rows[w].prefix, ancestor_count - 1);
         const uint32_t slot = std::min(ancestors[at], slots - 1), place = p - page * kPage;
         cache->load_key(slot, kv_head, kPage, keys + place);
         cache->load_value(slot, kv_head, values + size_t{place} * value_stride);
@@ -805,7 +818,8 @@ struct Attention {
         continue;
       }
       float* sum = part(parts, r, h, own.first_page());
-      for (uint32_t page = own.first_page() + 1; page < own.end_page(); ++page) k.merge(sum, part(parts, r, h, page), dim);
+      for (uint32_t page = own.first_page() + 1; page < own.end_page(); ++page)
+        k.merge(sum, part(parts, r, h, page), dim);
       k.finish(sum, sinks != nullptr ? sinks[h] : -std::numeric_limits<float>::infinity(), to, dim);
     }
   }
@@ -862,8 +876,7 @@ void Compiler::add(const AttentionArgs& args) {
       if (first_page >= end_page) return;
       uint32_t unit = 0, next = 0;
       while (worker.next(kv_heads * (end_page - first_page), 1, unit, next)) {
-        a.attend(k, begin, end, unit % kv_heads, first_page + unit / kv_heads, worker.scratch(),
-                 worker.common());
+        a.attend(k, begin, end, unit % kv_heads, first_page + unit / kv_heads, worker.scratch(), worker.common());
       }
     };
     plan_.scratch_floats = std::max(plan_.scratch_floats, a.scratch_floats(at_once));
@@ -874,7 +887,8 @@ void Compiler::add(const AttentionArgs& args) {
           float* result = worker.scratch();
           a.merge(k, begin + r, r, sinks, worker.common(), result);
           std::fill_n(result + out.cols, out.blocks * kBlock - out.cols, 0.0f);
-          for (uint32_t b = 0; b < out.blocks; ++b) k.write_block(out, begin + r, b, result + size_t{b} * kBlock, nullptr);
+          for (uint32_t b = 0; b < out.blocks; ++b)
+            k.write_block(out, begin + r, b, result + size_t{b} * kBlock, nullptr);
         },
         uint64_t{out.blocks} * kBlock);
   }
@@ -897,13 +911,15 @@ void Compiler::add(const KvMoveArgs& args) {
           if (moves[2 * i] < slots) layers[layer]->save_slot(moves[2 * i], saved + i * bytes);
         }
         for (uint32_t i = 0; i < count; ++i) {
-          if (moves[2 * i] < slots && moves[2 * i + 1] < slots) layers[layer]->restore_slot(moves[2 * i + 1], saved + i * bytes);
+          if (moves[2 * i] < slots && moves[2 * i + 1] < slots)
+            layers[layer]->restore_slot(moves[2 * i + 1], saved + i * bytes);
         }
       },
       (uint64_t{args.count} * bytes + 3) / 4);
 }
 
-// ---- logits ------------------------------------------------------------------------------------------------------------
+// ---- logits
+// ------------------------------------------------------------------------------------------------------------
 
 void Compiler::add(const ArgmaxArgs& args) {
   const float* logits = elements(args.logits, uint64_t{args.width} * args.vocab, "argmax: logits");
@@ -925,8 +941,7 @@ void Compiler::add(const ArgmaxArgs& args) {
       if (other == kNoToken) continue;
       if (id == kNoToken || logits[size_t{w} * vocab + other] > logits[size_t{w} * vocab + id]) id = other;
     }
-    const float value =
-        id == kNoToken ? std::numeric_limits<float>::quiet_NaN() : logits[size_t{w} * vocab + id];
+    const float value = id == kNoToken ? std::numeric_limits<float>::quiet_NaN() : logits[size_t{w} * vocab + id];
     out[2 * w] = id;
     out[2 * w + 1] = std::bit_cast<uint32_t>(value);
   });
@@ -955,9 +970,11 @@ void Compiler::add(const SampleArgs& args) {
   const SampledRow* rows = elements<SampledRow>(args.rows, end, "sample: rows");
   uint32_t* out = elements<uint32_t>(args.out, end, "sample: out");
   const TokenAdjustment* table =
-      args.adjustments != nullptr ? elements<TokenAdjustment>(args.adjustments, args.most_adjustments, "sample: adjustments")
-                                  : nullptr;
-  const auto work = [=, vocab = args.vocab, first_row = args.first_row, most = args.most_adjustments](Worker&, uint32_t w) {
+      args.adjustments != nullptr
+          ? elements<TokenAdjustment>(args.adjustments, args.most_adjustments, "sample: adjustments")
+          : nullptr;
+  const auto work = [=, vocab = args.vocab, first_row = args.first_row, most = args.most_adjustments](Worker&,
+                                                                                                      uint32_t w) {
     if (rows[first_row + w].token == kNoToken) {
       out[first_row + w] = kNoToken;
       return;
@@ -987,12 +1004,13 @@ void Compiler::add(const PickArgs& args) {
   const float* logits = elements(args.logits, uint64_t{args.rows} * args.vocab, "pick: logits");
   const uint32_t* pairs = elements<uint32_t>(args.pairs, uint64_t{args.count} * 2, "pick: pairs");
   float* out = elements(args.out, args.count, "pick: out");
-  step_of_each(1, [=, count = args.count, first = args.first_row, rows = args.rows, vocab = args.vocab](Worker&, uint32_t) {
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t row = pairs[2 * i] - first, token = pairs[2 * i + 1];
-      if (pairs[2 * i] >= first && row < rows && token < vocab) out[i] = logits[size_t{row} * vocab + token];
-    }
-  });
+  step_of_each(
+      1, [=, count = args.count, first = args.first_row, rows = args.rows, vocab = args.vocab](Worker&, uint32_t) {
+        for (uint32_t i = 0; i < count; ++i) {
+          const uint32_t row = pairs[2 * i] - first, token = pairs[2 * i + 1];
+          if (pairs[2 * i] >= first && row < rows && token < vocab) out[i] = logits[size_t{row} * vocab + token];
+        }
+      });
 }
 
 void Compiler::add(const CopyRowsArgs& args) {
@@ -1015,13 +1033,15 @@ void Compiler::add(const CapLogitsArgs& args) {
   float* logits = elements(args.logits, uint64_t{args.width} * args.vocab, "cap_logits: logits");
   static constexpr uint32_t kPiece = 4096;
   const uint64_t count = uint64_t{args.width} * args.vocab;
-  step_of_each(static_cast<uint32_t>((count + kPiece - 1) / kPiece), [&k = k_, logits, count, cap = args.cap](Worker&, uint32_t unit) {
-    const uint64_t first = uint64_t{unit} * kPiece;
-    k.cap(logits + first, std::min<uint64_t>(kPiece, count - first), 1, cap);
-  });
+  step_of_each(static_cast<uint32_t>((count + kPiece - 1) / kPiece),
+               [&k = k_, logits, count, cap = args.cap](Worker&, uint32_t unit) {
+                 const uint64_t first = uint64_t{unit} * kPiece;
+                 k.cap(logits + first, std::min<uint64_t>(kPiece, count - first), 1, cap);
+               });
 }
 
-// ---- recurrences -------------------------------------------------------------------------------------------------------
+// ---- recurrences
+// -------------------------------------------------------------------------------------------------------
 
 void Compiler::add(const DeltaInputsArgs& args) {
   check_delta_shape(args.shape, "delta_inputs");
@@ -1087,7 +1107,8 @@ void Compiler::add(const DeltaNetArgs& args) {
   const uint64_t state_size = shape.state_elements();
   const float* in = elements(args.in, uint64_t{args.rows} * size, "delta_net: in");
   const DeltaStep* steps = elements<DeltaStep>(args.steps, args.width, "delta_net: steps");
-  float* out = args.out != nullptr ? elements(args.out, uint64_t{args.rows} * shape.values(), "delta_net: out") : nullptr;
+  float* out =
+      args.out != nullptr ? elements(args.out, uint64_t{args.rows} * shape.values(), "delta_net: out") : nullptr;
   float* states = elements(args.states, 0, "delta_net: states");
   float* spare = args.spare != nullptr ? elements(args.spare, 0, "delta_net: spare") : nullptr;
   const uint64_t kept = args.states->bytes() / sizeof(float) / state_size;
@@ -1108,7 +1129,8 @@ void Compiler::add(const DeltaNetArgs& args) {
       if (step.row >= rows) continue;
       if (step.from != DeltaStep::kNone) {
         const float* from = place(step.from);
-        for (uint32_t i = 0; from != nullptr && i < shape.key_dim; ++i) std::copy_n(from + size_t{i} * dim, lanes, state + 16 * i);
+        for (uint32_t i = 0; from != nullptr && i < shape.key_dim; ++i)
+          std::copy_n(from + size_t{i} * dim, lanes, state + 16 * i);
       }
       const float* row = in + size_t{step.row} * size;
       const float* key = row + size_t{shape.key_head(h)} * shape.key_dim;
@@ -1116,10 +1138,12 @@ void Compiler::add(const DeltaNetArgs& args) {
       std::copy_n(row + 2 * size_t{shape.keys()} + size_t{h} * dim + column, lanes, value);
       k.delta_step(state, shape.key_dim, key, key + shape.keys(), value, row[channels + h],
                    row[channels + shape.value_heads + h], out != nullptr ? result : nullptr);
-      if (out != nullptr) std::copy_n(result, lanes, out + uint64_t{step.row} * shape.values() + size_t{h} * dim + column);
+      if (out != nullptr)
+        std::copy_n(result, lanes, out + uint64_t{step.row} * shape.values() + size_t{h} * dim + column);
       if (step.to == DeltaStep::kNone) continue;
       float* to = place(step.to);
-      for (uint32_t i = 0; to != nullptr && i < shape.key_dim; ++i) std::copy_n(state + 16 * i, lanes, to + size_t{i} * dim);
+      for (uint32_t i = 0; to != nullptr && i < shape.key_dim; ++i)
+        std::copy_n(state + 16 * i, lanes, to + size_t{i} * dim);
     }
   };
   step_of_each(shape.value_heads * groups, work, uint64_t{shape.key_dim} * 16);

@@ -28,6 +28,12 @@ std::string all_problems(const MachineDevices& machine) {
 /// Throws what the backends said where there is no device at all.
 size_t choose(const MachineDevices& machine, const std::string& selector, const std::vector<Backend>& backends) {
   if (machine.devices.empty() && !machine.problems.empty()) throw Error(ErrorKind::unavailable, all_problems(machine));
+  const auto names = [&](const std::string& backend) {
+    return selector == backend || selector.starts_with(backend + ":");
+  };
+  for (const MachineDevices::Problem& problem : machine.problems) {
+    if (names(problem.backend)) throw Error(ErrorKind::unavailable, problem.sentence);
+  }
   return choose_device(machine.listed(), selector, names_of(backends));
 }
 
@@ -169,6 +175,7 @@ std::vector<DeviceChoice> list_devices(const std::vector<Backend>& backends) {
   const MachineDevices machine = find_devices(backends);
   const std::vector<ListedDevice> listed = machine.listed();
   std::vector<DeviceChoice> choices;
+  if (machine.devices.empty()) choose(machine, "", backends);  // says why
   for (const FoundDevice& device : machine.devices) {
     choices.push_back(choice_of(device, backend_named(backends, device.backend)));
     choices.back().same_gpu = other_backend_of(listed, device);
@@ -180,7 +187,6 @@ std::vector<DeviceChoice> list_devices(const std::vector<Backend>& backends) {
     choices.back().backend = problem.backend;
     choices.back().backend_title = backend_named(backends, problem.backend).title;
   }
-  if (choices.empty()) choose(machine, "", backends);  // says why
   return choices;
 }
 

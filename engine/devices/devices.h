@@ -24,7 +24,8 @@ std::string device_help();
 inline constexpr const char* kKernelsHelp =
     "Kernels of the products: auto takes the device's own, matrix those for matrix cores, which on Hopper are slower "
     "than its own, matrix_i8 those for matrix cores in 8-bit integers, where the device has them: activations are "
-    "rounded to 8 bits, so that texts are others than by default. On the processor: an instruction set, all of which write "
+    "rounded to 8 bits, so that texts are others than by default. On the processor: an instruction set, all of which "
+    "write "
     "the same texts";
 /// Of the option --threads.
 inline constexpr const char* kThreadsHelp =

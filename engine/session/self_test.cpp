@@ -7,8 +7,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
-#include "engine/model/state_line.h"
 #include "engine/compute/row_sampler.h"
+#include "engine/model/state_line.h"
 #include "engine/speculation/sampling_words.h"
 
 namespace canopy {

@@ -7,8 +7,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/session/reply_writer.h"
 #include "engine/compute/row_sampler.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy {
 namespace {

@@ -75,6 +75,7 @@ Backend vulkan_backend(std::function<std::vector<vk::DeviceReport>()> list) {
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::unavailable) throw;
       all.problem = e.what();
+      all.lacking = "GPUs with Vulkan";
     }
     return all;
   };

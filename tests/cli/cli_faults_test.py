@@ -23,9 +23,17 @@ class NoDriver(unittest.TestCase):
         return result.stderr
 
     def test_no_driver_at_all(self):
-        for arguments in (("devices",), GENERATE):
-            self.assertIn("No Vulkan driver was found. Install the driver of your graphics card",
-                          self.refused("/nonexistent", *arguments))
+        self.assertIn("No Vulkan driver was found. Install the driver of your graphics card",
+                      self.refused("/nonexistent", *GENERATE, "--device", "vulkan"))
+        listed = run("devices", icd="/nonexistent")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("No Vulkan driver was found. Install the driver of your graphics card", listed.stdout)
+        self.assertIn("Used unless --device says otherwise: 0 (cpu:0)", listed.stdout)
+
+    def test_the_processor_answers_without_a_driver(self):
+        result = run(*GENERATE, icd="/nonexistent")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotEqual(result.stdout, "")
 
     def test_a_driver_whose_file_is_damaged_or_whose_library_is_none(self):
         manifest = '{"file_format_version": "1.0.0", "ICD": {"library_path": "%s", "api_version": "1.3.0"}}'
@@ -35,7 +43,7 @@ class NoDriver(unittest.TestCase):
                 with open(icd, "w", encoding="utf-8") as file:
                     file.write(content)
                 with self.subTest(content):
-                    self.refused(icd, *GENERATE)
+                    self.refused(icd, *GENERATE, "--device", "vulkan")
 
 
 @unittest.skipUnless(os.path.exists(ICD), "lavapipe is not installed")
@@ -43,7 +51,7 @@ class OnDevice(unittest.TestCase):
     def start(self, **options):
         """Runs generate with a changed environment, or with changes to the process before it starts."""
         variables = dict(environment(ICD), **options.pop("variables", {}))
-        return subprocess.run([CLI, *GENERATE], env=variables, capture_output=True, text=True, check=False,
+        return subprocess.run([CLI, *GENERATE, "--device", "software"], env=variables, capture_output=True, text=True, check=False,
                               timeout=300, restore_signals=False, **options)  # SIGXFSZ stays ignored, as Python has it
 
     def generate(self, **options):

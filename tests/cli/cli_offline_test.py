@@ -89,13 +89,12 @@ class Errors(unittest.TestCase):
 
     def test_a_number_with_zeros_in_front_is_decimal(self):
         self.refused(2, "--max-tokens", "generate", "-p", "a", "-n", "00")
-        self.refused(1, "Vulkan driver", "generate", "-p", "a", "-n", "010", "--model", MODEL)
+        self.refused(1, "Vulkan driver", "generate", "-p", "a", "-n", "010", "--model", MODEL, "--device", "vulkan")
 
     def test_what_fails_is_one_line_and_code_1(self):
         for words, arguments in (
-            ("Vulkan driver", ("devices",)),
-            ("Vulkan driver", ("generate", "--prompt", "a", "--model", MODEL)),
-            ("Vulkan driver", ("bench", "--model", MODEL)),
+            ("Vulkan driver", ("generate", "--prompt", "a", "--model", MODEL, "--device", "vulkan")),
+            ("Vulkan driver", ("bench", "--model", MODEL, "--device", "vulkan:0")),
             ("/no/such/model.gguf", ("generate", "--prompt", "a", "--model", "/no/such/model.gguf")),
             ("/no/such/prompt.txt", ("generate", "--prompt-file", "/no/such/prompt.txt", "--model", MODEL)),
             ("/no/such/model.gguf", ("inspect", "/no/such/model.gguf")),
@@ -117,7 +116,7 @@ class Inputs(unittest.TestCase):
     """Everything is read and checked before a device is opened, so that what is accepted fails for want of a driver."""
 
     def read(self, *arguments, **options):
-        result = run(*arguments, "--model", MODEL, **options)
+        result = run(*arguments, "--model", MODEL, "--device", "vulkan", **options)
         self.assertEqual(result.returncode, 1, result.stderr)
         return result.stderr
 

@@ -41,8 +41,8 @@ Results products(Device& device, WeightType type) {
     r(LinearAddArgs{kWidth, weight, in, x, {norm}, added});
     r(LinearSwigluArgs{kWidth, paired, in, 1e-5f, gated});
   });
-  return {bench.result("out", out, exact), bench.result("x", x, exact),
-          bench.result("added", added, kWidth, exact), bench.result("gated", gated, kWidth, exact)};
+  return {bench.result("out", out, exact), bench.result("x", x, exact), bench.result("added", added, kWidth, exact),
+          bench.result("gated", gated, kWidth, exact)};
 }
 
 /// What is left: functions of elements, heads and the choice of tokens.

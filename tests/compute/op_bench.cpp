@@ -219,7 +219,8 @@ Tolerance OpBench::of_integer_products(WeightType type) const {
   const bool large = type == WeightType::iq4_xs || type == WeightType::q6_k;
   const bool larger = type == WeightType::q4_k || type == WeightType::q5_k;
   const DeviceInfo& info = device_.info();
-  const bool is_rounded = large || (larger && info.rounds_to_8_bits) || (!is_dense(type) && (info.adds_in_halves || info.rounds_to_16_bits));
+  const bool is_rounded = large || (larger && info.rounds_to_8_bits) ||
+                          (!is_dense(type) && (info.adds_in_halves || info.rounds_to_16_bits));
   return is_rounded ? of_products(exact, type) : exact;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // The device that the tests of passes run on, so that one test body serves the oracle and every backend.
 //   CANOPY_TEST_DEVICE   "reference" (default), "reference_i8" (which rounds activations like the kernels matrix_i8),
-//                        "cpu" (the processor), "vulkan", "cuda" (a GPU of this machine) or "cuda_host" (the CUDA backend on a made-up GPU)
+//                        "cpu" (the processor), "vulkan", "cuda" (a GPU of this machine) or "cuda_host" (the CUDA
+//                        backend on a made-up GPU)
 //   CANOPY_TEST_KERNELS  the processor's instruction set; empty: the best
 //   CANOPY_TEST_CAPABILITY of that GPU: 89 is compute capability 8.9; empty: 90
 //   CANOPY_TEST_SELECTOR which Vulkan device; empty: the best. Of CUDA cuda:0, cuda:1, ...; empty: the first

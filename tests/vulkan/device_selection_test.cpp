@@ -50,7 +50,7 @@ TEST(SelectDevice, returnsThePositionNotTheIndex) {
 
 TEST(SelectDevice, takesAnIndexATypeOrAPartOfTheName) {
   EXPECT_EQ(select_device(machine, "0"), 0u);
-  EXPECT_EQ(select_device(machine, "cpu"), 0u);
+  EXPECT_EQ(select_device(machine, "software"), 0u);
   EXPECT_EQ(select_device(machine, "Integrated"), 1u);
   EXPECT_EQ(select_device(machine, "discrete"), 3u);
   EXPECT_EQ(select_device(machine, "6800 xt"), 4u);

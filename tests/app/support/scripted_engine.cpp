@@ -23,7 +23,7 @@ std::vector<DeviceChoice> some_devices() {
   constexpr uint64_t GiB = 1ull << 30;
   std::vector<DeviceChoice> devices = {
       {"0", "Radeon RX 7900 XTX", "discrete", true, "", 24 * GiB, "RADV 25.2", "Vulkan 1.3, RADV 25.2"},
-      {"1", "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu", true, "", 62 * GiB, "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
+      {"1", "llvmpipe (LLVM 15.0.6, 256 bits)", "software", true, "", 62 * GiB, "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)",
        "Vulkan 1.3, llvmpipe Mesa 22.3.6"},
       {"2", "Radeon HD 7000", "discrete", false, "Vulkan 1.2; 1.3 is needed", 1 * GiB, "RADV 25.2",
        "Vulkan 1.2, RADV 25.2"}};
