@@ -100,7 +100,7 @@ class OnDevice(unittest.TestCase):
             command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, folder]
             if subprocess.run([*command, "true"], capture_output=True, check=False).returncode != 0:
                 self.skipTest("no file system may be mounted here")
-            result = subprocess.run([*command, CLI, *GENERATE], capture_output=True, text=True, check=False, timeout=300,
+            result = subprocess.run([*command, CLI, *GENERATE, "--device", "software"], capture_output=True, text=True, check=False, timeout=300,
                                     env=dict(environment(ICD), CANOPY_CACHE_DIR=folder))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("No space left on device", result.stderr)
