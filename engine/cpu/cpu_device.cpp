@@ -136,11 +136,14 @@ class CpuDevice : public Device {
     const auto start = std::chrono::steady_clock::now();
     const bool done = team_.run(dynamic_cast<CpuCommands&>(commands).plan.steps, stop);
     last_run_ms_ = seconds_since(start) * 1e3;
+    waited_ms_ += last_run_ms_;
     return done;
   }
   void start(Commands& commands) override { run(commands, {}); }
   void finish() override {}
   double last_run_ms() const override { return last_run_ms_; }
+  /// The calling thread computes, too, but as one of the device's.
+  double waited_ms() const override { return waited_ms_; }
 
  private:
   static std::byte* range(const Buffer& buffer, uint64_t offset, uint64_t size) {
@@ -169,7 +172,7 @@ class CpuDevice : public Device {
   std::shared_ptr<Memory> block_;  // in which the next weights lie
   uint64_t block_used_ = 0;
   uint64_t expected_ = 0;  // bytes of weights that are still to come, as far as is known
-  double last_run_ms_ = 0;
+  double last_run_ms_ = 0, waited_ms_ = 0;
 };
 
 std::unique_ptr<Weight> CpuDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,

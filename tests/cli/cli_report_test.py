@@ -20,7 +20,7 @@ class Refusals(unittest.TestCase):
             (2, "--seconds", ("--seconds", "0")),
             (2, "--shape", ("--shape", "tiny-q4_k", "--model", "a.gguf")),
             (2, "--model", ("--drafter", "a.gguf")),
-            (1, "Vulkan", ("--shape", "tiny-q4_k")),
+            (1, "Vulkan", ("--shape", "tiny-q4_k", "--device", "vulkan")),
         ):
             with self.subTest(arguments=arguments):
                 result = run("report", *arguments)
@@ -60,7 +60,7 @@ class Reports(unittest.TestCase):
         self.assertGreater(entry["peak_gb_s"], 0)
 
     def test_shapes_are_measured_and_read_by_predict(self):
-        report, text = self.report("--shape", "tiny-q4_k,tiny-bf16")
+        report, text = self.report("--shape", "tiny-q4_k,tiny-bf16", "--device", "software")
         self.assertEqual((report["version"], report["source"]), (1, "measured"))
         self.assertEqual(set(report), {"version", "source", "canopy", "host", "device", "models", "devices"})
         device = report["device"]

@@ -59,7 +59,7 @@ TEST(CudaWindowTest, ListsTheGpuWithItsBackendAndOpensModelsOnIt) {
     CudaWindow window(*engine);
     EXPECT_TRUE(window.says("Made-up GPU"));
     EXPECT_TRUE(window.says("CUDA 13.0"));
-    ASSERT_EQ(window.view().devices.size(), 1u);
+    ASSERT_EQ(window.view().devices.size(), 3u) << "the processor, and why Vulkan is not here";
     const DeviceChoice& device = window.view().devices[0];
     EXPECT_EQ(device.selector, "cuda:0");
     EXPECT_EQ(device.backend, "cuda");
