@@ -48,7 +48,7 @@ size_t most_telling(const RoundLog& log) {
 }
 
 /// What guessing brought, as a sentence.
-std::string guesses(const RoundLog& log, double tokens_per_second) {
+std::string guesses(const RoundLog& log) {
   uint64_t guessed = 0, accepted = 0, emitted = 0;
   for (size_t round = 0; round < log.rounds(); ++round) {
     const RoundSummary& pass = log.summary(round);
@@ -58,16 +58,10 @@ std::string guesses(const RoundLog& log, double tokens_per_second) {
   }
   if (guessed == 0) return "Nothing was guessed: one token from each pass.";
   char line[200];
-  std::snprintf(line, sizeof line, "%llu of %llu guesses became text: %.2f tokens from each pass",
+  std::snprintf(line, sizeof line, "%llu of %llu guesses became text: %.2f tokens from each pass.",
                 static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(guessed),
                 static_cast<double>(emitted) / static_cast<double>(log.rounds()));
-  std::string text = line;
-  const double plain = log.replies().empty() ? 0 : log.replies().back().ar_tokens_per_second;
-  if (plain > 0) {
-    std::snprintf(line, sizeof line, ", %.2f times the speed of plain decoding here", tokens_per_second / plain);
-    text += line;
-  }
-  return text + ".";
+  return line;
 }
 
 constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is blue.";
@@ -102,7 +96,7 @@ class Narrator {
         r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
         r.context_used, view.model->context);
     out_ << line;
-    out_ << guesses(*view.rounds.log, r.tokens_per_second) << "\n";
+    out_ << guesses(*view.rounds.log) << "\n";
     out_ << model_title(*view.model) << " on " << view.model->device << " (" << view.model->driver << ")\n";
   }
 
