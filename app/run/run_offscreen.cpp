@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -37,12 +38,13 @@ class WakeSignal {
   bool raised_ = false;
 };
 
-/// The pass that says most about guessing: of those whose guesses brought most, the one with the largest tree.
-size_t most_telling(const RoundLog& log) {
-  size_t best = 0;
+/// The pass that says most about guessing: of those whose guesses brought most, the one with the largest tree. None
+/// where nothing was guessed.
+std::optional<size_t> most_telling(const RoundLog& log) {
+  std::optional<size_t> best;
   const auto worth = [&](size_t round) { return std::pair(log.summary(round).accepted, log.summary(round).width); };
-  for (size_t round = 1; round < log.rounds(); ++round) {
-    if (worth(round) > worth(best)) best = round;
+  for (size_t round = 0; round < log.rounds(); ++round) {
+    if (log.summary(round).width > 1 && (!best || worth(round) > worth(*best))) best = round;
   }
   return best;
 }
@@ -127,7 +129,7 @@ int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, s
   }
   narrator.statistics(headless.app().view());
   const RoundLog& log = *headless.app().view().rounds.log;
-  if (log.rounds() > 0) headless.app().run(RoundsCommand(ShowRound{most_telling(log)}));
+  if (const std::optional<size_t> round = most_telling(log)) headless.app().run(RoundsCommand(ShowRound{*round}));
   const std::string shot = options.shot.empty() ? kReplyShot : options.shot;
   write_png(headless.settled_frame(), shot);
   for (const std::string& message : headless.device().validation_messages()) err << message << "\n";

@@ -28,8 +28,6 @@ using namespace cpu;
 // Changes with whatever changes bits, so that measurements of other kernels are not taken for those of these.
 constexpr const char* kVersion = "cpu1";
 constexpr uint32_t kMostThreads = 1024;
-// Weights share memory of this size, so that small ones lie in large pages too.
-constexpr uint64_t kWeightBlock = 64 << 20;
 constexpr uint64_t kWeightAlignment = 64;
 constexpr uint64_t kPeakBytes = 128 << 20;
 
@@ -186,11 +184,14 @@ std::unique_ptr<Weight> CpuDevice::make_weight(std::span<const WeightPart> parts
   const WeightExtent extent = joined_extent(parts, layout);
   const Packed form = packed_form(parts[0].type, extent.rows, extent.cols);
   if (!block_ || block_->bytes() - block_used_ < bytes) {
-    block_ = std::make_shared<Memory>(ledger_, std::max(bytes, std::min(expected_, kWeightBlock)), name, Pages::large);
+    // All that are expected together, so that small ones lie in large pages too.
+    const bool several = expected_ > bytes;
+    block_ =
+        std::make_shared<Memory>(ledger_, std::max(bytes, expected_), several ? "the weights" : name, Pages::large);
     block_used_ = 0;
   }
   std::byte* to = block_->data() + block_used_;
-  pack(parts, layout, form, {reinterpret_cast<uint8_t*>(to), packed_bytes(form)});
+  pack_bands(parts, layout, form, 0, form.bands, {reinterpret_cast<uint8_t*>(to), packed_bytes(form)});
   block_used_ += bytes;
   expected_ -= std::min(expected_, bytes);
   return std::make_unique<CpuWeight>(parts[0].type, form, block_, to);
@@ -311,13 +312,18 @@ FoundDevices find_processor() {
   return {{std::move(device)}, "", ""};
 }
 
+/// As many bands at a time as there is room for.
 void pack_weight(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch) {
   const WeightExtent extent = joined_extent(parts, layout);
-  Packed form = packed_form(parts[0].type, extent.rows, extent.cols);
-  std::ranges::fill(scratch, 0);
-  // As many bands as there is room for, again and again: what a load does, without the memory for all of it.
-  std::vector<uint8_t> bands(packed_bytes(form));
-  pack(parts, layout, form, bands);
+  const Packed form = packed_form(parts[0].type, extent.rows, extent.cols);
+  const std::span<uint8_t> room(reinterpret_cast<uint8_t*>(scratch.data()), scratch.size_bytes());
+  const auto most = static_cast<uint32_t>(std::max<uint64_t>(room.size() / form.band_bytes, 1));
+  for (uint32_t first = 0; first < form.bands; first += most) {
+    const uint32_t end = std::min(first + most, form.bands);
+    const std::span<uint8_t> to = room.first((end - first) * form.band_bytes);
+    std::ranges::fill(to, uint8_t{0});
+    pack_bands(parts, layout, form, first, end, to);
+  }
 }
 
 }  // namespace

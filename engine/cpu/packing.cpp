@@ -304,19 +304,21 @@ Packed packed_form(WeightType type, uint32_t rows, uint32_t cols) {
   return w;
 }
 
-void pack(std::span<const WeightPart> parts, WeightLayout layout, const Packed& form, std::span<uint8_t> to) {
+void pack_bands(std::span<const WeightPart> parts, WeightLayout layout, const Packed& form, uint32_t first,
+                uint32_t end, std::span<uint8_t> to) {
   const WeightType type = parts[0].type;
   // Bands at a time: few enough that what is fetched stays in a cache.
   const uint64_t piece = std::clamp<uint64_t>(kBytesOfAThread / std::max<uint64_t>(form.band_bytes, 1), 1, 64);
-  parallel_in_order(form.bands, piece, [&](const TakeNext& next) {
+  parallel_in_order(end - first, piece, [&](const TakeNext& next) {
     RowFetcher fetcher(parts, layout);
-    uint64_t begin = 0, end = 0;
-    while (next(begin, end)) {
-      const auto last_row = static_cast<uint32_t>(std::min<uint64_t>(end * kBand, form.rows));
-      fetcher.fetch(static_cast<uint32_t>(begin * kBand), last_row);
-      for (auto row = static_cast<uint32_t>(begin * kBand); row < last_row; ++row) {
+    uint64_t from_band = 0, to_band = 0;
+    while (next(from_band, to_band)) {
+      const auto from_row = static_cast<uint32_t>((first + from_band) * kBand);
+      const auto end_row = static_cast<uint32_t>(std::min<uint64_t>((first + to_band) * kBand, form.rows));
+      fetcher.fetch(from_row, end_row);
+      for (uint32_t row = from_row; row < end_row; ++row) {
         const auto* from = reinterpret_cast<const uint8_t*>(fetcher.row(row));
-        pack_row(form, type, from, row % kBand, to.data() + row / kBand * form.band_bytes);
+        pack_row(form, type, from, row % kBand, to.data() + (row / kBand - first) * form.band_bytes);
       }
     }
   });

@@ -17,8 +17,10 @@ inline uint64_t packed_bytes(const Packed& weight) {
   return weight.bands * weight.band_bytes;
 }
 
-/// Fills the bands of a weight, on as many threads as there are cores. Passes on what reading the parts throws.
-void pack(std::span<const WeightPart> parts, WeightLayout layout, const Packed& form, std::span<uint8_t> to);
+/// Fills bands [first, end) of a weight, which are zeros, on as many threads as there are cores. Passes on what reading
+/// the parts throws.
+void pack_bands(std::span<const WeightPart> parts, WeightLayout layout, const Packed& form, uint32_t first,
+                uint32_t end, std::span<uint8_t> to);
 
 /// The values of a row, bit for bit what dequantize() (engine/format) gives.
 void unpack_row(const Packed& weight, uint32_t row, float* to);

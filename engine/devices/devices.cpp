@@ -28,11 +28,8 @@ std::string all_problems(const MachineDevices& machine) {
 /// Throws what the backends said where there is no device at all.
 size_t choose(const MachineDevices& machine, const std::string& selector, const std::vector<Backend>& backends) {
   if (machine.devices.empty() && !machine.problems.empty()) throw Error(ErrorKind::unavailable, all_problems(machine));
-  const auto names = [&](const std::string& backend) {
-    return selector == backend || selector.starts_with(backend + ":");
-  };
   for (const MachineDevices::Problem& problem : machine.problems) {
-    if (names(problem.backend)) throw Error(ErrorKind::unavailable, problem.sentence);
+    if (names_backend(selector, {&problem.backend, 1})) throw Error(ErrorKind::unavailable, problem.sentence);
   }
   return choose_device(machine.listed(), selector, names_of(backends));
 }
