@@ -11,6 +11,7 @@
 #include "engine/base/damage_hash.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
+#include "engine/base/machine.h"
 #include "engine/compute/best_seconds.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/compute/weight_parts.h"
@@ -290,7 +291,7 @@ FoundDevices find_processor() {
   device.backend = "cpu";
   device.name = processor_name();
   device.type = "cpu";
-  device.about = driver_words(set, usable_threads());
+  device.about = driver_words(set, usable_cores());
   device.usable = true;
   device.uuid = identity(set);
   device.driver = device.about;
@@ -306,9 +307,9 @@ FoundDevices find_processor() {
     }
     sets.push_back(std::move(entry));
   }
-  device.facts = {{"name", device.name},         {"type", device.type},          {"usable", true},
-                  {"uuid", device.uuid},         {"driver", device.driver},      {"memory_bytes", device.memory_bytes},
-                  {"threads", usable_threads()}, {"kernels", set.kernels->name}, {"instruction_sets", std::move(sets)}};
+  device.facts = {{"name", device.name},       {"type", device.type},          {"usable", true},
+                  {"uuid", device.uuid},       {"driver", device.driver},      {"memory_bytes", device.memory_bytes},
+                  {"threads", usable_cores()}, {"kernels", set.kernels->name}, {"instruction_sets", std::move(sets)}};
   return {{std::move(device)}, "", ""};
 }
 
@@ -337,7 +338,7 @@ std::unique_ptr<Device> open_cpu_device(const DeviceSettings& options) {
   if (set.kernels == &kernels_portable) {
     log_warning("The processor computes with portable kernels, which are slow: AVX2 would be several times as fast.");
   }
-  return std::make_unique<CpuDevice>(set, options.threads > 0 ? options.threads : usable_threads());
+  return std::make_unique<CpuDevice>(set, options.threads > 0 ? options.threads : usable_cores());
 }
 
 Backend cpu_backend() {

@@ -8,7 +8,7 @@
 
 namespace canopy {
 
-/// `kernels`: an instruction set (cpu::choose_set); `threads`: 0 takes cpu::usable_threads(). Throws unavailable where
+/// `kernels`: an instruction set (cpu::choose_set); `threads`: 0 takes usable_cores(). Throws unavailable where
 /// the processor lacks the set, bad_input for more threads than are allowed.
 std::unique_ptr<Device> open_cpu_device(const DeviceSettings& settings = {});
 

@@ -21,8 +21,9 @@ inline double fixed_exp(double x) {
   return sum * std::bit_cast<double>(exponent << 52);
 }
 
-/// Of x > 0 and finite.
+/// Of a NaN, or of x > 0 and finite.
 inline double fixed_log(double x) {
+  if (x != x) return x;
   double n = 0;
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   n = static_cast<double>(static_cast<int64_t>(bits >> 52) - 1023);

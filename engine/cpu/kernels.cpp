@@ -11,8 +11,7 @@ namespace {
 constexpr uint32_t kAhead = 8192;
 constexpr uint32_t kLine = 64;
 
-// ---- products
-// ---------------------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------------------------
 
 // Rows that fit into registers beside what they are multiplied by.
 #if defined(__AVX512F__)
@@ -248,8 +247,7 @@ void product(const Packed& weight, uint32_t band, uint32_t bands, const RowsView
   }
 }
 
-// ---- activations
-// ------------------------------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------------------------
 
 constexpr float kMostCode = 32639;  // two signed digits of 8 bits: 127 * 256 + 127
 
@@ -301,8 +299,7 @@ float dot(const float* a, const float* b, uint32_t count) {
   return sum_of(sum);
 }
 
-// ---- functions of elements
-// --------------------------------------------------------------------------------------------
+// ---- functions of elements ----------------------------------------------------------------------------------------
 
 /// Calls change(sixteen) on all elements; the last lanes may stand for none.
 template <class Change>
@@ -366,8 +363,7 @@ void from_halves(const uint16_t* from, float* to, uint32_t count) {
   for (; i < count; ++i) to[i] = half_to_float(from[i]);
 }
 
-// ---- attention
-// --------------------------------------------------------------------------------------------------------
+// ---- attention ----------------------------------------------------------------------------------------------------
 
 // Queries that share each load of a key or a value. A query's sums do not depend on the others.
 constexpr uint32_t kQueries = 4;
@@ -520,8 +516,7 @@ void finish(const float* sum, float sink, float* out, uint32_t dim) {
   for (uint32_t d = 0; d < dim; ++d) out[d] = sum[2 + d] * factor / total;
 }
 
-// ---- logits
-// -----------------------------------------------------------------------------------------------------------
+// ---- logits -------------------------------------------------------------------------------------------------------
 
 uint32_t largest(const float* values, uint32_t count) {
   F most = all16(-__builtin_inff());
@@ -535,7 +530,7 @@ uint32_t largest(const float* values, uint32_t count) {
   return count;
 }
 
-void top_k(const float* logits, uint32_t count, uint32_t k, float multiplier, float softcap, TopEntries to) {
+float top_k(const float* logits, uint32_t count, uint32_t k, float multiplier, float softcap, TopEntries to) {
   uint32_t found = 0;
   const auto insert = [&](float value, uint32_t id) __attribute__((always_inline)) {
     const float key = value == value ? value : -__builtin_inff();
@@ -566,27 +561,15 @@ void top_k(const float* logits, uint32_t count, uint32_t k, float multiplier, fl
     }
   }
   const float most = to.values[0];
-  if (most - most != 0) {  // infinite: nothing but -inf, or a +inf that outweighs the rest
-    *to.log_sum_exp = most;
-    return;
-  }
   F sum = all16(0);
   for (uint32_t i = 0; i < count; i += 16) {
     // At the bound of exp16 an element counts as 1e-38: nothing, as the largest counts as 1.
     sum = sum + exp16(piece(i) - all16(most));
   }
-  // log of 1 or more: 2^n m with m from 0.7 to 1.4, and a series of atanh((m - 1) / (m + 1)).
-  double m = static_cast<double>(sum_of(sum));
-  double n = 0;
-  for (; m > 1.4142135623730951; m *= 0.5) n += 1;
-  const double z = (m - 1) / (m + 1), zz = z * z;
-  double series = 0;
-  for (int i = 21; i >= 1; i -= 2) series = series * zz + 1.0 / i;
-  *to.log_sum_exp = static_cast<float>(static_cast<double>(most) + n * 0.69314718055994531 + 2 * z * series);
+  return sum_of(sum);
 }
 
-// ---- recurrences
-// ------------------------------------------------------------------------------------------------------
+// ---- recurrences --------------------------------------------------------------------------------------------------
 
 void delta_step(float* state, uint32_t key_dim, const float* query, const float* key, const float* value, float beta,
                 float decay, float* out) {
@@ -605,8 +588,7 @@ void delta_step(float* state, uint32_t key_dim, const float* query, const float*
   if (out != nullptr) store16(out, result);
 }
 
-// ---- measurements
-// -----------------------------------------------------------------------------------------------------
+// ---- measurements -------------------------------------------------------------------------------------------------
 
 float read_memory(const void* memory, uint64_t bytes) {
   const float* from = static_cast<const float*>(memory);

@@ -82,7 +82,6 @@ struct PageView {
 struct TopEntries {
   uint32_t* ids;
   float* values;
-  float* log_sum_exp;
 };
 
 struct Kernels {
@@ -119,8 +118,8 @@ struct Kernels {
 
   /// The position of the largest of `count` values, the lowest of equals; count where all are NaN.
   uint32_t (*largest)(const float* values, uint32_t count);
-  /// See TopKArgs; of one row.
-  void (*top_k)(const float* logits, uint32_t count, uint32_t k, float multiplier, float softcap, TopEntries to);
+  /// See TopKArgs; of one row. Gives the sum of exp(y - the largest y).
+  float (*top_k)(const float* logits, uint32_t count, uint32_t k, float multiplier, float softcap, TopEntries to);
 
   /// A step of a gated delta net over 16 columns of a head's state [key_dim][16] (DeltaNetArgs). out may be null.
   void (*delta_step)(float* state, uint32_t key_dim, const float* query, const float* key, const float* value,

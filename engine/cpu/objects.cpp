@@ -14,8 +14,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/half.h"
+#include "engine/base/machine.h"
 #include "engine/compute/kv_slots.h"
-#include "engine/cpu/processor.h"
 
 namespace canopy::cpu {
 namespace {
@@ -99,8 +99,7 @@ Memory::~Memory() {
   ledger_->used -= bytes_;
 }
 
-// ---- activations and weights
-// -------------------------------------------------------------------------------------------
+// ---- activations and weights --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -145,8 +144,7 @@ CpuWeight::CpuWeight(WeightType type, const Packed& packed, std::shared_ptr<Memo
   packed_.data = reinterpret_cast<const uint8_t*>(data);
 }
 
-// ---- keys and values
-// ---------------------------------------------------------------------------------------------------
+// ---- keys and values ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -338,8 +336,7 @@ void CpuKv::store_values(const Kernels& kernels, uint32_t slot, const float* hea
   }
 }
 
-// ---- access
-// ------------------------------------------------------------------------------------------------------------
+// ---- access -------------------------------------------------------------------------------------------------------
 
 void require(bool holds, std::string_view message) {
   if (!holds) throw bad_input(std::string(message));

@@ -62,8 +62,7 @@ Form form_of(WeightType type) {
   return Form::bytes;
 }
 
-// ---- blocks of files
-// ---------------------------------------------------------------------------------------------------
+// ---- blocks of files ----------------------------------------------------------------------------------------------
 
 /// A block of a file in parts: 32 or 256 codes and what they are multiplied by (see Form). Offsets in bytes are those
 /// of engine/format/dequantize_*.cpp, which says how each type is laid out.
@@ -219,8 +218,7 @@ void read_block(WeightType type, const uint8_t* b, Block& block) {
   }
 }
 
-// ---- bands
-// -------------------------------------------------------------------------------------------------------------
+// ---- bands --------------------------------------------------------------------------------------------------------
 
 /// The byte of a line that has the code of column k of its block, and of nibbles which half.
 struct CodePlace {

@@ -2,21 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <fstream>
-#include <optional>
-#include <set>
-#include <sstream>
-#include <string_view>
-#include <thread>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-#if defined(_WIN32)
-#include <windows.h>
-#endif
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -48,71 +34,6 @@ std::string missing_of_avx512() {
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
   return has ? "" : "AVX-512 with VNNI";
-}
-#endif
-
-/// The first line of a file, without its end; nothing where it cannot be read.
-std::optional<std::string> first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return line;
-}
-
-/// The value of a line "NAME: 123 kB" in bytes.
-std::optional<uint64_t> kilobytes_of(const std::string& path, std::string_view name) {
-  std::ifstream file(path);
-  std::string word;
-  uint64_t value = 0;
-  while (file >> word) {
-    if (word == name && file >> value) return value * 1024;
-    std::getline(file, word);
-  }
-  return std::nullopt;
-}
-
-#if defined(__linux__)
-/// The folders of this process's cgroup, its own first; limits of any of them hold.
-std::vector<std::string> cgroup_folders() {
-  std::vector<std::string> folders;
-  const std::string line = first_line("/proc/self/cgroup").value_or("");
-  if (!line.starts_with("0::")) return {"/sys/fs/cgroup"};
-  std::string path = line.substr(3);
-  for (; path.size() > 1; path.resize(path.rfind('/'))) folders.push_back("/sys/fs/cgroup" + path);
-  folders.emplace_back("/sys/fs/cgroup");
-  return folders;
-}
-
-std::optional<uint64_t> number_in(const std::string& path) {
-  const std::optional<std::string> line = first_line(path);
-  uint64_t value = 0;
-  if (!line || std::from_chars(line->data(), line->data() + line->size(), value).ec != std::errc()) return std::nullopt;
-  return value;  // nothing for "max"
-}
-
-/// Cores' worth of time that a container may use: cpu.max is "QUOTA PERIOD", or "max PERIOD" without a limit.
-std::optional<double> quota() {
-  std::optional<double> least;
-  for (const std::string& folder : cgroup_folders()) {
-    std::istringstream words(first_line(folder + "/cpu.max").value_or("max"));
-    double time = 0, period = 0;
-    if (words >> time >> period && period > 0) least = std::min(least.value_or(time / period), time / period);
-  }
-  return least;
-}
-
-/// Cores that this process may run on, of siblings one.
-std::optional<uint32_t> physical_cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    // Without a topology each counts as a core of its own.
-    cores.insert(first_line(topology + "thread_siblings_list").value_or("cpu " + std::to_string(cpu)));
-  }
-  return static_cast<uint32_t>(cores.size());
 }
 #endif
 
@@ -165,39 +86,6 @@ std::string processor_name() {
   if (!single.empty()) return single;
 #endif
   return "Processor";
-}
-
-uint32_t usable_threads() {
-  uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  threads = physical_cores().value_or(threads);
-  if (const std::optional<double> limit = quota()) {
-    threads = std::min(threads, static_cast<uint32_t>(std::max(1.0, std::floor(*limit + 0.5))));
-  }
-#endif
-  return std::max(1u, threads);
-}
-
-SystemMemory system_memory() {
-  SystemMemory memory;
-#if defined(_WIN32)
-  MEMORYSTATUSEX status = {};
-  status.dwLength = sizeof status;
-  if (GlobalMemoryStatusEx(&status)) memory = {status.ullTotalPhys, status.ullAvailPhys};
-#else
-  memory.total = kilobytes_of("/proc/meminfo", "MemTotal:").value_or(uint64_t{4} << 30);
-  memory.available = kilobytes_of("/proc/meminfo", "MemAvailable:").value_or(memory.total / 2);
-#endif
-#if defined(__linux__)
-  for (const std::string& folder : cgroup_folders()) {
-    const std::optional<uint64_t> most = number_in(folder + "/memory.max");
-    if (!most) continue;
-    const uint64_t used = std::min(number_in(folder + "/memory.current").value_or(0), *most);
-    memory.total = std::min(memory.total, *most);
-    memory.available = std::min(memory.available, *most - used);
-  }
-#endif
-  return memory;
 }
 
 }  // namespace canopy::cpu

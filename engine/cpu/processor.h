@@ -1,5 +1,5 @@
 #pragma once
-// What the processor and the system give this process: instruction sets, cores and memory.
+// The instruction sets of the processor.
 
 #include <cstdint>
 #include <string>
@@ -24,15 +24,5 @@ InstructionSet choose_set(const std::string& name);
 
 /// "AMD EPYC 7763 64-Core Processor"; "Processor" where the system does not tell.
 std::string processor_name();
-
-/// Threads that computing should take: one for each physical core that this process may run on, and no more than the
-/// time its container is given (cgroup's quota). At least 1.
-uint32_t usable_threads();
-
-struct SystemMemory {
-  uint64_t total = 0;      // bytes that this process could ever have: the machine's, or its container's limit
-  uint64_t available = 0;  // that it could take now without pushing others out
-};
-SystemMemory system_memory();
 
 }  // namespace canopy::cpu

@@ -6,6 +6,7 @@
 
 #include "engine/base/damage_hash.h"
 #include "engine/base/log.h"
+#include "engine/base/machine.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/device_features.h"
@@ -77,7 +78,7 @@ void Context::open(const Instance& instance) {
   debug_names_ = instance.has_debug_names() && instance.validating();
   identity_ = identity_of(physical_);
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
-  host_available_ = host_memory_available();
+  host_available_ = system_memory().available;
   unified_ = has_unified_memory(memory_, report_.type) && !options_.force_staging;
   queue_family_ = compute_queue_family(physical_).value();
   apply_limits();

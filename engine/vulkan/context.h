@@ -65,9 +65,6 @@ struct MemoryInfo {
 /// For Vulkan's timeouts; negative counts as none.
 uint64_t nanoseconds(std::chrono::milliseconds time);
 
-/// Bytes that the host can still give away without swapping; 2^62 where the system does not tell.
-uint64_t host_memory_available();
-
 /// Names a submission, to wait for it; 0 is "nothing".
 using Submission = uint64_t;
 

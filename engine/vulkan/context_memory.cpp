@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <string>
 
+#include "engine/base/machine.h"
 #include "engine/vulkan/check.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/heap_budget.h"
@@ -22,19 +22,6 @@ std::string mebibytes(uint64_t bytes) {
 }
 
 }  // namespace
-
-uint64_t host_memory_available() {
-  constexpr uint64_t no_limit = uint64_t{1} << 62;  // far from overflow when added to
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    if (word == "MemAvailable:") {
-      uint64_t kibibytes = 0;
-      return file >> kibibytes ? kibibytes << 10 : no_limit;
-    }
-  }
-  return no_limit;
-}
 
 // The heap that device buffers come from.
 uint32_t Context::device_heap() const {
@@ -58,7 +45,7 @@ MemoryInfo Context::memory_info() const {
     // A software driver promises all the host has, or a fixed size; neither means that it is free. Memory that was
     // allocated and not touched yet still counts as available, hence the figure from before our first allocation.
     info.used = allocated_;
-    info.budget = std::min({info.total, host_available_, info.used + host_memory_available()});
+    info.budget = std::min({info.total, host_available_, info.used + system_memory().available});
   }
   if (options_.memory_budget) {
     info.budget = std::min(info.budget, *options_.memory_budget);
