@@ -8,7 +8,6 @@
 
 namespace canopy::cpu {
 
-
 namespace {
 
 /// One head after its norm, if any, and the rotation; angles has (cos, sin) for each pair.

@@ -10,7 +10,6 @@
 
 namespace canopy::cpu {
 
-
 void Compiler::add(const RouteArgs& args) {
   check_experts(args.experts, "route");
   const ExpertCounts experts = args.experts;

@@ -7,7 +7,6 @@
 
 namespace canopy::cpu {
 
-
 void Compiler::add(const DeltaInputsArgs& args) {
   check_delta_shape(args.shape, "delta_inputs");
   const DeltaShape shape = args.shape;
