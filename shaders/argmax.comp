@@ -1,7 +1,7 @@
 #version 450
 #extension GL_EXT_control_flow_attributes : require
 // Largest element of each row and where it is; ties go to the lowest index, NaN never wins.
-// variants: part STAGE=0 TEXEL=0; part_texel STAGE=0 TEXEL=1; final STAGE=1 TEXEL=0
+// variants: part STAGE=0; final STAGE=1
 // Stage 0: one workgroup per (block of 1024 logits, row) leaves one candidate. Stage 1: one workgroup per row takes the
 // best candidate. Comparisons are exact, so no order matters.
 layout(constant_id = 0) const uint LANES = 8;
@@ -10,9 +10,7 @@ layout(local_size_x_id = 0) in;
 const uint BLOCK = 1024u;
 const uint NONE = 0xFFFFFFFFu;
 
-#if TEXEL
-layout(set = 0, binding = 0) uniform usamplerBuffer logits4;                    // [width, count / 4]
-#elif STAGE == 0
+#if STAGE == 0
 layout(set = 0, binding = 0) readonly buffer In { float logits[]; };            // [width, count]
 #else
 layout(set = 0, binding = 0) readonly buffer In { uvec2 candidates[]; };        // [width, count]
@@ -40,16 +38,7 @@ void main() {
   uint lane = gl_LocalInvocationID.x;
   uint first = gl_WorkGroupID.x * BLOCK;
   uvec2 best = uvec2(NONE, 0x7FC00000u);
-#if TEXEL
-  uint end = min(first + BLOCK, count);
-  for (uint i = first + 4u * lane; i < end; i += 4u * LANES) {
-    vec4 values = uintBitsToFloat(texelFetch(logits4, int((row * count + i) / 4u)));
-    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      uvec2 candidate = uvec2(values[j] == values[j] ? i + j : NONE, floatBitsToUint(values[j]));
-      if (beats(candidate, best)) best = candidate;
-    }
-  }
-#elif STAGE == 0
+#if STAGE == 0
   uint end = min(first + BLOCK, count);
   for (uint i = first + lane; i < end; i += LANES) {
     float value = logits[row * count + i];

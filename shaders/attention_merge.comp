@@ -33,7 +33,6 @@ layout(push_constant) uniform Push {
   uint first_row;
   uint heads;
   uint units;
-  uint tile;
 };
 
 shared vec4 span_out[SPAN_LANES * HEAD_QUADS];
@@ -67,13 +66,13 @@ void main() {
   if (gl_LocalInvocationID.y != 0u) return;
   vec2 last = vec2(1.0, 0.0);
   if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
-  uvec2 place = activation_column(w, tile, heads * HEAD_DIM);
+  uint place = activation_row(w, heads * HEAD_DIM);
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
     uint quad = i * QUAD_LANES + gl_LocalInvocationID.x;
     if (quad >= HEAD_QUADS) continue;
     precise vec4 o = all_out[i];
     if (SINKS != 0u) o = o * last.x;
     precise vec4 y = o / all_sum;
-    out_activations4[activation_element(place, head * HEAD_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
+    out_activations4[(place + head * HEAD_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }

@@ -81,7 +81,6 @@ layout(push_constant) uniform Push {
   float scale;
   uint shared_queries;  // QUERIES of the dispatch for shared keys, which has `units` workgroups for each tile of them
   uint own_groups;      // workgroups of the other one for each row
-  uint tile;            // of the activations
 };
 
 shared uint query_first[QUERIES];  // the keys of each query that this dispatch is for: first ... end - 1
@@ -441,13 +440,13 @@ void merge_query(uint row, uint head) {
   }
   vec2 last = vec2(1.0, 0.0);
   if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
-  uvec2 place = activation_column(first_row + row, tile, kv_heads * GROUP * HEAD_DIM);
+  uint place = activation_row(first_row + row, kv_heads * GROUP * HEAD_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED; ++o) {
     precise vec4 all = all_out[o];
     if (SINKS != 0u) all = all * last.x;
     precise vec4 y = all / all_sum;
     uint k = head * HEAD_DIM + quad_of(o) * 4u;
-    out_activations4[activation_element(place, k) / 4u] = e.end > e.first ? y : vec4(0.0);
+    out_activations4[(place + k) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }
 

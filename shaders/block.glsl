@@ -1,5 +1,5 @@
 // One block of 32 columns of one row of a weight: fetched as it is stored, and decoded to f32 as scale * code + minimum.
-// Two steps, so that the next block can be on its way meanwhile. Behind weights.glsl with TEXEL 0.
+// Two steps, so that the next block can be on its way meanwhile. Behind weights.glsl.
 
 #if IS_WORDS
 struct RawBlock {

@@ -2,7 +2,6 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
-// variants: - TEXEL=0; texel TEXEL=1
 // x[w] = scale * table[token of row w]; out = x * norm_weight; sums of squares: 32 lanes, each over its units in order.
 #include "weights.glsl"
 #include "rows.glsl"
@@ -21,7 +20,6 @@ layout(push_constant) uniform Push {
   uint rows;  // of this shard of the table
   uint cols;
   uint row_offset;
-  uint tile;
   uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
   float scale;
 };
@@ -29,14 +27,14 @@ layout(push_constant) uniform Push {
 shared float lane_sums[32];
 
 // Writes element k of row w; gives the sum of squares with it.
-float add_element(uint w, uvec2 place, uint k, float x, float sum) {
+float add_element(uint w, uint place, uint k, float x, float sum) {
   if (SCALED != 0u) {
     precise float scaled = x * scale;
     x = scaled;
   }
   precise float y = x * norm_weight[k];
   x_[w * cols + k] = x;
-  out_activations[activation_element(place, k)] = y;
+  out_activations[place + k] = y;
   return fma(x, x, sum);
 }
 
@@ -56,7 +54,7 @@ void main() {
   uint row = rows_[w].token - row_offset;
   if (row >= rows) return;  // another shard's
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = activation_column(w, tile, cols);
+  uint place = activation_row(w, cols);
   precise float sum = 0.0;
 #if IS_WORDS
   uint first = words_of(row, cols);

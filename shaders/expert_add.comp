@@ -23,7 +23,6 @@ layout(push_constant) uniform Push {
   uint rows;
   uint used;
   uint shared_experts;  // 0 or 1
-  uint out_tile;
   uint square_blocks;
   uint aux_stride;  // 0: no aux
   uint aux_offset;
@@ -33,7 +32,7 @@ shared float values[BLOCK];
 shared float eighths[BLOCK / 8u];
 
 // Row r of x, which becomes complete; 0 where there is none.
-float finished(uint w, uint r, uvec2 place) {
+float finished(uint w, uint r, uint place) {
   if (r >= rows) return 0.0;
   uint first_share = w * (used + shared_experts);
   precise float sum = 0.0;
@@ -42,14 +41,14 @@ float finished(uint w, uint r, uvec2 place) {
   precise float x = x_[w * rows + r] + sum;
   precise float y = x * norm_weight[r];
   x_[w * rows + r] = x;
-  out_[activation_element(place, r)] = y;
+  out_[place + r] = y;
   if (aux_stride != 0u) aux[w * aux_stride + aux_offset + r] = x;
   return x;
 }
 
 void main() {
   uint w = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x;
-  uvec2 place = activation_column(w, out_tile, rows);
+  uint place = activation_row(w, rows);
   precise float all = 0.0;
   for (uint block = gl_WorkGroupID.x; block * BLOCK < rows; block += gl_NumWorkGroups.x) {
     values[lane] = finished(w, block * BLOCK + lane, place);

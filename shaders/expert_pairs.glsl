@@ -17,7 +17,6 @@ layout(push_constant) uniform Push {
   uint cols;
   uint expert_rows;    // of the weight, of each expert
   uint row_pairs;      // pairs that read the same row of activations
-  uint in_tile;        // of the activations
   uint square_blocks;  // of a row of them
   float norm_eps;      // 0: no norm
   uint has_bias;

@@ -9,9 +9,6 @@ layout(constant_id = 1) const uint LANES = 64;  // rows of a tile
 layout(constant_id = 2) const uint SLICES = 4;  // slices worked on at once
 layout(local_size_x_id = 1, local_size_y_id = 2) in;
 
-#if TEXEL
-#include "handed.glsl"
-#endif
 
 const uint TILE_COLUMNS = N;
 const uint TILE_ROWS = LANES;
@@ -58,27 +55,12 @@ void stage(uint first) {
     uint c = i / SLICE_QUADS % N, k = first + i / (N * SLICE_QUADS) * SLICE + 4u * (i % SLICE_QUADS);
     precise vec4 x = vec4(0.0);
     if (k < cols) {
-      uvec2 place = activation_column(pair(c) / row_pairs, in_tile, cols);
-      x = in_quads[activation_element(place, k) / 4u] * factors[c];
+      uint place = activation_row(pair(c) / row_pairs, cols);
+      x = in_quads[(place + k) / 4u] * factors[c];
     }
     [[unroll]] for (uint e = 0u; e < 4u; ++e) staged[i][e] = k + e < cols ? x[e] : 0.0;
   }
 }
-
-#if TEXEL
-void hold_block(uint from) {
-  [[unroll]] for (uint h = 0u; h < HELD; ++h) {
-    uint q = h * SUBGROUP + gl_SubgroupInvocationID % SUBGROUP;
-    [[unroll]] for (uint c = 0u; c < N; ++c) held[h * N + c] = staged[from + c * SLICE_QUADS + q];
-  }
-}
-vec4 staged_quad(uint from, uint q, uint c) {
-  return vec4(handed(q, c, 0u), handed(q, c, 1u), handed(q, c, 2u), handed(q, c, 3u));
-}
-#else
-void hold_block(uint from) {}
-vec4 staged_quad(uint from, uint q, uint c) { return staged[from + c * SLICE_QUADS + q]; }
-#endif
 
 // sums = own slice of those from column `first` on, for the row whose blocks begin there.
 void sum_slice(uvec2 begin, uint first) {
@@ -91,10 +73,9 @@ void sum_slice(uvec2 begin, uint first) {
     float w[32];
     decode_block(raw, column / 32u, w);
     raw = fetch_block(begin, min(column / 32u + 1u, last));
-    hold_block(from);
     [[unroll]] for (uint q = 0u; q < 8u; ++q) {
       [[unroll]] for (uint c = 0u; c < N; ++c) {
-        vec4 x = staged_quad(from, q, c);
+        vec4 x = staged[from + c * SLICE_QUADS + q];
         [[unroll]] for (uint i = 0u; i < 4u; ++i) part[c] = fma(w[4u * q + i], x[i], part[c]);
       }
     }

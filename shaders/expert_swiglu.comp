@@ -2,13 +2,13 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 WEIGHT=0; f16 WEIGHT=1; bf16 WEIGHT=2; q8_0 WEIGHT=3; q4_1 WEIGHT=4; q5_1 WEIGHT=5; q2_k WEIGHT=6; q3_k WEIGHT=7; q4_k WEIGHT=8; q5_k WEIGHT=9; q6_k WEIGHT=10; iq4_nl WEIGHT=11; iq4_xs WEIGHT=12; mxfp4 WEIGHT=13
-// variants: - TEXEL=0 MATRIX=0; texel TEXEL=1 MATRIX=0; matrix TEXEL=0 MATRIX=1
+// variants: - MATRIX=0; matrix MATRIX=1
 // needs: cooperative_matrix
 // out[pair, f] = silu(g) * u with g, u the products of rows 2 f and 2 f + 1 of the pair's expert with its row of the
 // pass, plus their bias where there is one. With a limit l: (u' + 1) g' / (1 + exp(-SLOPE g')) with g' = min(g, l) and
 // u' = u between -l and l, both NaN where they were. Grid: (pairs or tiles of them, tiles of an
 // expert's rows).
-#define OWN_PUSH uint out_tile; float limit;
+#define OWN_PUSH float limit;
 
 #include "weights.glsl"
 #include "block.glsl"
@@ -46,8 +46,8 @@ void finish_tile(uint pair_count, uint first_row, uint weight_row) {
   for (uint i = gl_LocalInvocationIndex; i < halves * pair_count; i += INVOCATIONS) {
     uint c = i / halves, r = 2u * (i % halves);
     if (!exists(r, first_row, weight_row)) continue;
-    uvec2 place = activation_column(pair(c), out_tile, expert_rows / 2u);
-    out_[activation_element(place, (first_row + r) / 2u)] = 
+    uint place = activation_row(pair(c), expert_rows / 2u);
+    out_[place + (first_row + r) / 2u] = 
         gated(with_bias(c, r, weight_row), with_bias(c, r + 1u, weight_row));
   }
 }

@@ -16,7 +16,7 @@ uint input_row(uint first_column, uint c) { return pair(min(c, pair_count - 1u))
 uint asked_columns(uint first_column) { return pair_count; }
 #include "tile_factors.glsl"
 
-uint input_of(uint first_column, uint c) { return activation_column(input_row(first_column, c), in_tile, cols).x / 4u; }
+uint input_of(uint first_column, uint c) { return activation_row(input_row(first_column, c), cols) / 4u; }
 
 uint tile_weight_row(uint first_row) { return expert * expert_rows + first_row; }
 uint weight_row(uint first_row, uint r) { return shard_row(r, tile_weight_row(first_row)); }

@@ -11,13 +11,12 @@ layout(set = 0, binding = 1) buffer X { float x_activations[]; };     // activat
 
 layout(push_constant) uniform Push {
   uint cols;
-  uint tile;
 };
 
 void main() {
   uint c = gl_GlobalInvocationID.x, w = gl_WorkGroupID.y;
   if (c >= cols) return;
-  uint at = activation_element(activation_column(w, tile, cols), c);
+  uint at = activation_row(w, cols) + c;
   precise float y = x_activations[at] * sigmoid(gate[w * cols + c]);
   x_activations[at] = y;
 }

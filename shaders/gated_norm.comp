@@ -14,7 +14,6 @@ layout(set = 0, binding = 3) writeonly buffer Out { float out_activations[]; }; 
 layout(push_constant) uniform Push {
   uint heads;
   uint head_dim;
-  uint tile;
   float eps;
 };
 
@@ -24,7 +23,7 @@ shared float lane_sums[LANES];
 void main() {
   uint head = gl_WorkGroupID.x, w = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x;
   uint cols = heads * head_dim, first = head * head_dim;
-  uvec2 place = activation_column(w, tile, cols);
+  uint place = activation_row(w, cols);
   precise float squares = 0.0;
   for (uint d = lane; d < head_dim; d += LANES) {
     float x = in_[w * cols + first + d];
@@ -39,6 +38,6 @@ void main() {
   for (uint d = lane; d < head_dim; d += LANES) {
     float open = silu(gate[w * cols + first + d]);
     precise float y = in_[w * cols + first + d] * factor * norm_weight[d] * open;
-    out_activations[activation_element(place, first + d)] = y;
+    out_activations[place + first + d] = y;
   }
 }

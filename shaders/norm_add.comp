@@ -28,7 +28,6 @@ layout(set = 0, binding = 6) writeonly buffer Aux { float aux[]; };
 
 layout(push_constant) uniform Push {
   uint cols;
-  uint tile;
   uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
   float eps;
   uint aux_stride;  // 0: no aux
@@ -76,13 +75,13 @@ float whole_sum(float own) {
 }
 
 // x of elements k ... k + 3 of row w, as far as there are any; 0 beyond.
-vec4 add_quad(uint w, uvec2 place, uint k, float factor) {
+vec4 add_quad(uint w, uint place, uint k, float factor) {
   vec4 y = input_quad(w, k), all = vec4(0.0);
 #if QUADS
   precise vec4 x = fma(y * factor, weight4[k / 4u], x4[(w * cols + k) / 4u]);
   x4[(w * cols + k) / 4u] = x;
   precise vec4 normed = x * norm_weight4[k / 4u];
-  out_activations4[activation_element(place, k) / 4u] = normed;
+  out_activations4[(place + k) / 4u] = normed;
   if (aux_stride != 0u) {
     precise vec4 scaled = x * aux_scale;
     aux4[(w * aux_stride + aux_offset + k) / 4u] = scaled;
@@ -95,7 +94,7 @@ vec4 add_quad(uint w, uvec2 place, uint k, float factor) {
       precise float x = fma(scaled, weight[k + i], x_[w * cols + k + i]);
       x_[w * cols + k + i] = x;
       precise float normed = x * norm_weight[k + i];
-      out_activations[activation_element(place, k + i)] = normed;
+      out_activations[place + k + i] = normed;
       precise float out_ = x * aux_scale;
       if (aux_stride != 0u) aux[w * aux_stride + aux_offset + k + i] = out_;
       all[i] = x;
@@ -108,7 +107,7 @@ vec4 add_quad(uint w, uvec2 place, uint k, float factor) {
 void main() {
   uint w = gl_WorkGroupID.x;
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = activation_column(w, tile, cols);
+  uint place = activation_row(w, cols);
   float sum = 0.0;
   for (uint k = 4u * lane; k < cols; k += 4u * LANES) sum = with_squares(sum, input_quad(w, k));
   precise float mean = whole_sum(sum) / float(cols) + eps;

@@ -21,7 +21,6 @@ layout(set = 0, binding = 3) writeonly buffer OutActivations { float out_activat
 
 layout(push_constant) uniform Push {
   uint cols;
-  uint tile;
   uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
 };
 
@@ -29,13 +28,13 @@ const uint LANES = 32u;
 shared float lane_sums[LANES];
 
 // Writes elements k ... k + 3 of row w, as far as there are any; gives the sum of their squares.
-float write_quad(uint w, uvec2 place, uint k) {
+float write_quad(uint w, uint place, uint k) {
   precise float square = 0.0;
 #if QUADS
   vec4 x = in4[(w * cols + k) / 4u];
   precise vec4 y = x;
   if (HAS_NORM != 0u) y = x * norm_weight4[k / 4u];
-  out_activations4[activation_element(place, k) / 4u] = y;
+  out_activations4[(place + k) / 4u] = y;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) square = fma(x[i], x[i], square);
 #else
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -43,7 +42,7 @@ float write_quad(uint w, uvec2 place, uint k) {
       float x = in_[w * cols + k + i];
       precise float y = x;
       if (HAS_NORM != 0u) y = x * norm_weight[k + i];
-      out_activations[activation_element(place, k + i)] = y;
+      out_activations[place + k + i] = y;
       square = fma(x, x, square);
     }
   }
@@ -54,7 +53,7 @@ float write_quad(uint w, uvec2 place, uint k) {
 void main() {
   uint w = gl_WorkGroupID.x;
   uint lane = gl_LocalInvocationID.x;
-  uvec2 place = activation_column(w, tile, cols);
+  uint place = activation_row(w, cols);
   precise float sum = 0.0;
   for (uint k = 4u * lane; k < cols; k += 4u * LANES) sum = sum + write_quad(w, place, k);
   lane_sums[lane] = sum;

@@ -7,7 +7,6 @@
 // needs: cooperative_matrix
 // x[column, row] += sum over k of weight[row, k] * in[column, k]; out = x * norm_weight, with the squares of x summed for
 // each block of SQUARE_BLOCK rows; aux[column, aux_offset + row] = x.
-#define TEXEL 0
 #include "product.glsl"
 
 layout(set = 0, binding = 6) buffer X { float x_[]; };                             // [width, total_rows]

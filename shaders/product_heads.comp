@@ -10,7 +10,6 @@
 //
 // A head may lie in several tiles. All chunks of them leave their sums in memory, and the workgroup that comes last for a
 // head, as a counter for each head and tile of columns tells, finishes it; nobody waits.
-#define TEXEL 0
 #define FINISHES_TILES 0
 #define LEAST_POOL HEAD_FLOATS
 #include "product.glsl"

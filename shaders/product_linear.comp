@@ -6,7 +6,6 @@
 // without: f32_matrix_i8 f16_matrix_i8 bf16_matrix_i8
 // needs: cooperative_matrix
 // out[column, offset + row] = sum over k of weight[row, k] * in[column, k]
-#define TEXEL 0
 #include "product.glsl"
 
 layout(set = 0, binding = 6) writeonly buffer Out { float out_[]; };  // [width, stride]

@@ -6,7 +6,6 @@
 // without: f32_matrix_i8 f16_matrix_i8 bf16_matrix_i8
 // needs: cooperative_matrix
 // out[column, i] = f(g_i) * u_i with g, u the even and odd rows of the weight times in[column], f as gated.glsl has it.
-#define TEXEL 0
 #include "product.glsl"
 
 layout(set = 0, binding = 6) writeonly buffer Out { float out_[]; };  // activations [width, out_stride]

@@ -1,13 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// variants: f32 CACHE=0 TEXEL=0; f16 CACHE=1 TEXEL=0; q8_0 CACHE=2 TEXEL=0; f32_texel CACHE=0 TEXEL=1; f16_texel CACHE=1 TEXEL=1
+// variants: f32 CACHE=0; f16 CACHE=1; q8_0 CACHE=2
 // One workgroup per (head, row): norm and rotation of a q or k head, plain copy of a v head. An invocation owns quads of
 // elements: 4t ... 4t+3 when pairs are (2i, 2i+1), else 2t, 2t+1 and the two half a head further; either way two pairs,
 // and whole words of an f16 cache. For a cache in q8_0 the head waits in shared memory, as a block of 32 elements has to be
 // known before one of them is stored.
-//
-// TEXEL: pairs are (2i, 2i+1), and quads are read as texels and written at once, which is cheaper on llvmpipe.
 #include "rows.glsl"
 #include "cache.glsl"
 #include "rotate.glsl"
@@ -27,18 +25,6 @@ layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };       //
 layout(set = 0, binding = 5) writeonly buffer Q { float q_[]; };              // [width, heads * HEAD_DIM]
 layout(set = 0, binding = 6) writeonly buffer K { uint k_[]; };               // [slots, kv_heads, HEAD_DIM] of the cache's type
 layout(set = 0, binding = 7) writeonly buffer V { uint v_[]; };
-#if TEXEL
-#if CACHE == 1
-#define STORED uvec2
-#else
-#define STORED uvec4
-#endif
-layout(set = 0, binding = 8) uniform usamplerBuffer qkv_quads;
-layout(set = 0, binding = 9) uniform usamplerBuffer rotation_pairs;  // two to a texel
-layout(set = 0, binding = 10) writeonly buffer Q4 { vec4 q4[]; };
-layout(set = 0, binding = 11) writeonly buffer K4 { STORED k4[]; };
-layout(set = 0, binding = 12) writeonly buffer V4 { STORED v4[]; };
-#endif
 
 layout(push_constant) uniform Push {
   uint heads;
@@ -79,15 +65,6 @@ void store_held(bool value, uint slot, uint kv_head) {
     store_scales(value, slot, kv_head, block / 2u, scale, next);
   }
 }
-#elif TEXEL
-void store_quad(bool value, uint base, uint t, vec4 x) {
-#if CACHE == 1
-  STORED stored = uvec2(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
-#else
-  STORED stored = floatBitsToUint(x);
-#endif
-  if (value) v4[base / 4u + t] = stored; else k4[base / 4u + t] = stored;
-}
 #else
 void store_quad(bool value, uint base, uint t, vec4 x) { store_pairs(value, base, t, x); }
 #endif
@@ -119,11 +96,7 @@ void main() {
   uint slot_base = (row.slot * kv_heads + kv_head) * HEAD_DIM;
   for (uint t = gl_LocalInvocationID.x; t < QUADS; t += LANES) {
     uvec4 i = quad(t);
-#if TEXEL
-    vec4 x = uintBitsToFloat(texelFetch(qkv_quads, int(base / 4u + t)));
-#else
     vec4 x = vec4(qkv[base + i.x], qkv[base + i.y], qkv[base + i.z], qkv[base + i.w]);
-#endif
     if (!is_q && row.slot == NO_SLOT) continue;
     if (is_v) {
       store_quad(true, slot_base, t, x);
@@ -134,19 +107,11 @@ void main() {
                     : vec4(k_norm[i.x], k_norm[i.y], k_norm[i.z], k_norm[i.w]);
       x = head_normed(x, scale, n);
     }
-#if TEXEL
-    vec4 turn = uintBitsToFloat(texelFetch(rotation_pairs, int(row.position * QUADS + t)));
-#else
     uint pair = row.position * (HEAD_DIM / 2u) + 2u * t;
     vec4 turn = vec4(rotation[pair], rotation[pair + 1u]);
-#endif
     vec4 turned = rotated(x, turn);
     if (is_q) {
       uint to = (w * heads + head) * HEAD_DIM;
-#if TEXEL
-      q4[to / 4u + t] = turned;
-      continue;
-#endif
       q_[to + i.x] = turned.x;
       q_[to + i.y] = turned.y;
       q_[to + i.z] = turned.z;

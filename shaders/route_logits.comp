@@ -28,7 +28,6 @@ layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };            
 layout(push_constant) uniform Push {
   uint cols;
   uint experts;
-  uint tile;           // of the activations
   uint square_blocks;  // of a row
   float norm_eps;      // 0: no norm
   uint has_bias;
@@ -75,14 +74,14 @@ float norm_factor(uint w) {
 
 void main() {
   uint w = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * EXPERTS;
-  uvec2 place = activation_column(w, tile, cols);
+  uint place = activation_row(w, cols);
   vec4 sum = vec4(0.0);
   const uint step = 4u * LANES;
   for (uint begin = 4u * lane; begin < cols; begin += step * AHEAD) {
     vec4 x[AHEAD], r[AHEAD][EXPERTS];
     [[unroll]] for (uint s = 0u; s < AHEAD; ++s) {
       uint k = min(begin + s * step, (cols - 1u) & ~3u);
-      x[s] = in_quads[activation_element(place, k) / 4u];
+      x[s] = in_quads[(place + k) / 4u];
       [[unroll]] for (uint e = 0u; e < EXPERTS; ++e) r[s][e] = router_quad(min(first + e, experts - 1u), k);
     }
     [[unroll]] for (uint s = 0u; s < AHEAD; ++s) {

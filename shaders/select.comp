@@ -13,9 +13,7 @@ layout(set = 0, binding = 4) writeonly buffer OutSquares { float out_squares[]; 
 
 layout(push_constant) uniform Push {
   uint cols;
-  uint tile;
   uint first;  // of the index
-  uint out_tile;
   uint square_blocks;  // of a row
 };
 
@@ -25,8 +23,8 @@ void main() {
   uint from = index[first + i];
   if (k < square_blocks) out_squares[i * square_blocks + k] = in_squares[from * square_blocks + k];
   if (k < cols) {
-    uvec2 source = activation_column(from, tile, cols);
-    uvec2 target = activation_column(i, out_tile, cols);
-    out_activations[activation_element(target, k)] = in_activations[activation_element(source, k)];
+    uint source = activation_row(from, cols);
+    uint target = activation_row(i, cols);
+    out_activations[target + k] = in_activations[source + k];
   }
 }

@@ -1,9 +1,8 @@
 // Weights as the device keeps them (engine/vulkan/weight_layout.h): bands of 64 rows, in each unit u of row r at index
 // u * 64 + r, so that neighbouring invocations read neighbouring units of 16 bytes and a workgroup reads forward; and,
-// for block types, one word of scale per block of 32 at index block * 64 + r, read for four rows at once.
+// for block types, one word of scale per block of 32 at index block * 64 + r.
 //
-// WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1; from 5 on words.glsl.   TEXEL: fetch through a texel buffer instead of a storage buffer
-// (software devices gather texels far faster).
+// WEIGHT: 0 f32, 1 f16, 2 bf16, 3 q8_0, 4 q4_1; from 5 on words.glsl.
 
 // A unit holds QUADS_PER_UNIT quads of four consecutive columns. Quad q of a q4_1 unit is in word q mod 4, in its low
 // half for q < 4 and its high half otherwise; q8_0 has a quad to a word, f16 and bf16 one to two words, f32 one to four.
@@ -22,15 +21,6 @@
 #define HAS_SCALES (WEIGHT == 3 || WEIGHT == 4)
 #define IS_WORDS (WEIGHT >= 5)
 
-#if TEXEL
-layout(set = 0, binding = 0) uniform usamplerBuffer weight_units;
-layout(set = 0, binding = 1) uniform usamplerBuffer weight_scales;
-uvec4 fetch_unit(uint i) { return texelFetch(weight_units, int(i)); }
-uvec4 fetch_scales(uint i) { return texelFetch(weight_scales, int(i)); }
-// One word of what lies in units, and of the scales.
-uint fetch_word(uint i) { return fetch_unit(i / 4u)[i % 4u]; }
-uint fetch_scale(uint i) { return fetch_scales(i / 4u)[i % 4u]; }
-#else
 #if IS_WORDS
 layout(set = 0, binding = 0) readonly buffer WeightUnits { uint weight_words[]; };
 uint fetch_word(uint i) { return weight_words[i]; }
@@ -40,7 +30,6 @@ uvec4 fetch_unit(uint i) { return weight_units[i]; }
 #endif
 layout(set = 0, binding = 1) readonly buffer WeightScales { uint weight_scales[]; };
 uint fetch_scale(uint i) { return weight_scales[i]; }
-#endif
 
 const uint BAND = 64u;
 
@@ -49,8 +38,7 @@ uint blocks_of(uint cols) { return (cols + 31u) / 32u; }
 // Index of the first unit of a row; the next are BAND apart.
 uint units_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols) * UNITS_PER_BLOCK + row % BAND; }
 
-// Index of a row's first word of scale; the next are BAND apart. The words of rows row ... row + 3 lie in quad index / 4
-// where row is a multiple of 4.
+// Index of a row's first word of scale; the next are BAND apart.
 uint scales_of(uint row, uint cols) { return (row / BAND) * BAND * blocks_of(cols) + row % BAND; }
 
 #if IS_WORDS

@@ -1,6 +1,6 @@
 // Blocks of 32 columns as words (engine/vulkan/word_layout.h): per block MAIN words of codes and HIGH words of their upper
 // bits; per group of GROUP blocks 16 bits of scale for each block, two to a word, and DS words both halves of which are a
-// factor of all. In a band of 64 rows, word j of row r is at index j * 64 + r: one fetch gives a word of four rows.
+// factor of all. In a band of 64 rows, word j of row r is at index j * 64 + r.
 //
 // WEIGHT: 5 q5_1, 6 q2_k, 7 q3_k, 8 q4_k, 9 q5_k, 10 q6_k, 11 iq4_nl, 12 iq4_xs, 13 mxfp4.
 // HALVES: scales a block has; MINIMUM: whether a minimum goes with each.

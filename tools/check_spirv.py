@@ -7,7 +7,7 @@ operations is the driver's own: dot products, matrix products, subgroup sums and
 built-in functions that hide multiplies and adds. A product of cooperative matrices is allowed: its order is the hardware's,
 and the same for every column; that is what the self-test at start-up checks on the user's device.
 
-Where workgroups count in a buffer which of them is the last (shaders/squares.glsl), the barriers on both sides of the count
+Where workgroups count in a buffer which of them is the last (shaders/product_tile.glsl), the barriers on both sides of the count
 must order buffers too: GLSL's barrier() orders shared memory only, and memoryBarrierBuffer() beside it only what the
 invocation itself did.
 

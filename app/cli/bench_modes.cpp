@@ -1,8 +1,10 @@
 #include "app/cli/bench_modes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +20,13 @@ struct Cell {
   std::vector<std::pair<double, double>> promises;
   uint64_t replies = 0;
 };
+
+/// Contexts that are told together: below 512, and from each power of two up to the next.
+std::pair<uint32_t, uint32_t> contexts_like(uint32_t context) {
+  constexpr uint32_t least = 512;
+  const uint32_t first = std::bit_floor(context);
+  return context < least ? std::pair(0u, least) : std::pair(first, 2 * first);
+}
 
 /// In place of a category's name, for all prompts. No file has a category of that name.
 constexpr const char* all_prompts = "";
@@ -56,6 +65,12 @@ class ModesBench {
   }
 
  private:
+  /// Expected and emitted tokens; nothing where none were drafted or the reply's end cut them.
+  static std::optional<std::pair<double, double>> promise_of(const RoundRecord& round) {
+    if (round.width == 1 || drafted_part(round).cut) return std::nullopt;
+    return std::pair(expected_tokens(round), static_cast<double>(round.emitted.size()));
+  }
+
   using Key = std::tuple<std::string, size_t, uint32_t>;  // category, way, repeat
 
   /// Replies to a prompt count once all ways wrote one; the runner makes them one behind the other.
@@ -65,6 +80,7 @@ class ModesBench {
     for (const auto& [run, written] : block_) {
       for (const std::string& category : {sweep_.prompts[run.prompt].category, std::string(all_prompts)})
         add_reply({category, run.contestant, run.repeat}, written);
+      add_contexts(run.contestant, written);
     }
     block_.clear();
     ++finished_prompts_;
@@ -75,8 +91,19 @@ class ModesBench {
     ++cell.replies;
     for (const RoundRecord& round : reply.rounds) {
       cell.statistics.add(round);
-      if (round.width == 1 || drafted_part(round).cut) continue;
-      cell.promises.emplace_back(expected_tokens(round), static_cast<double>(round.emitted.size()));
+      if (const auto promise = promise_of(round)) cell.promises.push_back(*promise);
+    }
+  }
+
+  void add_contexts(size_t way, const Reply& reply) {
+    for (const RoundRecord& round : reply.rounds) {
+      const auto [first, end] = contexts_like(round.context);
+      ContextResult& like = contexts_[{first, way}];
+      like.way = settings_.ways[way];
+      like.first = first;
+      like.end = end;
+      like.statistics.add(round);
+      if (const auto promise = promise_of(round)) like.expectation.add(promise->first, promise->second);
     }
   }
 
@@ -88,7 +115,8 @@ class ModesBench {
   }
 
   ModesResult summary(uint32_t repeats, uint64_t prompts) {
-    ModesResult result{.repeats = repeats, .prompts = prompts, .modes = {}};
+    ModesResult result{.repeats = repeats, .prompts = prompts, .modes = {}, .contexts = {}};
+    for (const auto& [key, like] : contexts_) result.contexts.push_back(like);
     for (const std::string& category : categories_) {
       for (size_t way = 0; way < settings_.ways.size(); ++way) {
         if (!cells_.contains({category, way, 0})) continue;  // stopped before this category
@@ -132,8 +160,9 @@ class ModesBench {
   std::vector<RunnerPrompt> prompts_;
   std::vector<std::string> categories_;
   std::map<Key, Cell> cells_;
-  std::vector<std::pair<RunKey, Reply>> block_;  // of the prompt under way
-  uint64_t finished_prompts_ = 0;                // of all repeats
+  std::map<std::pair<uint32_t, size_t>, ContextResult> contexts_;  // by the first position and the way
+  std::vector<std::pair<RunKey, Reply>> block_;                    // of the prompt under way
+  uint64_t finished_prompts_ = 0;                                  // of all repeats
 };
 
 }  // namespace

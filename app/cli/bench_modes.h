@@ -45,10 +45,20 @@ struct ModeResult {
 
 constexpr const char* all_categories = "all";
 
+/// The rounds of one way, over all prompts and repeats, whose committed context was from `first` to below `end`
+/// positions (BASTION's long-context table).
+struct ContextResult {
+  WayToDecode way;
+  uint32_t first = 0, end = 0;
+  RoundStatistics statistics;
+  Correlation expectation;  // as of a ModeResult
+};
+
 struct ModesResult {
   uint32_t repeats = 0;  // number of repeats measured
   uint64_t prompts = 0;
-  std::vector<ModeResult> modes;  // by category in the order of the prompts, "all" last; in each category by way
+  std::vector<ModeResult> modes;        // by category in the order of the prompts, "all" last; in each category by way
+  std::vector<ContextResult> contexts;  // ascending, in each by way; of whole prompts, those of a broken repeat too
 };
 
 struct ModesCallbacks {

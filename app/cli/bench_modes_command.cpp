@@ -68,13 +68,19 @@ std::vector<WayToDecode> forced_ways(ModesOptions options) {
   return ways_of(options);
 }
 
-/// Writes the reports. The table goes to standard output, unless a report does.
-void report(const ModesOptions& options, const Engine& model, const ordered_json& json, const TextTable& table) {
+/// Writes the reports. The tables go to standard output, unless a report does; the CSV file has the first alone.
+void report(const ModesOptions& options, const Engine& model, const ordered_json& json,
+            const std::vector<TextTable>& tables) {
   write_report(options.json, json_text(json));
-  write_report(options.csv, as_csv(table));
-  write_report(options.markdown, headline(model) + "\n\n" + as_markdown(table));
+  write_report(options.csv, as_csv(tables.front()));
+  std::string markdown = headline(model), text = markdown + "\n";
+  for (const TextTable& table : tables) {
+    markdown += "\n\n" + as_markdown(table);
+    text += "\n" + as_text(table);
+  }
+  write_report(options.markdown, markdown);
   if (options.json == "-" || options.csv == "-" || options.markdown == "-") return;
-  std::cout << headline(model) << "\n\n" << as_text(table) << std::flush;
+  std::cout << text << std::flush;
 }
 
 /// What was named, or the prompts that come with Canopy.
@@ -158,7 +164,11 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   json["prompts"] = result.prompts;
   json["repeats"] = result.repeats;
   json["modes"] = to_json(result.modes);
-  report(options, model, json, table_of(result.modes));
+  json["contexts"] = to_json(result.contexts);
+  std::vector<TextTable> tables = {table_of(result.modes)};
+  const bool several = !result.contexts.empty() && result.contexts.front().first != result.contexts.back().first;
+  if (several) tables.push_back(table_of(result.contexts));
+  report(options, model, json, tables);
   if (interrupted()) {
     note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts, each measured " +
          (result.repeats == 1 ? "once." : std::to_string(result.repeats) + " times."));
@@ -178,7 +188,7 @@ int compare(const ModelChoice& choice, const ModesOptions& options) {
   progress.clear();
   ordered_json json = describe_subject(*opened.model);
   json["forced"] = to_json(results);
-  report(options, *opened.model, json, table_of(results));
+  report(options, *opened.model, json, {table_of(results)});
   if (!interrupted()) return 0;
   note("Stopped: the figures are of " + std::to_string(results.back().replies) + " replies.");
   return kInterrupted;

@@ -34,8 +34,12 @@ double sd_of(const Ratio& ratio) {
   return ratio.error * std::sqrt(static_cast<double>(ratio.pairs));
 }
 
-bool has_correlation(const ModeResult& mode) {
-  return mode.expectation.squares_x > 0 && mode.expectation.squares_y > 0;
+bool has_correlation(const Correlation& expectation) {
+  return expectation.squares_x > 0 && expectation.squares_y > 0;
+}
+
+double per_round(const RoundStatistics& statistics, double ms) {
+  return statistics.rounds() > 0 ? ms / static_cast<double>(statistics.rounds()) : 0;
 }
 
 }  // namespace
@@ -56,27 +60,65 @@ ordered_json describe_subject(const Engine& model) {
 ordered_json to_json(const std::vector<ModeResult>& modes) {
   ordered_json array = ordered_json::array();
   for (const ModeResult& mode : modes) {
-    array.push_back({{"mode", to_string(mode.way.mode)},
-                     {"budget", budget_json(mode.way)},
-                     {"category", mode.category},
-                     {"tau", mode.tau},
-                     {"tokens_per_second", mode.tokens_per_second.mean},
-                     {"sd", mode.tokens_per_second.sd},
-                     {"identical_to_ar", mode.identical_to_ar},
-                     {"times_ar", mode.times_ar.value},
-                     {"times_ar_sd", sd_of(mode.times_ar)},
-                     {"times_ar_error", mode.times_ar.error},
-                     {"host_share", mode.host_share},
-                     {"replies", mode.replies},
-                     {"rounds", mode.rounds},
-                     {"tokens", mode.tokens},
-                     {"expectation",
-                      {{"pairs", mode.expectation.pairs},
-                       {"mean_expected", mode.expectation.mean_x},
-                       {"mean_emitted", mode.expectation.mean_y},
-                       {"correlation", has_correlation(mode) ? ordered_json(mode.expectation.value()) : nullptr}}}});
+    array.push_back(
+        {{"mode", to_string(mode.way.mode)},
+         {"budget", budget_json(mode.way)},
+         {"category", mode.category},
+         {"tau", mode.tau},
+         {"tokens_per_second", mode.tokens_per_second.mean},
+         {"sd", mode.tokens_per_second.sd},
+         {"identical_to_ar", mode.identical_to_ar},
+         {"times_ar", mode.times_ar.value},
+         {"times_ar_sd", sd_of(mode.times_ar)},
+         {"times_ar_error", mode.times_ar.error},
+         {"host_share", mode.host_share},
+         {"replies", mode.replies},
+         {"rounds", mode.rounds},
+         {"tokens", mode.tokens},
+         {"expectation",
+          {{"pairs", mode.expectation.pairs},
+           {"mean_expected", mode.expectation.mean_x},
+           {"mean_emitted", mode.expectation.mean_y},
+           {"correlation", has_correlation(mode.expectation) ? ordered_json(mode.expectation.value()) : nullptr}}}});
   }
   return array;
+}
+
+ordered_json to_json(const std::vector<ContextResult>& contexts) {
+  ordered_json array = ordered_json::array();
+  for (const ContextResult& like : contexts) {
+    const RoundStatistics& rounds = like.statistics;
+    array.push_back(
+        {{"mode", to_string(like.way.mode)},
+         {"budget", budget_json(like.way)},
+         {"context_from", like.first},
+         {"context_below", like.end},
+         {"rounds", rounds.rounds()},
+         {"tau", rounds.tau()},
+         {"draft_ms", per_round(rounds, rounds.ms().draft)},
+         {"verify_ms", per_round(rounds, rounds.ms().verify)},
+         {"round_ms", per_round(rounds, rounds.ms().total())},
+         {"expected", like.expectation.mean_x},
+         {"correlation", has_correlation(like.expectation) ? ordered_json(like.expectation.value()) : nullptr}});
+  }
+  return array;
+}
+
+TextTable table_of(const std::vector<ContextResult>& contexts) {
+  TextTable table{
+      {"context", "mode", "budget", "rounds", "tau", "draft ms", "verify ms", "round ms", "expected", "correlation"},
+      {}};
+  for (const ContextResult& like : contexts) {
+    const RoundStatistics& rounds = like.statistics;
+    const bool drafted = like.expectation.pairs > 0;
+    table.rows.push_back(
+        {std::to_string(like.first) + " to " + std::to_string(like.end - 1), std::string(to_string(like.way.mode)),
+         budget_cell(like.way), std::to_string(rounds.rounds()), fixed(rounds.tau(), 2),
+         fixed(per_round(rounds, rounds.ms().draft), 2), fixed(per_round(rounds, rounds.ms().verify), 2),
+         fixed(per_round(rounds, rounds.ms().total()), 2), drafted ? fixed(like.expectation.mean_x, 2) : "-",
+         has_correlation(like.expectation) ? fixed(like.expectation.value(), 2) : "-"});
+  }
+  return table;
 }
 
 ordered_json to_json(const std::vector<ForcedResult>& results) {
@@ -110,7 +152,7 @@ TextTable table_of(const std::vector<ModeResult>& modes) {
          fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.value, 3),
          fixed(sd_of(mode.times_ar), 3), percent(mode.host_share, 3), mode.identical_to_ar ? "yes" : "NO",
          std::to_string(mode.replies), std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
-         has_correlation(mode) ? fixed(mode.expectation.value(), 2) : "-"});
+         has_correlation(mode.expectation) ? fixed(mode.expectation.value(), 2) : "-"});
   }
   return table;
 }

@@ -16,9 +16,11 @@ nlohmann::ordered_json describe_subject(const Engine& model);
 
 /// One object for each way and category, with the fields of design.md, section 8, and further ones.
 nlohmann::ordered_json to_json(const std::vector<ModeResult>& modes);
+nlohmann::ordered_json to_json(const std::vector<ContextResult>& contexts);
 nlohmann::ordered_json to_json(const std::vector<ForcedResult>& results);
 
 TextTable table_of(const std::vector<ModeResult>& modes);
+TextTable table_of(const std::vector<ContextResult>& contexts);
 TextTable table_of(const std::vector<ForcedResult>& results);
 
 std::string json_text(const nlohmann::ordered_json& json);

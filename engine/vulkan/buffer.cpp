@@ -47,29 +47,4 @@ MemoryBlock::~MemoryBlock() {
   context_.forget_block(*this);
 }
 
-BufferView::BufferView(BufferView&& other) noexcept {
-  *this = std::move(other);
-}
-
-BufferView& BufferView::operator=(BufferView&& other) noexcept {
-  if (this != &other) {
-    reset();
-    context_ = std::exchange(other.context_, nullptr);
-    handle_ = std::exchange(other.handle_, VK_NULL_HANDLE);
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-void BufferView::reset() {
-  if (context_ == nullptr) {
-    return;
-  }
-  Context& context = *std::exchange(context_, nullptr);
-  context.retire([&context, view = std::exchange(handle_, VK_NULL_HANDLE)] {
-    vkDestroyBufferView(context.device(), view, nullptr);
-  });
-  bytes_ = 0;
-}
-
 }  // namespace canopy::vk

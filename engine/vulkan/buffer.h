@@ -17,7 +17,7 @@ namespace canopy::vk {
 class Context;
 
 /// Owns a VkBuffer with its share of a block of memory; made by Context::create_buffer or a BufferArena. Usable as
-/// storage, uniform, texel, indirect and transfer buffer. Move-only. When it goes while the device still uses it, the
+/// storage, uniform, indirect and transfer buffer. Move-only. When it goes while the device still uses it, the
 /// memory is freed once the device is done. Must not outlive its Context.
 class Buffer {
  public:
@@ -57,29 +57,6 @@ struct Download {
   const Buffer* from = nullptr;
   uint64_t offset = 0;
   std::span<std::byte> to;
-};
-
-/// A typed window on a buffer (`usamplerBuffer`): texel i is the 32-bit word i from `offset`, or the four words 4i ...
-/// 4i+3. Made by Context::create_view; must not outlive its Context, and the buffer must outlive it.
-class BufferView {
- public:
-  BufferView() = default;
-  ~BufferView() { reset(); }
-  BufferView(BufferView&& other) noexcept;
-  BufferView& operator=(BufferView&& other) noexcept;
-
-  explicit operator bool() const { return handle_ != VK_NULL_HANDLE; }
-  VkBufferView handle() const { return handle_; }
-  uint64_t bytes() const { return bytes_; }
-
-  void reset();
-
- private:
-  friend class Context;
-
-  Context* context_ = nullptr;
-  VkBufferView handle_ = VK_NULL_HANDLE;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace canopy::vk

@@ -27,10 +27,7 @@ void CommandList::bind(const Kernel& kernel, std::span<const Binding> bindings, 
   std::vector<Bound> wanted;
   wanted.reserve(bindings.size());
   for (const Binding& binding : bindings) {
-    wanted.push_back({.buffer = binding.buffer != nullptr ? binding.buffer->handle() : VK_NULL_HANDLE,
-                      .view = binding.view != nullptr ? binding.view->handle() : VK_NULL_HANDLE,
-                      .offset = binding.offset,
-                      .bytes = binding.bytes});
+    wanted.push_back({.buffer = binding.buffer->handle(), .offset = binding.offset, .bytes = binding.bytes});
   }
   const bool same_kernel = kernel_ == &kernel;
   if (!same_kernel) {
@@ -68,23 +65,6 @@ void CommandList::check_bindings(const Kernel& kernel, std::span<const Binding> 
 }
 
 void CommandList::check_binding(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const {
-  const std::string what = binding_name(declared);
-  const bool texels = declared.type == BindingType::uniform_texel_buffer;
-  const bool given_texels = given.view != nullptr;
-  if (texels != given_texels) {
-    fail(kernel, what + " is a " + std::string(to_string(declared.type)) + ", a " +
-                     (given_texels ? "texel view" : "buffer") + " was given.");
-  }
-  if (texels) {
-    if (!*given.view) {
-      fail(kernel, what + " was given an empty texel view.");
-    }
-    return;
-  }
-  check_buffer_range(kernel, declared, given);
-}
-
-void CommandList::check_buffer_range(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const {
   const DeviceLimits& limits = context_->limits();
   const bool storage = declared.type == BindingType::storage_buffer;
   const uint64_t largest = storage ? limits.max_storage_range : limits.max_uniform_range;
@@ -141,10 +121,9 @@ void CommandList::add_descriptor_pool(const Kernel& kernel) {
   for (const ShaderBinding& binding : kernel.reflection().bindings) {
     needed += binding.count;
   }
-  const std::array<VkDescriptorPoolSize, 3> sizes = {{
+  const std::array<VkDescriptorPoolSize, 2> sizes = {{
       {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(sets * 6, needed)},
       {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, std::max(sets * 2, needed)},
-      {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, std::max(sets, needed)},
   }};
   VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   info.maxSets = sets;
@@ -157,10 +136,8 @@ void CommandList::add_descriptor_pool(const Kernel& kernel) {
 
 void CommandList::write_descriptors(const Kernel& kernel, VkDescriptorSet set, std::span<const Bound> bound) {
   std::vector<VkDescriptorBufferInfo> buffers(bound.size());
-  std::vector<VkBufferView> views(bound.size());
   for (size_t i = 0; i < bound.size(); ++i) {
     buffers[i] = {bound[i].buffer, bound[i].offset, bound[i].bytes};
-    views[i] = bound[i].view;
   }
   std::vector<VkWriteDescriptorSet> writes;
   size_t next = 0;
@@ -171,7 +148,6 @@ void CommandList::write_descriptors(const Kernel& kernel, VkDescriptorSet set, s
     write.descriptorCount = declared.count;
     write.descriptorType = descriptor_type(declared.type);
     write.pBufferInfo = &buffers[next];
-    write.pTexelBufferView = &views[next];
     writes.push_back(write);
     next += declared.count;
   }

@@ -19,15 +19,13 @@ class Context;
 class Kernel;
 struct ShaderBinding;
 
-/// The memory behind a kernel's binding: bytes of a buffer, or a texel view. A range without a size means all bytes
+/// The memory behind a kernel's binding: bytes of a buffer. A range without a size means all bytes
 /// from `offset` to the end of the buffer, and is checked like any other.
 struct Binding {
   Binding(const Buffer& whole) : buffer(&whole), bytes(whole.bytes()) {}  // NOLINT: implicit on purpose
   Binding(const Buffer& owner, uint64_t first, uint64_t size) : buffer(&owner), offset(first), bytes(size) {}
-  Binding(const BufferView& texels) : view(&texels) {}  // NOLINT: implicit on purpose
 
   const Buffer* buffer = nullptr;
-  const BufferView* view = nullptr;
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
@@ -104,7 +102,6 @@ class CommandList {
 
   struct Bound {  // a Binding resolved to handles
     VkBuffer buffer = VK_NULL_HANDLE;
-    VkBufferView view = VK_NULL_HANDLE;
     uint64_t offset = 0;
     uint64_t bytes = 0;
     bool operator==(const Bound&) const = default;
@@ -117,7 +114,6 @@ class CommandList {
   void before_command();
   void check_bindings(const Kernel& kernel, std::span<const Binding> bindings) const;
   void check_binding(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const;
-  void check_buffer_range(const Kernel& kernel, const ShaderBinding& declared, const Binding& given) const;
   VkDescriptorSet allocate_set(const Kernel& kernel);
   void add_descriptor_pool(const Kernel& kernel);
   void write_descriptors(const Kernel& kernel, VkDescriptorSet set, std::span<const Bound> bound);

@@ -36,7 +36,6 @@ void lower_to_baseline(DeviceLimits& limits) {
   const auto lower_one = [&](auto DeviceLimits::*limit) { limits.*limit = std::min(limits.*limit, least.*limit); };
   lower_one(&DeviceLimits::max_storage_range);
   lower_one(&DeviceLimits::max_uniform_range);
-  lower_one(&DeviceLimits::max_texel_elements);
   lower_one(&DeviceLimits::max_allocation);
   lower_one(&DeviceLimits::max_allocations);
   lower_one(&DeviceLimits::max_push_bytes);
@@ -44,7 +43,6 @@ void lower_to_baseline(DeviceLimits& limits) {
   lower_one(&DeviceLimits::max_invocations);
   lower_one(&DeviceLimits::max_storage_buffers);
   lower_one(&DeviceLimits::max_uniform_buffers);
-  lower_one(&DeviceLimits::max_sampled_images);
   for (size_t axis = 0; axis < 3; ++axis) {
     limits.max_group_size[axis] = std::min(limits.max_group_size[axis], least.max_group_size[axis]);
     limits.max_group_count[axis] = std::min(limits.max_group_count[axis], least.max_group_count[axis]);

@@ -100,8 +100,6 @@ class Context {
   /// A buffer with memory of its own; `bytes` > 0; contents undefined. Throws out_of_memory, before allocating, beyond
   /// the largest allocation or the budget, with the bytes needed and available.
   Buffer create_buffer(BufferKind kind, uint64_t bytes, std::string_view name);
-  /// View of `bytes` from `offset` as texels of `words_per_texel` 32-bit words (R32_UINT or R32G32B32A32_UINT).
-  BufferView create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel = 1);
 
   /// Copies host bytes to `buffer` at `offset` and back, in any kind of buffer, after everything submitted before and
   /// before everything submitted later. An upload to memory that the host cannot see returns when it has taken the

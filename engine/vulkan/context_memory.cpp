@@ -13,9 +13,9 @@
 namespace canopy::vk {
 namespace {
 
-constexpr VkBufferUsageFlags all_usages =
-    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
-    VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+constexpr VkBufferUsageFlags all_usages = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                                          VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                          VK_BUFFER_USAGE_TRANSFER_DST_BIT;
 
 std::string mebibytes(uint64_t bytes) {
   return bytes < (1ull << 20) ? std::to_string(bytes) + " bytes" : std::to_string(bytes >> 20) + " MiB";
@@ -170,33 +170,6 @@ void Context::place(Buffer& buffer, std::shared_ptr<MemoryBlock> block, uint64_t
 void Context::forget_block(const MemoryBlock& block) {
   --allocations_;
   allocated_ -= block.in_device_heap_ ? block.bytes() : 0;
-}
-
-BufferView Context::create_view(const Buffer& buffer, uint64_t offset, uint64_t bytes, uint32_t words_per_texel) {
-  require_alive();
-  check_range(buffer, offset, bytes, "A texel view");
-  const DeviceLimits& limits = report_.limits;
-  const uint64_t texel = uint64_t{words_per_texel} * 4;
-  if ((texel != 4 && texel != 16) || bytes == 0 || bytes % texel != 0 || offset % limits.texel_alignment != 0) {
-    throw bad_input("A texel view of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
-                    " is not possible: the size must be a multiple of the texel size (4 or 16, here " +
-                    std::to_string(texel) + ") above 0, the offset one of " + std::to_string(limits.texel_alignment) +
-                    ".");
-  }
-  if (bytes / texel > limits.max_texel_elements) {
-    throw out_of_memory("A texel view of " + std::to_string(bytes / texel) + " texels is larger than the device " +
-                        report_.name + " allows: " + std::to_string(limits.max_texel_elements) + ".");
-  }
-  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
-  info.buffer = buffer.handle();
-  info.format = texel == 4 ? VK_FORMAT_R32_UINT : VK_FORMAT_R32G32B32A32_UINT;
-  info.offset = offset;
-  info.range = bytes;
-  BufferView view;
-  check(vkCreateBufferView(device_, &info, nullptr, &view.handle_), "Creating a texel view");
-  view.context_ = this;
-  view.bytes_ = bytes;
-  return view;
 }
 
 void Context::check_range(const Buffer& buffer, uint64_t offset, uint64_t bytes, std::string_view doing) const {

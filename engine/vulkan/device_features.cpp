@@ -79,7 +79,6 @@ DeviceFeatures offered_features(VkPhysicalDevice device) {
   features.packed_dot_mixed = v13.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
   features.buffer_array_indexing = present.base.features.shaderUniformBufferArrayDynamicIndexing == VK_TRUE &&
                                    present.base.features.shaderStorageBufferArrayDynamicIndexing == VK_TRUE;
-  features.texel_array_indexing = present.v12.shaderUniformTexelBufferArrayDynamicIndexing == VK_TRUE;
   features.memory_model = present.v12.vulkanMemoryModel == VK_TRUE;
   features.memory_model_device_scope = present.v12.vulkanMemoryModelDeviceScope == VK_TRUE;
   features.cooperative_matrix = present.matrix.cooperativeMatrix == VK_TRUE && features.memory_model &&
@@ -121,7 +120,6 @@ void request(const DeviceFeatures& features, FeatureChain& chain) {
   chain.base.features.shaderUniformBufferArrayDynamicIndexing = features.buffer_array_indexing;
   chain.base.features.shaderStorageBufferArrayDynamicIndexing = features.buffer_array_indexing;
   chain.v11.storageBuffer16BitAccess = features.storage_16bit;
-  chain.v12.shaderUniformTexelBufferArrayDynamicIndexing = features.texel_array_indexing;
   chain.v12.uniformBufferStandardLayout = VK_TRUE;  // every Vulkan 1.2 device has it
   chain.v12.storageBuffer8BitAccess = features.storage_8bit;
   chain.v12.shaderFloat16 = features.shader_float16;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/compute/types.h"
+#include "engine/vulkan/activation_layout.h"
 #include "engine/vulkan/buffer.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/weight_layout.h"
@@ -27,8 +28,6 @@ class VulkanBuffer : public canopy::Buffer {
   uint64_t offset() const { return offset_; }
   uint64_t bound_bytes() const { return bound_bytes_; }
 
-  BufferView texels;  // of four words; empty in a part, and where storage reads are used
-
  private:
   vk::Buffer own_;  // empty in a part
   const vk::Buffer* memory_ = nullptr;
@@ -39,18 +38,12 @@ class VulkanBuffer : public canopy::Buffer {
 
 class VulkanActivations : public canopy::Activations {
  public:
-  VulkanActivations(uint32_t max_width, uint32_t cols, uint32_t square_blocks)
-      : Activations(max_width, cols), square_blocks(square_blocks) {}
-
-  /// Of the family that reads texels: partial sums of squares of one row, and where they start in `squares`, in floats.
-  uint32_t partials() const { return (cols() + 3) / 4; }
-  uint32_t partial_base() const { return max_width(); }
+  VulkanActivations(uint32_t max_width, uint32_t cols)
+      : Activations(max_width, cols), square_blocks(vk::square_blocks(cols)) {}
 
   Buffer values;           // see activation_layout.h
-  BufferView texels;       // of four words; empty where storage reads are used
   uint32_t square_blocks;  // sums in `squares` that make up the sum of squares of a row
-  Buffer squares;          // [max_width, square_blocks]; of the family that reads texels also [max_width, partials]
-  Buffer counters;         // of that family: uint32 [max_width], 0 between uses
+  Buffer squares;          // [max_width, square_blocks]
 };
 
 /// A layer's parts of a cache's memory.
@@ -62,8 +55,6 @@ class VulkanKv : public canopy::KvLayer {
   KvShape shape;
   Binding keys;
   Binding values;
-  BufferView key_texels;  // of four words; empty where storage reads are used
-  BufferView value_texels;
 };
 
 /// Planes, which are the keys or the values of a layer: those of layer 0, then of layer 1, ... A shard has as many as
@@ -86,9 +77,7 @@ class VulkanKvCache : public canopy::KvCache {
 struct WeightShard {
   WeightShardLayout layout;
   Buffer units;
-  Buffer scales;           // empty for types without scales
-  BufferView unit_texels;  // empty where storage reads are used
-  BufferView scale_texels;
+  Buffer scales;  // empty for types without scales
 };
 
 class VulkanWeight : public canopy::Weight {

@@ -91,7 +91,6 @@ DeviceLimits baseline_limits() {
   DeviceLimits limits;
   limits.max_storage_range = 128ull << 20;
   limits.max_uniform_range = 16ull << 10;
-  limits.max_texel_elements = 1u << 16;
   limits.max_allocation = 1ull << 30;
   limits.max_allocations = 4096;
   limits.max_push_bytes = 128;
@@ -101,7 +100,6 @@ DeviceLimits baseline_limits() {
   limits.max_group_count = {65535, 65535, 65535};
   limits.max_storage_buffers = 13;  // of project_heads
   limits.max_uniform_buffers = 12;
-  limits.max_sampled_images = 16;
   limits.subgroup_size = least_subgroup;
   limits.min_subgroup_size = least_subgroup;
   limits.max_subgroup_size = largest_subgroup;

@@ -18,15 +18,13 @@ std::string_view to_string(DeviceType type);
 
 /// Limits of a device; bytes unless said otherwise. Tests may lower some of them (ContextOptions).
 struct DeviceLimits {
-  uint64_t max_storage_range = 0;   // largest storage buffer binding
-  uint64_t max_uniform_range = 0;   // largest uniform buffer binding
-  uint64_t max_texel_elements = 0;  // largest texel buffer view, in texels
-  uint64_t max_allocation = 0;      // largest single buffer
-  uint32_t max_allocations = 0;     // how many allocations may exist at once
-  uint64_t storage_alignment = 1;   // of a storage binding's offset
-  uint64_t uniform_alignment = 1;   // of a uniform binding's offset
-  uint64_t texel_alignment = 1;     // of a texel view's offset
-  uint64_t atom_size = 1;           // granularity of flushing mapped memory that is not coherent
+  uint64_t max_storage_range = 0;  // largest storage buffer binding
+  uint64_t max_uniform_range = 0;  // largest uniform buffer binding
+  uint64_t max_allocation = 0;     // largest single buffer
+  uint32_t max_allocations = 0;    // how many allocations may exist at once
+  uint64_t storage_alignment = 1;  // of a storage binding's offset
+  uint64_t uniform_alignment = 1;  // of a uniform binding's offset
+  uint64_t atom_size = 1;          // granularity of flushing mapped memory that is not coherent
   uint32_t max_push_bytes = 0;
   uint32_t max_shared_bytes = 0;                 // of a workgroup
   uint32_t max_invocations = 0;                  // of a workgroup
@@ -34,8 +32,7 @@ struct DeviceLimits {
   std::array<uint32_t, 3> max_group_count = {};  // workgroups of a dispatch along x, y, z
   uint32_t max_storage_buffers = 0;              // in one kernel
   uint32_t max_uniform_buffers = 0;
-  uint32_t max_sampled_images = 0;  // texel buffers count as these
-  uint32_t subgroup_size = 0;       // invocations
+  uint32_t subgroup_size = 0;  // invocations
   uint32_t min_subgroup_size = 0;
   uint32_t max_subgroup_size = 0;
   uint32_t max_subgroups = 0;    // of a workgroup that asks for its subgroup size
@@ -70,7 +67,6 @@ struct DeviceFeatures {
   bool packed_dot_u8 = false;          // unsigned,
   bool packed_dot_mixed = false;       // and one of each
   bool buffer_array_indexing = false;  // arrays of buffer bindings indexed by a value alike in all invocations
-  bool texel_array_indexing = false;   // the same of texel buffers
   bool memory_model = false;           // the Vulkan memory model, which cooperative matrices are written in
   bool memory_model_device_scope = false;
   bool cooperative_matrix = false;  // VK_KHR_cooperative_matrix in compute shaders, with at least one MatrixShape

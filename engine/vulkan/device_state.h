@@ -6,12 +6,10 @@
 #include <string>
 
 #include "engine/compute/types.h"
-#include "engine/vulkan/activation_layout.h"
 #include "engine/vulkan/buffer_arena.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/expert_tiles.h"
-#include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
 #include "engine/vulkan/product_tuner.h"
 #include "engine/vulkan/upload_ring.h"
@@ -26,19 +24,14 @@ struct DeviceState {
   KernelFamily family = KernelFamily::fma;
   std::optional<MatrixShape> matrix;    // of the family matrix
   std::optional<MatrixShape> integers;  // of matrix_i8
-  bool texel_fetch = false;             // weights and K/V through texel buffers
-  bool whole_rows = false;              // LinearConfig::whole
   uint32_t max_tile = 8;                // columns of a matrix product's tile
-  uint32_t max_body = 448;              // LinearConfig::body
   uint32_t attention_lanes = 32;
   bool separate_steps = false;     // heads and merges of attention in steps of their own, whatever could be done
   double flops_per_second = 5e11;  // for splitting submissions: a cautious guess, then half of the best that was seen
-  std::optional<LinearConfig> forced_linear;
   std::optional<FmaConfig> forced_fma;
   std::optional<MatrixConfig> forced_matrix;
   // What the recorder takes for every product while a candidate is being timed.
   std::optional<ProductVariant> timed_product;
-  std::optional<LinearConfig> timed_linear;
   std::optional<ExpertVariant> timed_experts;
   std::unique_ptr<ProductTuner> tuner;  // null where kernels follow from rules alone
   std::unique_ptr<BufferArena> arena;   // of the weights that are expected
@@ -51,11 +44,6 @@ struct DeviceState {
 
   /// Of a family on matrix cores that the device has.
   const MatrixShape& matrix_of(KernelFamily of) const { return of == KernelFamily::matrix_i8 ? *integers : *matrix; }
-
-  /// Of activations: row after row, but for the family that reads texels, whose rows are interleaved in tiles.
-  ActivationLayout layout(uint32_t width, uint32_t cols) const {
-    return {width, cols, family == KernelFamily::texel ? tile_width(width, max_tile) : 1};
-  }
 };
 
 inline const VulkanBuffer& buffer_of(const canopy::Buffer& buffer) {
@@ -74,10 +62,10 @@ inline const VulkanKv& kv_of(const canopy::KvLayer& layer) {
   return static_cast<const VulkanKv&>(layer);
 }
 
-/// Shader variant of a weight type: "linear_q4_1_texel".
-std::string weight_shader(const std::string& op, WeightType type, bool texel);
+/// Shader variant of a weight type: "embed_q4_1".
+std::string weight_shader(const std::string& op, WeightType type);
 
-/// Shader variant of a cache type: "attention_f16_texel".
-std::string cache_shader(const std::string& op, CacheType type, bool texel);
+/// Shader variant of a cache type: "rope_store_f16".
+std::string cache_shader(const std::string& op, CacheType type);
 
 }  // namespace canopy::vk

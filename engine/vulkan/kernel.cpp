@@ -11,12 +11,7 @@
 namespace canopy::vk {
 
 VkDescriptorType descriptor_type(BindingType type) {
-  switch (type) {
-    case BindingType::storage_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    case BindingType::uniform_buffer: return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
-    case BindingType::uniform_texel_buffer: break;
-  }
-  return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+  return type == BindingType::storage_buffer ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
 }
 
 namespace {
@@ -143,7 +138,6 @@ void Kernel::check_capabilities() const {
       {4448, has.storage_8bit, "8-bit storage"},
       {5116, has.bfloat16, "bfloat16"},
       {5118, has.bfloat16_matrix, "cooperative matrices of bfloat16"},
-      {5304, has.texel_array_indexing, "arrays of texel buffers"},
       {5345, has.memory_model, "the Vulkan memory model"},
       {5346, has.memory_model_device_scope, "the Vulkan memory model across the device"},
       {6019, has.integer_dot_product, "integer dot products"},
@@ -181,7 +175,6 @@ void Kernel::check_limits() const {
   require(reflection_.push_bytes, limits.max_push_bytes, "bytes of push constants");
   require(descriptors_of(reflection_, BindingType::storage_buffer), limits.max_storage_buffers, "storage buffers");
   require(descriptors_of(reflection_, BindingType::uniform_buffer), limits.max_uniform_buffers, "uniform buffers");
-  require(descriptors_of(reflection_, BindingType::uniform_texel_buffer), limits.max_sampled_images, "texel buffers");
 }
 
 void Kernel::create_layouts() {

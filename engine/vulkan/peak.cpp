@@ -70,9 +70,9 @@ double best_seconds(Context& context, const Record& record, uint32_t most_times)
 uint64_t read_bytes(const Context& context) {
   const DeviceLimits& limits = context.limits();
   const bool software = context.report().type == DeviceType::cpu;
-  const uint64_t most = std::min<uint64_t>(
-      {software ? 64ULL << 20 : 256ULL << 20, limits.max_storage_range, limits.max_allocation,
-       limits.max_texel_elements * 16, context.memory_info().available() / 4, limits.max_group_count[0] * group_bytes});
+  const uint64_t most =
+      std::min<uint64_t>({software ? 64ULL << 20 : 256ULL << 20, limits.max_storage_range, limits.max_allocation,
+                          context.memory_info().available() / 4, limits.max_group_count[0] * group_bytes});
   return std::max(most / group_bytes, uint64_t{1}) * group_bytes;
 }
 
@@ -85,21 +85,15 @@ double read_gb_s(Context& context) {
     fill.fill(data, 0, bytes, 1);  // pages that were never written may all be one page of zeros
     context.run(fill);
   }
-  const BufferView texels = context.create_view(data, 0, bytes, 4);
   const NeverPush push{0};  // every unit adds 1
-  double best = 0;
-  for (const bool texel : {false, true}) {
-    const Kernel& kernel =
-        context.kernel(find_shader(texel ? "peak_read_texel" : "peak_read_storage"), {.spec = {{0, units}}});
-    const auto record = [&](CommandList& list, uint32_t times) {
-      for (uint32_t i = 0; i < times; ++i) {
-        list.bind(kernel, {texel ? Binding(texels) : Binding(data), out}, push);
-        list.dispatch(static_cast<uint32_t>(bytes / group_bytes));
-      }
-    };
-    best = std::max(best, static_cast<double>(bytes) / best_seconds(context, record, 256) * 1e-9);
-  }
-  return best;
+  const Kernel& kernel = context.kernel(find_shader("peak_read"), {.spec = {{0, units}}});
+  const auto record = [&](CommandList& list, uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) {
+      list.bind(kernel, {data, out}, push);
+      list.dispatch(static_cast<uint32_t>(bytes / group_bytes));
+    }
+  };
+  return static_cast<double>(bytes) / best_seconds(context, record, 256) * 1e-9;
 }
 
 /// 0.5 and 1 keep every chain of multiply-adds near 2: no infinities, no subnormal numbers, which some devices are slow

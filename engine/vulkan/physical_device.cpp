@@ -69,12 +69,10 @@ DeviceLimits limits_of(const Properties& p, uint32_t timestamp_bits) {
   DeviceLimits limits;
   limits.max_storage_range = base.maxStorageBufferRange;
   limits.max_uniform_range = base.maxUniformBufferRange;
-  limits.max_texel_elements = base.maxTexelBufferElements;
   limits.max_allocation = std::min<uint64_t>(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize);
   limits.max_allocations = base.maxMemoryAllocationCount;
   limits.storage_alignment = base.minStorageBufferOffsetAlignment;
   limits.uniform_alignment = base.minUniformBufferOffsetAlignment;
-  limits.texel_alignment = base.minTexelBufferOffsetAlignment;
   limits.atom_size = base.nonCoherentAtomSize;
   limits.max_push_bytes = base.maxPushConstantsSize;
   limits.max_shared_bytes = base.maxComputeSharedMemorySize;
@@ -85,7 +83,6 @@ DeviceLimits limits_of(const Properties& p, uint32_t timestamp_bits) {
   }
   limits.max_storage_buffers = std::min(base.maxPerStageDescriptorStorageBuffers, base.maxDescriptorSetStorageBuffers);
   limits.max_uniform_buffers = std::min(base.maxPerStageDescriptorUniformBuffers, base.maxDescriptorSetUniformBuffers);
-  limits.max_sampled_images = std::min(base.maxPerStageDescriptorSampledImages, base.maxDescriptorSetSampledImages);
   limits.subgroup_size = p.v11.subgroupSize;
   limits.min_subgroup_size = p.v13.minSubgroupSize;
   limits.max_subgroup_size = p.v13.maxSubgroupSize;

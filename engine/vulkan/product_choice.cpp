@@ -53,19 +53,6 @@ ProductVariant timed_variant(DeviceState& state, const VariantKey& key, const Vu
   return variants[state.tuner->choose(key, weight, candidates, force)];
 }
 
-LinearConfig timed_linear(DeviceState& state, const VariantKey& key, const VulkanWeight& weight) {
-  const std::vector<LinearConfig> configs = linear_candidates(key.width);
-  std::vector<VariantCandidate> candidates;
-  for (const LinearConfig& config : configs) {
-    candidates.push_back({{config.rows, config.lanes},
-                          std::to_string(config.rows) + " rows, " + std::to_string(config.lanes) + " lanes"});
-  }
-  const auto force = [&](std::optional<size_t> candidate) {
-    state.timed_linear = candidate ? std::optional(configs[*candidate]) : std::nullopt;
-  };
-  return configs[state.tuner->choose(key, weight, candidates, force)];
-}
-
 }  // namespace
 
 bool is_small(const VulkanWeight& weight) {
@@ -86,21 +73,6 @@ ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeig
     return variant_by_rule(state, family, {rows, cols, chunk_columns(rows, cols), width});
   }
   return timed_variant(state, {family, op, weight.type(), rows, cols, tuned_width(family, width)}, weight);
-}
-
-LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns) {
-  const VariantKey key{KernelFamily::texel, ProductOp::linear, weight.type(),
-                       weight.rows(),       weight.cols(),     tuned_width(KernelFamily::texel, columns)};
-  LinearConfig config{4, 8};
-  if (state.timed_linear) {
-    config = *state.timed_linear;
-  } else if (state.forced_linear) {
-    config = *state.forced_linear;
-  } else if (state.tuner && !is_small(weight)) {
-    config = timed_linear(state, key, weight);
-  }
-  config.body = state.max_body;
-  return config;
 }
 
 }  // namespace canopy::vk

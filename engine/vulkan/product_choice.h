@@ -9,10 +9,7 @@ namespace canopy::vk {
 /// Whether compiling variants of the weight's kernels costs more than they gain.
 bool is_small(const VulkanWeight& weight);
 
-/// Of the families of GPUs, for `width` rows of a pass.
+/// For `width` rows of a pass.
 ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeight& weight, uint32_t width);
-
-/// Of the family that reads texels, with tiles of `columns`.
-LinearConfig choose_linear(DeviceState& state, const VulkanWeight& weight, uint32_t columns);
 
 }  // namespace canopy::vk

@@ -59,7 +59,6 @@ const MatrixShape* largest_shape(const DeviceReport& report, MatrixType operand,
 
 const char* to_string(KernelFamily family) {
   switch (family) {
-    case KernelFamily::texel: return "texel";
     case KernelFamily::fma: return "fma";
     case KernelFamily::matrix: return "matrix";
     case KernelFamily::matrix_i8: return "matrix_i8";
@@ -73,8 +72,7 @@ KernelFamily product_family(KernelFamily family, WeightType type) {
 }
 
 std::optional<KernelFamily> kernel_family(std::string_view name) {
-  for (const KernelFamily family :
-       {KernelFamily::texel, KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8}) {
+  for (const KernelFamily family : {KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8}) {
     if (name == to_string(family)) return family;
   }
   return std::nullopt;

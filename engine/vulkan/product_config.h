@@ -1,5 +1,5 @@
 #pragma once
-// Which variant of a GPU's matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal;
+// Which variant of a matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal;
 // families are not, so a device keeps to one.
 
 #include <cstdint>
@@ -16,7 +16,6 @@ namespace canopy::vk {
 
 /// How a device computes products and attention; one of these for an opened device.
 enum class KernelFamily {
-  texel,      // llvmpipe: reads through texel buffers, interleaved activations (shaders/linear_core.glsl)
   fma,        // multiply-adds (shaders/product_fma.glsl)
   matrix,     // cooperative matrices of halves (shaders/product_matrix.glsl)
   matrix_i8,  // of 8-bit integers, for quantized weights (shaders/product_i8.glsl); others as `matrix`. Only by name

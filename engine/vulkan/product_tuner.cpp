@@ -70,9 +70,6 @@ std::vector<std::unique_ptr<VulkanWeight>> copies_of(DeviceState& state, const V
       to.layout = from.layout;
       to.units = copy(from.units);
       if (from.scales) to.scales = copy(from.scales);
-      if (!state.texel_fetch) continue;
-      to.unit_texels = context.create_view(to.units, 0, from.layout.unit_bytes, 4);
-      if (from.scales) to.scale_texels = context.create_view(to.scales, 0, from.layout.scale_bytes, 4);
     }
   }
   context.run(list);
@@ -285,7 +282,6 @@ class ProductTimer : public VariantTimer {
 uint32_t tuned_width(KernelFamily family, uint32_t width) {
   const uint32_t power = std::bit_ceil(width);
   switch (family) {
-    case KernelFamily::texel: return power;
     case KernelFamily::fma: return std::min(power, 4 * kMostFmaColumns);
     case KernelFamily::matrix:
     case KernelFamily::matrix_i8: return width == 1 ? 1 : std::clamp(power, 16u, 2 * kMostMatrixColumns);

@@ -18,8 +18,6 @@ void require_shape(const KvShape& own, const KvShape& shape, const char* op) {
   throw bad_input(std::string(op) + " is given a K/V cache of another shape than its arguments say.");
 }
 
-constexpr uint32_t kTexelLanes = 8;  // a subgroup of llvmpipe
-
 uint32_t slot_words(const KvShape& shape) {
   return static_cast<uint32_t>(slot_bytes(shape) / sizeof(uint32_t));
 }
@@ -56,19 +54,16 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
   const auto norm = [&](const canopy::Buffer* weight) {
     return weight != nullptr ? words(*weight, dim, "The head norm of rope_store") : Binding(state_.dummy);
   };
-  std::vector<Binding> bindings = {words(*args.qkv, uint64_t{args.width} * all_heads * dim, "The input of rope_store"),
-                                   words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of rope_store"),
-                                   whole(*args.rotation),
-                                   norm(args.q_norm),
-                                   norm(args.k_norm),
-                                   queries_of(args, state_.dummy),
-                                   kv.keys,
-                                   kv.values};
-  const BufferView& qkv = static_cast<const VulkanBuffer&>(*args.qkv).texels;
-  const BufferView& rotation = static_cast<const VulkanBuffer&>(*args.rotation).texels;
-  const bool texel = qkv && rotation && args.interleaved && dim % 4 == 0 && args.shape.type != CacheType::q8_0;
-  if (texel) bindings.insert(bindings.end(), {Binding(qkv), Binding(rotation), bindings[5], bindings[6], bindings[7]});
-  list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type, texel), options), bindings,
+  const std::vector<Binding> bindings = {
+      words(*args.qkv, uint64_t{args.width} * all_heads * dim, "The input of rope_store"),
+      words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of rope_store"),
+      whole(*args.rotation),
+      norm(args.q_norm),
+      norm(args.k_norm),
+      queries_of(args, state_.dummy),
+      kv.keys,
+      kv.values};
+  list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type), options), bindings,
             bytes_of(Push{args.heads, args.shape.kv_heads, args.norm_eps}));
   list.dispatch(all_heads, args.width);
   list.barrier();
@@ -95,6 +90,7 @@ SpecConstant softcap_of(const AttentionArgs& args) {
 
 }  // namespace
 
+// Partial results of chunks of positions, then their merge (shaders/partials.glsl).
 template <>
 void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");
@@ -103,47 +99,13 @@ void VulkanRecorder::record_op(const AttentionArgs& args) {
     throw bad_input("attention has " + std::to_string(args.heads) + " heads and " +
                     std::to_string(args.shape.kv_heads) + " K/V heads; allowed: a multiple of the K/V heads.");
   }
-  if (kv.key_texels && buffer_of(*args.q).texels) {
-    record_texel_attention(args, kv);
-  } else {
-    record_split_attention(args, kv);
-  }
-}
-
-// llvmpipe: a subgroup for each row and K/V head.
-void VulkanRecorder::record_texel_attention(const AttentionArgs& args, const VulkanKv& kv) {
-  struct Push {
-    uint32_t kv_heads, tile;
-    float scale;
-  };
-  const uint32_t q_width = args.heads * args.shape.head_dim;
-  const KernelOptions options{{{0, kTexelLanes},
-                               {1, args.shape.head_dim},
-                               {2, args.heads / args.shape.kv_heads},
-                               {3, args.mask == AttentionMask::block ? 1u : 0u},
-                               {4, args.window},
-                               has_sinks(args),
-                               softcap_of(args)},
-                              0};
-  CommandList& list = this->list(static_cast<double>(args.price().flops));
-  list.bind(state_.context->kernel(cache_shader("attention_shared", args.shape.type, false), options),
-            {kv.key_texels, kv.value_texels, buffer_of(*args.q).texels,
-             words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention"), whole(*args.ancestors),
-             activations_of(*args.out).values, pages_of(args), sinks_of(args, state_.dummy)},
-            Push{args.shape.kv_heads, state_.layout(args.width, q_width).tile, args.scale});
-  list.dispatch(args.shape.kv_heads, args.width);
-  list.barrier();
-}
-
-// Everywhere else: partial results of chunks of positions, then their merge (shaders/partials.glsl).
-void VulkanRecorder::record_split_attention(const AttentionArgs& args, const VulkanKv& kv) {
   struct PartPush {
     uint32_t first_row, rows, kv_heads, units;
     float scale;
-    uint32_t shared_queries, own_groups, tile;
+    uint32_t shared_queries, own_groups;
   };
   struct MergePush {
-    uint32_t first_row, heads, units, tile;
+    uint32_t first_row, heads, units;
   };
   const uint32_t dim = args.shape.head_dim, kv_heads = args.shape.kv_heads, group = args.heads / kv_heads;
   const uint32_t q_width = args.heads * dim;
@@ -159,7 +121,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
   const SpecConstant mask{3, args.mask == AttentionMask::block ? 1u : 0u}, window{4, args.window},
       sinks = has_sinks(args);
   const auto part_kernel = [&](const AttentionTile& tile, bool own) -> const Kernel& {
-    return state_.context->kernel(cache_shader("attention_part", args.shape.type, false),
+    return state_.context->kernel(cache_shader("attention_part", args.shape.type),
                                   {{{0, tile.lanes},
                                     {1, dim},
                                     {2, group},
@@ -196,13 +158,11 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
                                        counters(merges ? args.width * kv_heads : 0),
                                        out,
                                        sinks_of(args, state_.dummy)};
-  const uint32_t tile = state_.layout(args.width, q_width).tile;
   const uint32_t own_pieces = (group + plan.own_tile.queries - 1) / plan.own_tile.queries;
   CommandList& list = this->list(static_cast<double>(args.price().flops));
   for (uint32_t first = 0; first < args.width; first += plan.rows_at_a_time) {
     const uint32_t count = std::min(plan.rows_at_a_time, args.width - first);
-    const PartPush push{first, count, kv_heads, plan.units, args.scale, plan.tile.queries, own_pieces * kOwnChunks,
-                        tile};
+    const PartPush push{first, count, kv_heads, plan.units, args.scale, plan.tile.queries, own_pieces * kOwnChunks};
     list.bind(part_kernel(plan.tile, false), inputs, bytes_of(push));
     list.dispatch(plan.tiles(count, group), plan.units, kv_heads);
     list.bind(part_kernel(plan.own_tile, true), inputs, bytes_of(push));
@@ -210,7 +170,7 @@ void VulkanRecorder::record_split_attention(const AttentionArgs& args, const Vul
     list.barrier();
     if (merges) continue;
     list.bind(state_.context->kernel("attention_merge", merge), {rows, outputs, sums, out, inputs.back()},
-              MergePush{first, args.heads, plan.units, tile});
+              MergePush{first, args.heads, plan.units});
     list.dispatch(args.heads, count);
     list.barrier();
   }

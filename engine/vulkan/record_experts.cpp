@@ -36,14 +36,10 @@ constexpr uint32_t kGroupedId = 9;
 
 // EXPERT_PUSH of shaders/expert_pairs.glsl.
 struct ExpertPush {
-  uint32_t shard_rows, shard_first, cols, expert_rows, row_pairs, in_tile, square_blocks;
+  uint32_t shard_rows, shard_first, cols, expert_rows, row_pairs, square_blocks;
   float norm_eps;
   uint32_t has_bias;
 };
-
-uint32_t groups_of(uint32_t count, uint32_t size) {
-  return (count + size - 1) / size;
-}
 
 uint64_t tile_bytes(const PairTiles& tiles) {
   return (uint64_t{tiles.most()} * 16 + 255) / 256 * 256;
@@ -65,7 +61,7 @@ ExpertKernel kernel_of(const ExpertVariant& variant, uint32_t cols, bool softwar
     options.spec.push_back({kGroupedId, grouped});
     return {product.rows, "_matrix", options};
   }
-  const uint32_t useful = std::bit_floor(groups_of(cols, kExpertSlice));
+  const uint32_t useful = std::bit_floor(workgroups(cols, kExpertSlice));
   const uint32_t most = software ? 1 : std::max(1u, kMostSlices * 2 / std::max(2u, columns));
   return {kExpertLanes, "", {{{0, columns}, {1, kExpertLanes}, {2, std::min(useful, most)}, {3, grouped}}, 0}};
 }
@@ -117,8 +113,8 @@ void VulkanRecorder::record_expert_product(const ExpertProduct& product, const E
     if (grouped_ != grouped) record_groups(state_, list, tiles, product.chosen, tile_list, order);
   }
   grouped_ = grouped;
-  const Kernel& compiled = state_.context->kernel(
-      weight_shader(product.shader, weight.type(), state_.texel_fetch) + kernel.suffix, kernel.options);
+  const Kernel& compiled =
+      state_.context->kernel(weight_shader(product.shader, weight.type()) + kernel.suffix, kernel.options);
   const Binding squares = words(product.in.squares, uint64_t{product.in_rows} * product.in.square_blocks,
                                 "The sums of squares of a product with experts");
   for (const WeightShard& shard : weight.shards) {
@@ -126,19 +122,13 @@ void VulkanRecorder::record_expert_product(const ExpertProduct& product, const E
     bind_weight(bindings, shard, state_);
     bindings.insert(bindings.end(), {product.in.values, squares, product.chosen, tile_list, order, product.out,
                                      bias_of(product.bias, weight.rows(), state_.dummy)});
-    const ExpertPush common{shard.layout.rows,
-                            shard.layout.first_row,
-                            cols,
-                            rows,
-                            product.row_pairs,
-                            state_.layout(product.in_rows, cols).tile,
-                            product.in.square_blocks,
-                            product.norm_eps,
-                            product.bias != nullptr ? 1u : 0u};
+    const ExpertPush common{
+        shard.layout.rows, shard.layout.first_row,           cols, rows, product.row_pairs, product.in.square_blocks,
+        product.norm_eps,  product.bias != nullptr ? 1u : 0u};
     std::vector<std::byte> push(bytes_of(common).begin(), bytes_of(common).end());
     push.insert(push.end(), product.own_push.begin(), product.own_push.end());
     list.bind(compiled, bindings, push);
-    list.dispatch(tiles.most(), groups_of(rows, kernel.rows));
+    list.dispatch(tiles.most(), workgroups(rows, kernel.rows));
   }
   list.barrier();
 }
@@ -153,7 +143,7 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
   const uint32_t cols = in.cols();
   const Binding logits = words(*args.logits, uint64_t{args.width} * router_rows, "The logits of route");
   struct LogitsPush {
-    uint32_t cols, experts, tile, square_blocks;
+    uint32_t cols, experts, square_blocks;
     float norm_eps;
     uint32_t has_bias;
   };
@@ -172,9 +162,8 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
             {in.values, squares_of(in, args.width, "The sums of squares of route"),
              words(*args.router, uint64_t{router_rows} * cols, "The router of route"), logits,
              bias_of(args.bias, router_rows, state_.dummy)},
-            LogitsPush{cols, router_rows, state_.layout(args.width, cols).tile, in.square_blocks, args.norm_eps,
-                       args.bias != nullptr ? 1u : 0u});
-  list.dispatch(groups_of(router_rows, kRouterExperts), args.width);
+            LogitsPush{cols, router_rows, in.square_blocks, args.norm_eps, args.bias != nullptr ? 1u : 0u});
+  list.dispatch(workgroups(router_rows, kRouterExperts), args.width);
   list.barrier();
   list.bind(state_.context->kernel("route_choose", {{{0, marks ? 1u : 0u}}, 0}),
             {logits, words(*args.chosen, uint64_t{args.width} * used, "The chosen experts of route"),
@@ -210,10 +199,6 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
   if (args.expert_rows() % 2 != 0) {
     throw bad_input("expert_swiglu needs paired experts; each has " + std::to_string(args.expert_rows()) + " rows.");
   }
-  const struct {
-    uint32_t out_tile;
-    float limit;
-  } own{state_.layout(pairs, out.cols()).tile, args.limit};
   record_expert_product({.shader = "expert_swiglu",
                          .weight = *args.weight,
                          .in = activations_of(*args.in),
@@ -223,7 +208,7 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
                          .chosen = words(*args.chosen, pairs, "The chosen experts of expert_swiglu"),
                          .out = out.values,
                          .bias = args.bias,
-                         .own_push = bytes_of(own)},
+                         .own_push = bytes_of(args.limit)},
                         choose_experts(state_, weight_of(*args.weight), args.experts, args.width));
 }
 
@@ -261,15 +246,15 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
                         variant);
   CommandList& list = this->list(0);
   struct Push {
-    uint32_t rows, used, shared_experts, out_tile, square_blocks, aux_stride, aux_offset;
+    uint32_t rows, used, shared_experts, square_blocks, aux_stride, aux_offset;
   };
   list.bind(state_.context->kernel("expert_add"),
             {products, words(*args.shares, uint64_t{args.width} * row_shares, "The shares of expert_add"),
              words(*args.x, uint64_t{args.width} * rows, "The residual stream of expert_add"),
              words(*args.norm.weight, rows, "The norm weight of expert_add"), out.values,
              squares_of(out, args.width, "The sums of squares of expert_add"), aux, shared},
-            Push{rows, args.experts.used, row_shares - args.experts.used, state_.layout(args.width, rows).tile,
-                 out.square_blocks, args.aux != nullptr ? args.aux_stride : 0, args.aux_offset});
+            Push{rows, args.experts.used, row_shares - args.experts.used, out.square_blocks,
+                 args.aux != nullptr ? args.aux_stride : 0, args.aux_offset});
   list.dispatch(out.square_blocks, args.width);
   list.barrier();
 }

@@ -11,7 +11,6 @@
 
 namespace canopy::vk {
 
-namespace tiled {  // beside the products of the texel family, which have parts of the same names
 namespace {
 
 // The push constants that all ops begin with: PRODUCT_PUSH of shaders/product.glsl.
@@ -42,10 +41,6 @@ struct SwigluPush {
   uint32_t out_stride;
 };
 
-uint32_t groups(uint32_t count, uint32_t size) {
-  return (count + size - 1) / size;
-}
-
 /// A product on the device, and where its shares of the partial sums (in quads) and of the counters begin.
 struct Product {
   const VulkanWeight& weight;
@@ -57,11 +52,13 @@ struct Product {
   uint32_t partial_base = 0;
   uint32_t counter_base = 0;
 
-  uint32_t chunks() const { return groups(weight.cols(), chunk_columns); }
-  uint32_t column_tiles() const { return groups(width, variant.columns); }
+  uint32_t chunks() const { return workgroups(weight.cols(), chunk_columns); }
+  uint32_t column_tiles() const { return workgroups(width, variant.columns); }
   /// Quads of the sums of all chunks.
-  uint64_t partials() const { return uint64_t{chunks()} * width * groups(weight.rows(), 4); }
-  uint32_t tiles(const WeightShard& shard) const { return column_tiles() * groups(shard.layout.rows, variant.rows); }
+  uint64_t partials() const { return uint64_t{chunks()} * width * workgroups(weight.rows(), 4); }
+  uint32_t tiles(const WeightShard& shard) const {
+    return column_tiles() * workgroups(shard.layout.rows, variant.rows);
+  }
   uint32_t all_tiles() const {
     uint32_t count = 0;
     for (const WeightShard& shard : weight.shards) count += tiles(shard);
@@ -90,7 +87,7 @@ Product product_of(DeviceState& state, ProductOp kind, const canopy::Weight& wei
 
 /// Quads from one row of activations to the next.
 uint32_t stride_of(const VulkanActivations& activations) {
-  return static_cast<uint32_t>(ActivationLayout{1, activations.cols(), 1}.tile_stride() / 4);
+  return static_cast<uint32_t>(activation_stride(activations.cols()) / 4);
 }
 
 const char* shader_suffix(KernelFamily family) {
@@ -123,8 +120,8 @@ void dispatch(DeviceState& state, CommandList& list, const Product& product, con
   const VulkanWeight& weight = product.weight;
   KernelOptions options = product.variant.options;
   options.spec.insert(options.spec.end(), own.spec.begin(), own.spec.end());
-  const Kernel& kernel = state.context->kernel(
-      weight_shader(own.shader, weight.type(), false) + shader_suffix(product.variant.family), options);
+  const Kernel& kernel =
+      state.context->kernel(weight_shader(own.shader, weight.type()) + shader_suffix(product.variant.family), options);
   uint32_t counter = product.counter_base;
   for (const WeightShard& shard : weight.shards) {
     std::vector<Binding> bindings;
@@ -139,7 +136,7 @@ void dispatch(DeviceState& state, CommandList& list, const Product& product, con
         product.in.square_blocks, product.chunk_columns, product.partial_base, counter,
         shard.layout.first_row,   weight.rows(),         product.norm_eps};
     list.bind(kernel, bindings, bytes_of(push(common)));
-    list.dispatch(product.column_tiles(), groups(shard.layout.rows, product.variant.rows), product.chunks());
+    list.dispatch(product.column_tiles(), workgroups(shard.layout.rows, product.variant.rows), product.chunks());
     if (own.counts_tiles) counter += product.tiles(shard);
   }
 }
@@ -164,35 +161,40 @@ class Places {
 };
 
 }  // namespace
-}  // namespace tiled
 
 void VulkanRecorder::record_products(std::span<const LinearArgs> products) {
-  std::vector<tiled::Product> all;
-  tiled::Places places;
+  std::vector<Product> all;
+  Places places;
   double flops = 0;
   for (const LinearArgs& args : products) {
-    tiled::Product& product = all.emplace_back(
-        tiled::product_of(state_, ProductOp::linear, *args.weight, *args.in, args.width, args.norm_eps));
+    Product& product =
+        all.emplace_back(product_of(state_, ProductOp::linear, *args.weight, *args.in, args.width, args.norm_eps));
     places.place(product, product.chunks() > 1, product.all_tiles());
     flops += product.flops();
   }
-  const tiled::SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
+  const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
   CommandList& list = this->list(flops);
   for (size_t i = 0; i < all.size(); ++i) {
     const LinearArgs& args = products[i];
     const Binding out = words(*args.out, uint64_t{args.width - 1} * args.stride + args.offset + args.weight->rows(),
                               "The output of linear");
-    tiled::dispatch(state_, list, all[i], memory, {"product_linear", {out}}, [&](const tiled::ProductPush& common) {
-      return tiled::LinearPush{common, args.stride, args.offset};
+    dispatch(state_, list, all[i], memory, {"product_linear", {out}}, [&](const ProductPush& common) {
+      return LinearPush{common, args.stride, args.offset};
     });
   }
   list.barrier();
 }
 
-void VulkanRecorder::record_product(const LinearAddArgs& args) {
+template <>
+void VulkanRecorder::record_op(const LinearArgs& args) {
+  record_products({&args, 1});
+}
+
+template <>
+void VulkanRecorder::record_op(const LinearAddArgs& args) {
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_add");
-  tiled::Product product = tiled::product_of(state_, ProductOp::add, *args.weight, *args.in, args.width, 0);
+  Product product = product_of(state_, ProductOp::add, *args.weight, *args.in, args.width, 0);
   const uint32_t rows = args.weight->rows();
   const Binding aux = args.aux != nullptr
                           ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
@@ -202,39 +204,37 @@ void VulkanRecorder::record_product(const LinearAddArgs& args) {
       words(*args.x, uint64_t{args.width} * rows, "The residual stream of linear_add"), out.values,
       squares_of(out, args.width, "The sums of squares of linear_add"),
       words(*args.norm.weight, rows, "The norm weight of linear_add"), aux};
-  tiled::Places places;
+  Places places;
   places.place(product, product.chunks() > 1, product.all_tiles());
-  const tiled::SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
+  const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
   CommandList& list = this->list(product.flops());
-  tiled::dispatch(state_, list, product, memory, {"product_add", outputs}, [&](const tiled::ProductPush& common) {
-    return tiled::AddPush{common, 4 * tiled::stride_of(out), args.aux != nullptr ? args.aux_stride : 0,
-                          args.aux_offset};
+  dispatch(state_, list, product, memory, {"product_add", outputs}, [&](const ProductPush& common) {
+    return AddPush{common, 4 * stride_of(out), args.aux != nullptr ? args.aux_stride : 0, args.aux_offset};
   });
   list.barrier();
 }
 
-void VulkanRecorder::record_product(const LinearSwigluArgs& args) {
+template <>
+void VulkanRecorder::record_op(const LinearSwigluArgs& args) {
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "linear_swiglu");
   if (args.weight->rows() % 2 != 0) {
     throw bad_input("linear_swiglu needs a paired weight; this one has " + std::to_string(args.weight->rows()) +
                     " rows.");
   }
-  tiled::Product product =
-      tiled::product_of(state_, ProductOp::swiglu, *args.weight, *args.in, args.width, args.norm_eps);
-  tiled::Places places;
+  Product product = product_of(state_, ProductOp::swiglu, *args.weight, *args.in, args.width, args.norm_eps);
+  Places places;
   places.place(product, product.chunks() > 1, product.all_tiles());
-  const tiled::SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
+  const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
   CommandList& list = this->list(product.flops());
-  tiled::ProductKernel kernel{"product_swiglu", {out.values}};
+  ProductKernel kernel{"product_swiglu", {out.values}};
   if (args.gate == GateFunction::gelu) kernel.spec.push_back({10, 1});
-  tiled::dispatch(state_, list, product, memory, kernel, [&](const tiled::ProductPush& common) {
-    return tiled::SwigluPush{common, 4 * tiled::stride_of(out)};
+  dispatch(state_, list, product, memory, kernel, [&](const ProductPush& common) {
+    return SwigluPush{common, 4 * stride_of(out)};
   });
   list.barrier();
 }
 
-namespace tiled {
 namespace {
 
 /// Whether product_heads.comp can do it: heads do not lie in two weights, and tiles are those of the whole weight.
@@ -269,32 +269,32 @@ std::vector<SpecConstant> head_constants(const RopeStoreArgs& heads) {
 }
 
 }  // namespace
-}  // namespace tiled
 
 // The products and the heads in one step where that is possible; what is in between has the same bits.
-void VulkanRecorder::record_heads(const ProjectHeadsArgs& args) {
+template <>
+void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
+  check_heads(args);
   const RopeStoreArgs& heads = args.heads;
   const uint32_t dim = heads.shape.head_dim;
-  std::vector<tiled::Product> all;
-  tiled::Places places;
+  std::vector<Product> all;
+  Places places;
   double flops = 0;
   bool together = !state_.separate_steps;
   for (const canopy::Weight* weight : args.weights) {
-    tiled::Product& product = all.emplace_back(
-        tiled::product_of(state_, ProductOp::linear, *weight, *args.in, heads.width, args.in_norm_eps));
+    Product& product =
+        all.emplace_back(product_of(state_, ProductOp::linear, *weight, *args.in, heads.width, args.in_norm_eps));
     places.place(product, true, product.column_tiles() * (weight->rows() / dim));
     flops += product.flops();
-    together = together && tiled::finishes_heads(product, dim);
+    together = together && finishes_heads(product, dim);
   }
   if (!together) return record_separate_heads(args);
-  const tiled::SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
-  const tiled::ProductKernel kernel{"product_heads", tiled::head_bindings(args, state_.dummy),
-                                    tiled::head_constants(heads), false};
+  const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
+  const ProductKernel kernel{"product_heads", head_bindings(args, state_.dummy), head_constants(heads), false};
   CommandList& list = this->list(flops);
   uint32_t first_head = 0;
-  for (const tiled::Product& product : all) {
-    tiled::dispatch(state_, list, product, memory, kernel, [&](const tiled::ProductPush& common) {
-      return tiled::HeadsPush{common, first_head, heads.heads, heads.shape.kv_heads, heads.norm_eps};
+  for (const Product& product : all) {
+    dispatch(state_, list, product, memory, kernel, [&](const ProductPush& common) {
+      return HeadsPush{common, first_head, heads.heads, heads.shape.kv_heads, heads.norm_eps};
     });
     first_head += product.weight.rows() / dim;
   }

@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint32_t kColumns = 32;  // of a state that a workgroup of delta_net has
 
-uint32_t workgroups_for(uint32_t count, uint32_t size) {
-  return (count + size - 1) / size;
-}
-
 void require_steps(uint32_t width, const DeltaShape& shape, const char* op) {
   check_delta_shape(shape, op);
   if (width == 0) throw bad_input(std::string(op) + " is asked for no steps; allowed: 1 or more.");
@@ -70,7 +66,7 @@ void VulkanRecorder::record_op(const DeltaNetArgs& args) {
                    : Binding(state_.dummy)},
             Push{args.width, shape.row_elements(), shape.key_heads, shape.value_heads, shape.value_dim,
                  shape.tiled ? 1u : 0u});
-  list.dispatch(workgroups_for(shape.value_dim, kColumns), shape.value_heads);
+  list.dispatch(workgroups(shape.value_dim, kColumns), shape.value_heads);
   list.barrier();
 }
 
@@ -84,7 +80,7 @@ void VulkanRecorder::record_op(const GatedNormArgs& args) {
                     " elements; its activations have " + std::to_string(out.cols()) + " columns.");
   }
   struct Push {
-    uint32_t heads, head_dim, tile;
+    uint32_t heads, head_dim;
     float eps;
   };
   CommandList& list = this->list(0);
@@ -92,7 +88,7 @@ void VulkanRecorder::record_op(const GatedNormArgs& args) {
             {words(*args.in, uint64_t{args.width} * cols, "The input of gated_norm"),
              words(*args.gate, uint64_t{args.width} * cols, "The gate of gated_norm"),
              words(*args.weight, args.head_dim, "The weight of gated_norm"), out.values},
-            Push{args.heads, args.head_dim, state_.layout(args.width, cols).tile, args.eps});
+            Push{args.heads, args.head_dim, args.eps});
   list.dispatch(args.heads, args.width);
   list.barrier();
 }
@@ -102,13 +98,12 @@ void VulkanRecorder::record_op(const GateArgs& args) {
   const VulkanActivations& x = activations_of(*args.x);
   require_width(args.width, x, "gate");
   struct Push {
-    uint32_t cols, tile;
+    uint32_t cols;
   };
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel("gate"),
-            {words(*args.gate, uint64_t{args.width} * x.cols(), "The gate of gate"), x.values},
-            Push{x.cols(), state_.layout(args.width, x.cols()).tile});
-  list.dispatch(workgroups_for(x.cols(), 64), args.width);
+            {words(*args.gate, uint64_t{args.width} * x.cols(), "The gate of gate"), x.values}, Push{x.cols()});
+  list.dispatch(workgroups(x.cols(), 64), args.width);
   list.barrier();
 }
 

@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint32_t kArgmaxBlock = 1024;  // shaders/argmax.comp
 
-uint32_t groups(uint32_t count, uint32_t size) {
-  return (count + size - 1) / size;
-}
-
 }  // namespace
 
 template <>
@@ -23,12 +19,11 @@ void VulkanRecorder::record_op(const EmbedArgs& args) {
   const VulkanWeight& table = weight_of(*args.table);
   const VulkanActivations& out = activations_of(*args.out);
   require_width(args.width, out, "embed");
-  const ActivationLayout layout = state_.layout(args.width, table.cols());
   CommandList& list = this->list(0);
-  const Kernel& kernel = state_.context->kernel(weight_shader("embed", table.type(), state_.texel_fetch),
-                                                {{{0, args.scale != 1 ? 1u : 0u}}, 0});
+  const Kernel& kernel =
+      state_.context->kernel(weight_shader("embed", table.type()), {{{0, args.scale != 1 ? 1u : 0u}}, 0});
   struct Push {
-    uint32_t rows, cols, row_offset, tile, square_blocks;
+    uint32_t rows, cols, row_offset, square_blocks;
     float scale;
   };
   for (const WeightShard& shard : table.shards) {
@@ -39,8 +34,7 @@ void VulkanRecorder::record_op(const EmbedArgs& args) {
     bindings.emplace_back(out.values);
     bindings.push_back(squares_of(out, args.width, "The sums of squares of embed"));
     bindings.push_back(words(*args.norm.weight, table.cols(), "The norm weight of embed"));
-    const Push push{shard.layout.rows, table.cols(),      shard.layout.first_row,
-                    layout.tile,       out.square_blocks, args.scale};
+    const Push push{shard.layout.rows, table.cols(), shard.layout.first_row, out.square_blocks, args.scale};
     list.bind(kernel, bindings, bytes_of(push));
     list.dispatch(args.width);
   }
@@ -54,7 +48,7 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
   const uint32_t cols = out.cols();
   const bool has_norm = args.norm.weight != nullptr;
   struct Push {
-    uint32_t cols, tile, square_blocks;
+    uint32_t cols, square_blocks;
   };
   CommandList& list = this->list(0);
   list.bind(
@@ -62,7 +56,7 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
       {squares_of(out, args.width, "The sums of squares of norm_rows"),
        words(*args.in, uint64_t{args.width} * cols, "The input of norm_rows"),
        has_norm ? words(*args.norm.weight, cols, "The norm weight of norm_rows") : Binding(state_.dummy), out.values},
-      Push{cols, state_.layout(args.width, cols).tile, out.square_blocks});
+      Push{cols, out.square_blocks});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -75,7 +69,7 @@ void VulkanRecorder::record_op(const NormAddArgs& args) {
   const uint64_t elements = uint64_t{args.width} * cols;
   if (args.in == args.x) throw bad_input("norm_add has one buffer as input and residual stream; they must be two.");
   struct Push {
-    uint32_t cols, tile, square_blocks;
+    uint32_t cols, square_blocks;
     float eps;
     uint32_t aux_stride, aux_offset;
     float aux_scale;
@@ -91,8 +85,7 @@ void VulkanRecorder::record_op(const NormAddArgs& args) {
              words(*args.in, elements, "The input of norm_add"), words(*args.weight, cols, "The weight of norm_add"),
              words(*args.x, elements, "The residual stream of norm_add"),
              words(*args.norm.weight, cols, "The norm weight of norm_add"), out.values, aux},
-            Push{cols, state_.layout(args.width, cols).tile, out.square_blocks, args.eps, aux_stride, args.aux_offset,
-                 args.aux_scale});
+            Push{cols, out.square_blocks, args.eps, aux_stride, args.aux_offset, args.aux_scale});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -110,7 +103,7 @@ void VulkanRecorder::record_op(const CapLogitsArgs& args) {
   list.bind(state_.context->kernel("cap_logits"),
             {words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of cap_logits")},
             Push{args.vocab, args.cap});
-  list.dispatch(groups(args.vocab, 64), args.width);
+  list.dispatch(workgroups(args.vocab, 64), args.width);
   list.barrier();
 }
 
@@ -124,7 +117,7 @@ void VulkanRecorder::record_op(const AddBiasArgs& args) {
             {words(*args.bias, args.cols, "The bias of add_bias"),
              words(*args.x, uint64_t{args.width} * args.cols, "The rows of add_bias")},
             Push{args.cols});
-  list.dispatch(groups(args.cols, 64), args.width);
+  list.dispatch(workgroups(args.cols, 64), args.width);
   list.barrier();
 }
 
@@ -141,7 +134,7 @@ void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   list.bind(state_.context->kernel(quads ? "copy_rows_quads" : "copy_rows_words"),
             {whole(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"), whole(*args.out)},
             push);
-  list.dispatch(groups(push.row_elements, 64), args.count);
+  list.dispatch(workgroups(push.row_elements, 64), args.count);
   list.barrier();
 }
 
@@ -157,7 +150,7 @@ void VulkanRecorder::record_op(const PickArgs& args) {
              words(*args.pairs, uint64_t{args.count} * 2, "The pairs of pick"),
              words(*args.out, args.count, "The output of pick")},
             Push{args.count, args.first_row, args.rows, args.vocab});
-  list.dispatch(groups(args.count, 64));
+  list.dispatch(workgroups(args.count, 64));
   list.barrier();
 }
 
@@ -168,23 +161,22 @@ void VulkanRecorder::record_op(const SelectArgs& args) {
   require_width(args.width, in, "select");
   require_width(args.count, out, "select");
   struct Push {
-    uint32_t cols, tile, first, out_tile, square_blocks;
+    uint32_t cols, first, square_blocks;
   };
-  const Push push{in.cols(), state_.layout(args.width, in.cols()).tile, args.first,
-                  state_.layout(args.count, in.cols()).tile, in.square_blocks};
+  const Push push{in.cols(), args.first, in.square_blocks};
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel("select"),
             {in.values, squares_of(in, args.width, "The sums of squares of select"),
              words(*args.index, uint64_t{args.first} + args.count, "The index of select"), out.values,
              squares_of(out, args.count, "The sums of squares of select")},
             push);
-  list.dispatch(groups(in.cols(), 64), args.count);
+  list.dispatch(workgroups(in.cols(), 64), args.count);
   list.barrier();
 }
 
 template <>
 void VulkanRecorder::record_op(const ArgmaxArgs& args) {
-  const uint32_t blocks = groups(args.vocab, kArgmaxBlock);
+  const uint32_t blocks = workgroups(args.vocab, kArgmaxBlock);
   Buffer& candidates = scratch(uint64_t{args.width} * blocks * 8, "argmax candidates");
   const KernelOptions options{{{0, state_.attention_lanes}}, 0};
   struct Push {
@@ -192,10 +184,7 @@ void VulkanRecorder::record_op(const ArgmaxArgs& args) {
   };
   CommandList& list = this->list(0);
   const Binding logits = words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of argmax");
-  const BufferView& texels = static_cast<const VulkanBuffer&>(*args.logits).texels;
-  const bool texel = texels && args.vocab % 4 == 0;
-  list.bind(state_.context->kernel(texel ? "argmax_part_texel" : "argmax_part", options),
-            {texel ? Binding(texels) : logits, candidates}, Push{args.vocab, blocks, 0});
+  list.bind(state_.context->kernel("argmax_part", options), {logits, candidates}, Push{args.vocab, blocks, 0});
   list.dispatch(blocks, args.width);
   list.barrier();
   list.bind(state_.context->kernel("argmax_final", options),

@@ -15,15 +15,15 @@ constexpr uint32_t kLeastCounters = 4096;
 
 }  // namespace
 
-std::string weight_shader(const std::string& op, WeightType type, bool texel) {
+std::string weight_shader(const std::string& op, WeightType type) {
   // Q4_0 and Q5_0 are kept as Q4_1 and Q5_1 whose minimum is a multiple of the scale.
   static const char* const names[kWeightTypes] = {"f32",  "f16",  "bf16", "q8_0", "q4_1", "q4_1",   "q5_1",   "q5_1",
                                                   "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
-  return op + "_" + names[static_cast<uint32_t>(type)] + (texel ? "_texel" : "");
+  return op + "_" + names[static_cast<uint32_t>(type)];
 }
 
-std::string cache_shader(const std::string& op, CacheType type, bool texel) {
-  return op + "_" + to_string(type) + (texel ? "_texel" : "");
+std::string cache_shader(const std::string& op, CacheType type) {
+  return op + "_" + to_string(type);
 }
 
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op) {
@@ -63,13 +63,8 @@ Binding squares_of(const VulkanActivations& activations, uint32_t width, const c
 }
 
 void bind_weight(std::vector<Binding>& bindings, const WeightShard& shard, const DeviceState& state) {
-  if (state.texel_fetch) {
-    bindings.emplace_back(shard.unit_texels);
-    bindings.emplace_back(shard.scale_texels ? shard.scale_texels : shard.unit_texels);
-  } else {
-    bindings.emplace_back(shard.units);
-    bindings.emplace_back(shard.scales ? shard.scales : state.dummy);
-  }
+  bindings.emplace_back(shard.units);
+  bindings.emplace_back(shard.scales ? shard.scales : state.dummy);
 }
 
 VulkanRecorder::VulkanRecorder(DeviceState& state) : state_(state), commands_(std::make_unique<VulkanCommands>()) {}

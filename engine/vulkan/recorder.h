@@ -61,17 +61,11 @@ class VulkanRecorder {
   const Buffer& counters(uint32_t count);
   /// Scratch memory for the sums of a product's chunks; of none any buffer.
   const Buffer& sums(uint64_t bytes);
-  /// The products of families other than texel (record_product.cpp).
+  /// record_product.cpp.
   void record_products(std::span<const LinearArgs> products);
-  void record_product(const LinearAddArgs& args);
-  void record_product(const LinearSwigluArgs& args);
-  void record_heads(const ProjectHeadsArgs& args);
   void record_separate_heads(const ProjectHeadsArgs& args);
-  void record_texel_attention(const AttentionArgs& args, const VulkanKv& kv);
-  void record_split_attention(const AttentionArgs& args, const VulkanKv& kv);
   /// The products of pairs with their experts (record_experts.cpp).
   void record_expert_product(const ExpertProduct& product, const ExpertVariant& variant);
-  void record_fused_heads(const ProjectHeadsArgs& args, const canopy::Weight& weight, uint32_t first_element);
 
   DeviceState& state_;
   std::unique_ptr<VulkanCommands> commands_;
@@ -80,6 +74,11 @@ class VulkanRecorder {
 };
 
 // Shared by the files that implement the ops.
+
+/// Of `size` each, for `count`.
+inline uint32_t workgroups(uint32_t count, uint32_t size) {
+  return (count + size - 1) / size;
+}
 
 /// Throws bad_input when a width is 0 or above what the activations have room for.
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op);

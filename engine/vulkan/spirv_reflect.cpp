@@ -29,8 +29,6 @@ enum Operation : uint32_t {
   do_uless_equal = 178,
 };
 constexpr uint32_t builtin_workgroup_size = 25;
-constexpr uint32_t dim_buffer = 5;
-constexpr uint32_t image_sampled = 1;
 
 uint64_t saturating_product(uint64_t a, uint64_t b) {
   uint64_t product = 0;
@@ -198,12 +196,8 @@ class Reflector {
       fail("binding " + std::to_string(*number) + " is an array of no elements");
     }
     binding.type = binding_type(*number, storage, type);
-    if (binding.type != BindingType::uniform_texel_buffer) {
-      binding.static_bytes = type_bytes(type, 0);
-      binding.read_only = binding.type == BindingType::uniform_buffer || is_read_only(id, type);
-    } else {
-      binding.read_only = true;
-    }
+    binding.static_bytes = type_bytes(type, 0);
+    binding.read_only = binding.type == BindingType::uniform_buffer || is_read_only(id, type);
     result_.bindings.push_back(binding);
   }
 
@@ -215,13 +209,7 @@ class Reflector {
     if (storage == class_uniform && d.op == op_type_struct) {  // before SPIR-V 1.3, storage buffers were BufferBlocks
       return module_.decoration(type, dec_buffer_block) ? BindingType::storage_buffer : BindingType::uniform_buffer;
     }
-    const Definition& image = d.op == op_type_sampled_image ? module_.definition(operand(d.operands, 1)) : d;
-    if (storage == class_uniform_constant && image.op == op_type_image && operand(image.operands, 2) == dim_buffer &&
-        operand(image.operands, 6) == image_sampled) {
-      return BindingType::uniform_texel_buffer;
-    }
-    fail("binding " + std::to_string(number) +
-         " is neither a storage buffer, a uniform buffer nor a uniform texel buffer");
+    fail("binding " + std::to_string(number) + " is neither a storage buffer nor a uniform buffer");
   }
 
   bool is_read_only(uint32_t variable, uint32_t type) const {
@@ -286,12 +274,7 @@ class Reflector {
 }  // namespace
 
 std::string_view to_string(BindingType type) {
-  switch (type) {
-    case BindingType::storage_buffer: return "storage buffer";
-    case BindingType::uniform_buffer: return "uniform buffer";
-    case BindingType::uniform_texel_buffer: return "uniform texel buffer";
-  }
-  return "unknown";
+  return type == BindingType::storage_buffer ? "storage buffer" : "uniform buffer";
 }
 
 const ShaderBinding* ShaderReflection::find_binding(uint32_t binding) const {

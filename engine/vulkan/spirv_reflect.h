@@ -12,7 +12,7 @@
 
 namespace canopy::vk {
 
-enum class BindingType { storage_buffer, uniform_buffer, uniform_texel_buffer };
+enum class BindingType { storage_buffer, uniform_buffer };
 
 /// "storage buffer" …
 std::string_view to_string(BindingType type);

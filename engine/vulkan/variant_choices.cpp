@@ -58,7 +58,7 @@ std::pair<VariantKey, VariantNumbers> choice_of(const json& entry) {
     throw bad_input("it has an entry of another form");
   }
   VariantKey key;
-  key.family = named(entry[0], {KernelFamily::texel, KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8});
+  key.family = named(entry[0], {KernelFamily::fma, KernelFamily::matrix, KernelFamily::matrix_i8});
   key.op = of_experts ? named(entry[1], {ProductOp::experts})
                       : named(entry[1], {ProductOp::linear, ProductOp::add, ProductOp::swiglu});
   key.type = type_named(entry[2]);

@@ -35,7 +35,7 @@ struct VariantKey {
 /// "add Q4_K 4096x12288 x16", "experts Q4_K 8 of 128 1536x2048 x16"
 std::string describe(const VariantKey& key);
 
-/// What makes a variant of its family: the numbers of FmaConfig, MatrixConfig or LinearConfig.
+/// What makes a variant of its family: the numbers of FmaConfig or MatrixConfig.
 using VariantNumbers = std::vector<uint32_t>;
 
 class VariantChoices {

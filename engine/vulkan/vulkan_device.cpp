@@ -30,15 +30,13 @@ uint64_t checked_start(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
   return own.offset() + offset;
 }
 
-using vk::ActivationLayout;
 using vk::BufferKind;
 using vk::DeviceState;
 
 // Raised when a change of the shaders makes old choices meaningless.
-constexpr int kShaderVersion = 5;
+constexpr int kShaderVersion = 6;
 
-vk::KernelFamily own_family(const DeviceState& state, bool software_with_texels) {
-  if (software_with_texels) return vk::KernelFamily::texel;
+vk::KernelFamily own_family(const DeviceState& state) {
   return state.matrix ? vk::KernelFamily::matrix : vk::KernelFamily::fma;
 }
 
@@ -49,16 +47,9 @@ std::vector<uint32_t> width_buckets(const DeviceState& state) {
   return {};
 }
 
-// Columns of the widest tile. On llvmpipe wide tiles amortise unpacking until their sums no longer stay in registers:
-// 16 vectors, with 4 rows each.
+// Columns of the widest tile.
 uint32_t default_tile(const DeviceState& state) {
-  switch (state.family) {
-    case vk::KernelFamily::texel: return state.software ? 4 : 8;
-    case vk::KernelFamily::fma: return vk::kMostFmaColumns;
-    case vk::KernelFamily::matrix:
-    case vk::KernelFamily::matrix_i8: return vk::kMostMatrixColumns;
-  }
-  return 1;
+  return vk::on_matrix_cores(state.family) ? vk::kMostMatrixColumns : vk::kMostFmaColumns;
 }
 
 class VulkanDevice : public Device {
@@ -158,20 +149,14 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.separate_steps = options.separate_steps;
-  state_.forced_linear = options.linear;
   state_.forced_fma = options.fma;
   state_.forced_matrix = options.matrix;
-  // Texel buffers of a useful size; software rasterisers gather texels several times faster than storage words.
-  const bool texels_fit = report.limits.max_texel_elements >= (1u << 22);
   const vk::MatrixShape* matrix = vk::product_matrix(state_.context->report(), state_.context->features());
   if (matrix != nullptr) state_.matrix = *matrix;
   const vk::MatrixShape* integers = vk::integer_matrix(state_.context->report(), state_.context->features());
   if (integers != nullptr) state_.integers = *integers;
   if (state_.forced_matrix) state_.forced_matrix->subgroup_size = state_.context->limits().pinned_subgroup;
-  state_.family = options.family.value_or(own_family(state_, state_.software && texels_fit));
-  state_.texel_fetch = state_.family == vk::KernelFamily::texel;
-  // SwiftShader compiles slowly: small bodies.
-  if (state_.software) state_.max_body = state_.texel_fetch ? 512 : 32;
+  state_.family = options.family.value_or(own_family(state_));
   if (state_.family == vk::KernelFamily::matrix && !state_.matrix) {
     throw Error(ErrorKind::unavailable,
                 "The device " + report.name +
@@ -191,15 +176,14 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.dummy = zeroed(256, "dummy");
 }
 
-// On a software device times are noise, but for those of llvmpipe's own kernels.
+// On a software device times are noise.
 void VulkanDevice::make_tuner(const VulkanDeviceOptions& options) {
-  const bool steady = !state_.info.is_software || state_.family == vk::KernelFamily::texel;
-  if (!steady && !options.tuning) return;
+  if (state_.info.is_software && !options.tuning) return;
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("variants-" + state_.info.uuid + ".json");
   const std::string identity =
-      state_.info.uuid + ", " + state_.info.driver + ", shaders " + vk::shaders_hash({"linear", "product"});
+      state_.info.uuid + ", " + state_.info.driver + ", shaders " + vk::shaders_hash({"product"});
   state_.tuner = std::make_unique<vk::ProductTuner>(*this, state_, options.tuning.value_or(vk::TuningOptions()),
                                                     choices, identity);
 }
@@ -227,12 +211,7 @@ vk::Buffer VulkanDevice::zeroed(uint64_t bytes, std::string_view name, BufferKin
 }
 
 std::unique_ptr<Buffer> VulkanDevice::allocate(uint64_t bytes, std::string_view name) {
-  auto buffer = std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
-  const uint64_t texels = buffer->bound_bytes() / 16;
-  if (state_.texel_fetch && texels <= context().limits().max_texel_elements) {
-    buffer->texels = context().create_view(buffer->memory(), 0, texels * 16, 4);
-  }
-  return buffer;
+  return std::make_unique<vk::VulkanBuffer>(zeroed(bytes, name), bytes);
 }
 
 // Where memory is unified, all buffers are mapped.
@@ -249,30 +228,18 @@ std::unique_ptr<Buffer> VulkanDevice::part(Buffer& whole, uint64_t offset, uint6
 
 std::unique_ptr<Activations> VulkanDevice::allocate_activations(uint32_t max_width, uint32_t cols,
                                                                 std::string_view name) {
-  const bool texel = state_.family == vk::KernelFamily::texel;
-  auto activations = std::make_unique<vk::VulkanActivations>(max_width, cols, texel ? 1 : vk::square_blocks(cols));
-  if (!texel) {
-    activations->values = zeroed(ActivationLayout{max_width, cols, 1}.floats() * 4, name);
-    activations->squares = zeroed(uint64_t{max_width} * activations->square_blocks * 4, name);
-    return activations;
-  }
-  activations->values = zeroed(vk::activation_buffer_bytes(max_width, cols, state_.max_tile), name);
-  activations->texels = context().create_view(activations->values, 0, activations->values.bytes(), 4);
-  activations->squares = zeroed(uint64_t{max_width} * (1 + activations->partials()) * 4, name);
-  activations->counters = zeroed(uint64_t{max_width} * 4, name);
+  auto activations = std::make_unique<vk::VulkanActivations>(max_width, cols);
+  activations->values = zeroed(uint64_t{max_width} * vk::activation_stride(cols) * 4, name);
+  activations->squares = zeroed(uint64_t{max_width} * activations->square_blocks * 4, name);
   return activations;
 }
 
 uint64_t VulkanDevice::activation_bytes(uint32_t max_width, uint32_t cols) const {
-  if (state_.family != vk::KernelFamily::texel) {
-    return (ActivationLayout{max_width, cols, 1}.floats() + uint64_t{max_width} * vk::square_blocks(cols)) * 4;
-  }
-  return vk::activation_buffer_bytes(max_width, cols, state_.max_tile) + uint64_t{max_width} * (2 + (cols + 3) / 4) * 4;
+  return uint64_t{max_width} * (vk::activation_stride(cols) + vk::square_blocks(cols)) * 4;
 }
 
 uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width,
                                        uint32_t max_positions) const {
-  if (state_.family == vk::KernelFamily::texel) return 0;
   return vk::attention_scratch_bytes({.width = max_width,
                                       .heads = heads,
                                       .kv_heads = shape.kv_heads,
@@ -310,15 +277,9 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
   const auto plane = [&](uint64_t index) {
     return vk::Binding(*shards[index / per_shard].memory, index % per_shard * stride, bytes);
   };
-  const bool texels = state_.texel_fetch && bytes / 16 <= context().limits().max_texel_elements;
   std::vector<std::unique_ptr<KvLayer>> all;
   for (uint32_t i = 0; i < layers; ++i) {
-    auto layer = std::make_unique<vk::VulkanKv>(shape, plane(2 * i), plane(2 * i + 1));
-    if (texels) {
-      layer->key_texels = context().create_view(*layer->keys.buffer, layer->keys.offset, bytes, 4);
-      layer->value_texels = context().create_view(*layer->values.buffer, layer->values.offset, bytes, 4);
-    }
-    all.push_back(std::move(layer));
+    all.push_back(std::make_unique<vk::VulkanKv>(shape, plane(2 * i), plane(2 * i + 1)));
   }
   return std::make_unique<vk::VulkanKvCache>(std::move(all), std::move(shards), shape,
                                              static_cast<uint32_t>(stride / 4));
@@ -347,28 +308,28 @@ void VulkanDevice::read_all(std::span<const BufferRead> reads) {
 
 std::vector<float> VulkanDevice::read_activations(const Activations& activations, uint32_t width) {
   vk::require_width(width, activations, "read_activations");
-  const ActivationLayout layout = state_.layout(width, activations.cols());
-  std::vector<float> stored(layout.floats());
+  const uint64_t stride = vk::activation_stride(activations.cols());
+  std::vector<float> stored(width * stride);
   context().download(vk::activations_of(activations).values, 0, std::as_writable_bytes(std::span(stored)));
   std::vector<float> values(uint64_t{width} * activations.cols());
   for (uint32_t w = 0; w < width; ++w) {
-    for (uint32_t k = 0; k < activations.cols(); ++k)
-      values[uint64_t{w} * activations.cols() + k] = stored[layout.index(w, k)];
+    std::copy_n(stored.begin() + static_cast<ptrdiff_t>(w * stride), activations.cols(),
+                values.begin() + static_cast<ptrdiff_t>(uint64_t{w} * activations.cols()));
   }
   return values;
 }
 
 void VulkanDevice::write_activations(Activations& activations, uint32_t width, std::span<const float> values) {
   vk::require_width(width, activations, "write_activations");
-  const ActivationLayout layout = state_.layout(width, activations.cols());
-  std::vector<float> stored(layout.floats(), 0.0f);
+  const uint64_t stride = vk::activation_stride(activations.cols());
+  std::vector<float> stored(width * stride, 0.0f);
   vk::VulkanActivations& target = vk::activations_of(activations);
   std::vector<float> squares(uint64_t{width} * target.square_blocks, 0.0f);
   for (uint32_t w = 0; w < width; ++w) {
     double sum = 0;
     for (uint32_t k = 0; k < activations.cols(); ++k) {
       const float x = values[uint64_t{w} * activations.cols() + k];
-      stored[layout.index(w, k)] = x;
+      stored[w * stride + k] = x;
       sum += double{x} * x;
     }
     squares[uint64_t{w} * target.square_blocks] = static_cast<float>(sum);

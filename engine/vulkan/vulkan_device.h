@@ -12,7 +12,6 @@
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/device_report.h"
 #include "engine/vulkan/instance.h"
-#include "engine/vulkan/linear_config.h"
 #include "engine/vulkan/product_config.h"
 #include "engine/vulkan/product_tuner.h"
 
@@ -25,7 +24,6 @@ struct VulkanDeviceOptions {
   vk::ContextOptions context;  // its pipeline cache file is set from cache_folder
 
   // For tests: a variant instead of the measured choice.
-  std::optional<vk::LinearConfig> linear;
   std::optional<vk::FmaConfig> fma;
   std::optional<vk::MatrixConfig>
       matrix;  // with the device's subgroup size, and its shape but where that is of integers

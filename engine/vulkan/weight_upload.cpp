@@ -60,7 +60,6 @@ void fill(DeviceState& state, const VulkanWeight& weight, std::span<const Weight
 uint64_t shard_limit(const DeviceState& state) {
   const DeviceLimits& limits = state.context->limits();
   uint64_t limit = std::min(limits.max_storage_range, state.context->max_block());
-  if (state.texel_fetch) limit = std::min(limit, limits.max_texel_elements * 16);
   return limit;
 }
 
@@ -91,9 +90,7 @@ std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const 
     shard.layout = shard_layout;
     shard.units = make(shard_layout.unit_bytes);
     if (shard_layout.scale_bytes > 0) shard.scales = make(shard_layout.scale_bytes);
-    if (state.texel_fetch) shard.unit_texels = context.create_view(shard.units, 0, shard_layout.unit_bytes, 4);
     if (shard_layout.scale_bytes == 0) continue;
-    if (state.texel_fetch) shard.scale_texels = context.create_view(shard.scales, 0, shard_layout.scale_bytes, 4);
   }
   fill(state, *weight, parts, layout);
   return weight;

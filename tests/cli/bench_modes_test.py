@@ -117,12 +117,22 @@ class OnDevice(Folder):
         self.assertEqual({line.count("|") for line in table}, {table[0].count("|")})
 
     def test_long_prompts(self):
-        output = self.bench("--modes", "chain", "--prompts", self.prompts, "--prompt-tokens", "64,200", "--limit", "1",
+        output = self.bench("--modes", "chain", "--prompts", self.prompts, "--prompt-tokens", "64,520", "--limit", "1",
                             "--max-tokens", "6", "--repeats", "1", "--json")
-        modes = json.loads(output)["modes"]
+        bench = json.loads(output)
+        modes = bench["modes"]
         self.assertEqual([(m["category"], m["mode"]) for m in modes],
-                         [(c, m) for c in ("64 tokens", "200 tokens", "all") for m in ("ar", "chain")])
+                         [(c, m) for c in ("64 tokens", "520 tokens", "all") for m in ("ar", "chain")])
         self.assertTrue(all(m["identical_to_ar"] for m in modes))
+        # By context: every round in one of them, and tau of the parts that of the whole.
+        contexts = bench["contexts"]
+        self.assertEqual([(c["context_from"], c["context_below"], c["mode"]) for c in contexts],
+                         [(0, 512, "ar"), (0, 512, "chain"), (512, 1024, "ar"), (512, 1024, "chain")])
+        for mode in (m for m in modes if m["category"] == "all"):
+            own = [c for c in contexts if c["mode"] == mode["mode"]]
+            self.assertEqual(sum(c["rounds"] for c in own), mode["rounds"])
+            self.assertAlmostEqual(sum(c["tau"] * c["rounds"] for c in own), mode["tokens"])
+            self.assertTrue(all(0 < c["verify_ms"] < c["round_ms"] for c in own), own)
         refused = run(*PAIR, "--modes", "chain", "--prompts", self.prompts, "--prompt-tokens", "639", icd=ICD)
         self.assertEqual(refused.returncode, 1)
         self.assertRegex(refused.stderr, r"need a context of \d+ positions; this model has 640")

@@ -18,13 +18,6 @@ namespace {
 constexpr uint32_t kWidth = 3;
 constexpr uint32_t kRows = 80;
 
-VulkanDeviceOptions texel_variant(vk::LinearConfig config) {
-  VulkanDeviceOptions options;
-  options.family = vk::KernelFamily::texel;
-  options.linear = config;
-  return options;
-}
-
 VulkanDeviceOptions fma_variant(vk::FmaConfig config) {
   VulkanDeviceOptions options;
   options.family = vk::KernelFamily::fma;
@@ -46,10 +39,6 @@ VulkanDeviceOptions integer_variant(vk::MatrixConfig config) {
   options.matrix = config;
   if (config.integers()) options.instance.validation = vk::Validation::off;
   return options;
-}
-
-bool has_texels() {
-  return open_vulkan_device()->info().kernels.find(" texel") != std::string::npos;
 }
 
 bool has(vk::KernelFamily family) {
@@ -152,7 +141,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 // One row times weights of more than 8 MiB, which are uploaded in several pieces where the host cannot see them.
 std::vector<float> large_product(WeightType type, bool staging) {
   VulkanDeviceOptions options;
-  options.linear = vk::LinearConfig{4, 8};
+  options.family = vk::KernelFamily::fma;
   options.context.force_staging = staging;
   const auto device = open_vulkan_device(options);
   OpBench bench(*device);
@@ -171,15 +160,6 @@ std::vector<float> large_product(WeightType type, bool staging) {
 TEST(LinearVariantsTest, WeightsUploadedInPiecesAreTheSame) {
   for (const WeightType type : {WeightType::f16, WeightType::q8_0}) {
     EXPECT_TRUE(same_bits(large_product(type, false), large_product(type, true))) << to_string(type);
-  }
-}
-
-TEST(LinearVariantsTest, AllOfTheFamilyTexelGiveTheSameBits) {
-  if (!has_texels()) GTEST_SKIP() << "the device does not read through texel buffers";
-  const std::vector<float> expected = products(texel_variant({4, 8}));
-  for (const vk::LinearConfig config : {vk::LinearConfig{8, 8}, {16, 8}, {4, 32}}) {
-    EXPECT_TRUE(same_bits(products(texel_variant(config)), expected))
-        << config.rows << " rows, " << config.lanes << " lanes";
   }
 }
 

@@ -33,7 +33,7 @@ std::unique_ptr<Device> open(std::optional<uint64_t> storage_range) {
   VulkanDeviceOptions options;
   options.context.max_storage_range = storage_range;
   // Only one variant, so that nothing is measured and both devices use the same.
-  options.linear = vk::LinearConfig{4, 8};
+  options.fma = vk::FmaConfig{};
   return open_vulkan_device(options);
 }
 

@@ -37,7 +37,7 @@ std::unique_ptr<Device> open(std::optional<uint64_t> max_block, bool behind_bus)
   options.context.max_block = max_block;
   options.context.memory_budget = kBudget;
   options.context.force_staging = behind_bus;
-  options.linear = vk::LinearConfig{4, 8};
+  options.fma = vk::FmaConfig{};
   return open_vulkan_device(options);
 }
 

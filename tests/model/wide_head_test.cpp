@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Range, WideHead, ::testing::Values(1024, 128),
 TEST_P(WideHead, GivesEveryLogit) {
   VulkanDeviceOptions options;
   options.context.max_storage_range = GetParam() << 20;
-  options.linear = vk::LinearConfig{4, 8};
+  options.fma = vk::FmaConfig{};
   const auto device = open_vulkan_device(options);
   if (device->info().name.find("SwiftShader") != std::string::npos) GTEST_SKIP() << "SwiftShader takes a minute";
   if (device->memory().available < uint64_t{3} << 29) GTEST_SKIP() << "less than 1.5 GiB of memory are free";

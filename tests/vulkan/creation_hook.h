@@ -46,7 +46,6 @@ class CreationHook {
     };
     add("vkAllocateMemory", memory_.count());
     add("vkCreateBuffer", buffers_.count());
-    add("vkCreateBufferView", views_.count());
     add("vkCreateCommandPool", pools_.count());
     add("vkBeginCommandBuffer", recordings_.count());
     add("vkCreateDescriptorPool", set_pools_.count());
@@ -60,7 +59,6 @@ class CreationHook {
  private:
   CountedEntry<PFN_vkAllocateMemory, &vkAllocateMemory> memory_;
   CountedEntry<PFN_vkCreateBuffer, &vkCreateBuffer> buffers_;
-  CountedEntry<PFN_vkCreateBufferView, &vkCreateBufferView> views_;
   CountedEntry<PFN_vkCreateCommandPool, &vkCreateCommandPool> pools_;
   CountedEntry<PFN_vkBeginCommandBuffer, &vkBeginCommandBuffer> recordings_;
   CountedEntry<PFN_vkCreateDescriptorPool, &vkCreateDescriptorPool> set_pools_;

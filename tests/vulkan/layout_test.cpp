@@ -146,22 +146,5 @@ TEST(WeightLayoutErrorTest, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(shard_rows(WeightType::f32, {16, 4096}, 1000), Error);
 }
 
-TEST(ActivationLayoutTest, GivesEveryElementAPlaceOfItsOwnInsideTheBuffer) {
-  for (const uint32_t max_tile : {1u, 6u, 8u, 32u}) {
-    for (const uint32_t cols : {4u, 36u, 576u, 1536u}) {
-      for (const uint32_t width : {1u, 2u, 7u, 8u, 9u, 31u, 33u, 65u, 130u}) {
-        const ActivationLayout layout{width, cols, tile_width(width, max_tile)};
-        ASSERT_LE(layout.tile, max_tile);
-        std::set<uint64_t> seen;
-        for (uint32_t w = 0; w < width; ++w) {
-          for (uint32_t k = 0; k < cols; ++k) seen.insert(layout.index(w, k));
-        }
-        ASSERT_EQ(seen.size(), uint64_t{width} * cols);
-        ASSERT_LE((*seen.rbegin() + 1) * 4, activation_buffer_bytes(width, cols, max_tile));
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace canopy::vk

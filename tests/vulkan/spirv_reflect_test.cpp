@@ -43,10 +43,10 @@ TEST(Reflect, noticesAConstantWithTwoDefaults) {
   EXPECT_EQ(shader.local_size[0], 1u);  // the default of drivers
 }
 
-TEST(Reflect, findsTexelBuffersAndFixedSizes) {
+TEST(Reflect, findsBindingsAndFixedSizes) {
   const ShaderReflection shader = reflect_shader("gather_pairs");
   ASSERT_EQ(shader.bindings.size(), 2u);
-  EXPECT_EQ(shader.bindings[0].type, BindingType::uniform_texel_buffer);
+  EXPECT_EQ(shader.bindings[0].type, BindingType::storage_buffer);
   EXPECT_EQ(shader.bindings[1].binding, 4u);
   EXPECT_EQ(shader.find_binding(4), &shader.bindings[1]);
   EXPECT_EQ(shader.find_binding(1), nullptr);

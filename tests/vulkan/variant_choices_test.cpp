@@ -41,7 +41,7 @@ std::filesystem::path saved_in(const test::TempFolder& folder) {
   VariantChoices choices(path, "device A");
   choices.set(kKey, kNumbers);
   VariantKey other = kKey;
-  other.family = KernelFamily::texel;
+  other.family = KernelFamily::matrix;
   other.op = ProductOp::linear;
   choices.set(other, {8, 8});
   choices.set(kExpertKey, {1, 16});
