@@ -24,6 +24,10 @@ function(canopy_test name)
   endif()
   canopy_test_program(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
   # One ctest entry for each program, so that it starts and compiles shaders only once.
-  add_test(NAME ${name} COMMAND ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
+  set(command ${name}) # by its target, so that an emulator is put before it where there is one
+  if(ARG_RUN_UNDER)
+    set(command ${ARG_RUN_UNDER} $<TARGET_FILE:${name}>)
+  endif()
+  add_test(NAME ${name} COMMAND ${command})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

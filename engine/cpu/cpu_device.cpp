@@ -335,8 +335,10 @@ std::unique_ptr<Device> open_cpu_device(const DeviceSettings& options) {
     throw bad_input("The processor cannot compute with " + std::to_string(options.threads) +
                     " threads; allowed: 1 to " + std::to_string(kMostThreads) + ".");
   }
-  if (set.kernels == &kernels_portable) {
-    log_warning("The processor computes with portable kernels; those of AVX2 are some ten times as fast.");
+  const std::vector<InstructionSet> sets = instruction_sets();
+  if (set.kernels == &kernels_portable && sets.size() > 1) {
+    log_warning("The processor computes with portable kernels; those of " + sets[1].title +
+                " are several times as fast.");
   }
   return std::make_unique<CpuDevice>(set, options.threads > 0 ? options.threads : usable_cores());
 }

@@ -16,7 +16,7 @@ constexpr uint32_t kLine = 64;
 // Rows that fit into registers beside what they are multiplied by.
 #if defined(__AVX512F__)
 constexpr uint32_t kTile = 12;
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(CANOPY_CPU_NEON)
 constexpr uint32_t kTile = 8;
 #else
 constexpr uint32_t kTile = 4;
@@ -66,7 +66,7 @@ struct BlockSums {
   static constexpr uint32_t kPairs = nibbles ? 4 : 2, kLines = nibbles ? 4 : 8;
   // Sums that do not wait for each other.
   static constexpr uint32_t kChains = halves ? 2 : R * S == 1 ? 4 : R * S == 2 ? 2 : 1;
-  I sums[R][S][kChains] = {};
+  PairSums sums[R][S][kChains] = {};
 
   CANOPY_LANES BlockSums(const uint8_t* lines, Lanes<S> lanes, const int16_t* codes) {
 #pragma GCC unroll 8
@@ -90,10 +90,12 @@ struct BlockSums {
   }
 
   CANOPY_LANES I whole(uint32_t r, uint32_t s) const {
-    const I* of = sums[r][s];
-    if constexpr (kChains == 4) return (of[0] + of[1]) + (of[2] + of[3]);
-    if constexpr (kChains == 2) return of[0] + of[1];
-    return of[0];
+    const auto of = [&](uint32_t chain) __attribute__((always_inline)) {
+      return sum_of_pairs(sums[r][s][chain]);
+    };
+    if constexpr (kChains == 4) return (of(0) + of(1)) + (of(2) + of(3));
+    if constexpr (kChains == 2) return of(0) + of(1);
+    return of(0);
   }
 };
 
@@ -142,7 +144,7 @@ CANOPY_LANES void sum_columns(const Operands& of, Lanes<S> lanes, V (*acc)[S]) {
         }
 #pragma GCC unroll 16
         for (uint32_t r = 0; r < R; ++r) {
-          const I whole = halves ? sums.sums[r][s][h % sums.kChains] : sums.whole(r, s);
+          const I whole = halves ? sum_of_pairs(sums.sums[r][s][h % sums.kChains]) : sums.whole(r, s);
           acc[r][s] = fma(to_float(whole), scale * all(factors[r].scale), acc[r][s]);
           const float sum = halves ? factors[r].half_sums[h] : factors[r].sum;
           if (nibbles || has_minimums) acc[r][s] = fma(minimum, all(sum), acc[r][s]);
@@ -212,7 +214,7 @@ template <Form form>
 using QuantizedTiles =
 #if defined(__AVX512F__)
     Tiles<form, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(CANOPY_CPU_NEON)
     Tiles<form, 1, 2, 3, 4, 5, 6, 7, 8>;
 #else
     Tiles<form, 1, 2, 3, 4>;

@@ -132,6 +132,11 @@ struct Kernels {
   uint32_t lanes;
 };
 
-extern const Kernels kernels_portable, kernels_avx2, kernels_vnni, kernels_avx512;  // those that are built
+extern const Kernels kernels_portable;
+#if defined(__x86_64__)
+extern const Kernels kernels_avx2, kernels_vnni, kernels_avx512;
+#elif defined(__aarch64__)
+extern const Kernels kernels_neon;
+#endif
 
 }  // namespace canopy::cpu

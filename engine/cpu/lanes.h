@@ -7,6 +7,8 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(CANOPY_CPU_NEON)
+#include <arm_neon.h>
 #endif
 
 #define CANOPY_LANES inline __attribute__((always_inline))
@@ -47,6 +49,8 @@ CANOPY_LANES V fma(V a, V b, V c) {
   return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__FMA__)
   return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(CANOPY_CPU_NEON)
+  return (V)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   V r;
   for (uint32_t i = 0; i < kWide; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
@@ -59,8 +63,18 @@ CANOPY_LANES V to_float(I a) {
   return __builtin_convertvector(a, V);
 }
 
-/// acc plus, in each 32-bit lane, the sum of the products of its two pairs of 16-bit numbers.
-CANOPY_LANES I add_pairs(I acc, S16 a, S16 b) {
+/// In each 32-bit lane a sum of products of the two 16-bit numbers there. NEON, which multiplies half a register at a
+/// time, keeps every product in a lane of its own until the sum is asked for.
+#if defined(CANOPY_CPU_NEON)
+struct PairSums {
+  int32x4_t low, high;
+};
+#else
+typedef I PairSums;
+#endif
+
+/// acc plus the products of the pairs of a and b.
+CANOPY_LANES PairSums add_pairs(PairSums acc, S16 a, S16 b) {
 #if defined(__AVX512F__)
   return (I)_mm512_dpwssd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
 #elif defined(__AVXVNNI__)
@@ -71,9 +85,20 @@ CANOPY_LANES I add_pairs(I acc, S16 a, S16 b) {
   return acc;
 #elif defined(__SSE2__)
   return acc + (I)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#elif defined(CANOPY_CPU_NEON)
+  const int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+  return {vmlal_s16(acc.low, vget_low_s16(x), vget_low_s16(y)), vmlal_high_s16(acc.high, x, y)};
 #else
   const I x = (I)a, y = (I)b;
   return acc + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16);
+#endif
+}
+
+CANOPY_LANES I sum_of_pairs(PairSums sums) {
+#if defined(CANOPY_CPU_NEON)
+  return (I)vpaddq_s32(sums.low, sums.high);
+#else
+  return sums;
 #endif
 }
 
@@ -115,6 +140,8 @@ CANOPY_LANES V load_halves(const uint16_t* from) {
   return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 #elif defined(__F16C__)
   return (V)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#elif defined(CANOPY_CPU_NEON)
+  return (V)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 #else
   V v;
   for (uint32_t i = 0; i < kWide; ++i) v[i] = half_to_float(from[i]);
@@ -143,6 +170,8 @@ CANOPY_LANES void store_halves(uint16_t* to, V v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(CANOPY_CPU_NEON)
+  vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)v)));
 #else
   for (uint32_t i = 0; i < kWide; ++i) to[i] = float_to_half(v[i]);
 #endif

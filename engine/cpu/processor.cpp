@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <fstream>
 #endif
 
 #include "engine/base/error.h"
@@ -35,6 +38,16 @@ std::string missing_of_avx512() {
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
   return has ? "" : "AVX-512 with VNNI";
 }
+#elif defined(__aarch64__)
+/// What stands in /proc/cpuinfo behind the first of this field; empty where it has none.
+std::string field_of_cpuinfo(std::string_view field) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos && line.starts_with(field)) return line.substr(colon + 2);
+  }
+  return "";
+}
 #endif
 
 }  // namespace
@@ -45,6 +58,8 @@ std::vector<InstructionSet> instruction_sets() {
   sets.push_back({&kernels_avx2, "AVX2", missing_of_avx2()});
   sets.push_back({&kernels_vnni, "AVX-VNNI", missing_of_vnni()});
   sets.push_back({&kernels_avx512, "AVX-512 VNNI", missing_of_avx512()});
+#elif defined(__aarch64__)
+  sets.push_back({&kernels_neon, "NEON", ""});  // no 64-bit ARM runs a program like this one without it
 #endif
   return sets;
 }
@@ -84,6 +99,13 @@ std::string processor_name() {
   }
   while (single.ends_with(' ')) single.pop_back();
   if (!single.empty()) return single;
+#elif defined(__aarch64__)
+  // Few kernels give the name of the processor; boards tell theirs.
+  for (const char* field : {"model name", "Hardware"}) {
+    if (std::string name = field_of_cpuinfo(field); !name.empty()) return name;
+  }
+  std::ifstream file("/proc/device-tree/model");
+  if (std::string name; std::getline(file, name, '\0') && !name.empty()) return name;
 #endif
   return "Processor";
 }
