@@ -1,6 +1,7 @@
 #pragma once
 // The table of rotary embeddings: computed on the CPU in double precision, so that every device turns by the same
-// angles.
+// angles. Libraries may give another last bit of a double (glibc does with and without FMA), of which rounding to float
+// leaves nothing but in one case of some hundred millions; cpu_bits_test holds tables to constants on all processors.
 
 #include <cstdint>
 #include <vector>

@@ -1,12 +1,14 @@
 # Shared by tools/run and tools/test: what must be installed, fetched and built before anything starts.
 # Sourced by bash with `set -euo pipefail`; expects `root` (repository) to be set.
 
-# Debian packages to build and run; to test, those of packages_test as well; to fuzz, those of packages_fuzz.
+# Debian packages to build and run; to test, those of packages_test as well; for slow tests, those of packages_slow; to
+# fuzz, those of packages_fuzz.
 packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libabsl-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
   libstb-dev zlib1g-dev libgtest-dev)
 packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git)
+packages_slow=(g++-aarch64-linux-gnu qemu-user)
 packages_fuzz=(clang libclang-rt-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
