@@ -114,7 +114,11 @@ class CpuBits : public CpuSetTest {
 
 TEST_P(CpuBits, OfProducts) {
   // In the order of WeightType.
-  static const std::array<std::string, kWeightTypes> kHashes = {"7c4a9f36467c67e8", "b958b48e44b9b9f5", "b05b26d5e273367d", "12a70298ead5cb76", "201859e588389940", "cdd85a4358e14629", "4690383f3060421b", "de5f3606ea0b53b4", "59cb12ca559714df", "4d157783fa4635c2", "15f82b665eb3ea2d", "14eab260aec6217a", "8978fd02de9c7fcf", "aef74e8048fa094b", "b7a8bcce82e8dc42", "6a049b4b573d17b9"};
+  static const std::array<std::string, kWeightTypes> kHashes = {
+      "7c4a9f36467c67e8", "b958b48e44b9b9f5", "b05b26d5e273367d", "12a70298ead5cb76",
+      "201859e588389940", "cdd85a4358e14629", "4690383f3060421b", "de5f3606ea0b53b4",
+      "59cb12ca559714df", "4d157783fa4635c2", "15f82b665eb3ea2d", "14eab260aec6217a",
+      "8978fd02de9c7fcf", "aef74e8048fa094b", "b7a8bcce82e8dc42", "6a049b4b573d17b9"};
   for (uint32_t i = 0; i < kWeightTypes; ++i) {
     const auto type = static_cast<WeightType>(i);
     EXPECT_EQ(hash_of(products(*device_, type)), kHashes[i]) << to_string(type);

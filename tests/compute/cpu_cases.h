@@ -87,6 +87,6 @@ inline std::vector<std::string> set_names() {
 
 }  // namespace canopy::test
 
-#define CANOPY_ON_CPU_SETS(Fixture)                                                      \
-  INSTANTIATE_TEST_SUITE_P(On, Fixture, testing::ValuesIn(canopy::test::set_names()),    \
+#define CANOPY_ON_CPU_SETS(Fixture)                                                   \
+  INSTANTIATE_TEST_SUITE_P(On, Fixture, testing::ValuesIn(canopy::test::set_names()), \
                            [](const testing::TestParamInfo<std::string>& info) { return info.param; })
