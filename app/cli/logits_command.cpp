@@ -14,6 +14,7 @@
 #include "app/cli/likeliest.h"
 #include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/text_encoding.h"
 #include "engine/model/state_line.h"
@@ -32,10 +33,13 @@ struct LogitsOptions {
   uint32_t positions = 2000;
   uint32_t window = 500;  // positions that are computed in one context
   uint32_t top = 20;
+  std::string rows_file;
 };
 
-/// Runs one window of text from an empty cache and appends the likeliest tokens of each position to `tops`.
-void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uint32_t k, ordered_json& tops) {
+/// Runs one window of text from an empty cache, appends the likeliest tokens of each position to `tops` and gives `put`
+/// the whole rows.
+void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uint32_t k, ordered_json& tops,
+                const PutBytes& put) {
   const uint32_t vocab = model.config().vocab;
   const uint32_t length = static_cast<uint32_t>(ids.size());
   StateLine states(model.states());
@@ -51,6 +55,7 @@ void run_window(Model& model, std::span<const uint32_t> ids, uint32_t chunk, uin
     if (!output.completed()) throw cancelled("The pass was cancelled.");
     states.take(batch.width());
     const std::vector<float> logits = output.logits(rows);
+    put(std::as_bytes(std::span(logits)));
     for (const uint32_t row : rows) {
       tops.push_back(likeliest(std::span(logits).subspan(size_t{row} * vocab, vocab), k));
     }
@@ -80,9 +85,16 @@ int run(const LogitsOptions& options) {
   }
   ordered_json tops = ordered_json::array();
   const uint32_t chunk = std::min(limits.head_rows, prefill_chunk(model));
-  for (size_t first = 0; first < ids.size(); first += options.window) {
-    const size_t count = std::min<size_t>(options.window, ids.size() - first);
-    run_window(model, std::span(ids).subspan(first, count), chunk, options.top, tops);
+  const auto run_windows = [&](const PutBytes& put) {
+    for (size_t first = 0; first < ids.size(); first += options.window) {
+      const size_t count = std::min<size_t>(options.window, ids.size() - first);
+      run_window(model, std::span(ids).subspan(first, count), chunk, options.top, tops, put);
+    }
+  };
+  if (options.rows_file.empty()) {
+    run_windows([](std::span<const std::byte>) {});
+  } else {
+    stream_file_atomically(options.rows_file, run_windows);
   }
   const DeviceInfo& device = model.device().info();
   const ordered_json json = {{"device", device.name},
@@ -115,6 +127,8 @@ void add_logits(CLI::App& app, Action& action) {
   command->add_option("--top", options->top, "Tokens printed for each position")
       ->transform(app::numbers(1, 1000))
       ->capture_default_str();
+  command->add_option("--rows", options->rows_file,
+                      "A file for the whole rows of logits: f32, one position after the other");
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 
