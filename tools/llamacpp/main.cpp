@@ -18,11 +18,13 @@ void add_peer_options(CLI::App& command, canopy::peer::PeerOptions& options) {
   command.add_option("--backend", options.backend, "cpu or vulkan")
       ->required()
       ->transform(CLI::CheckedTransformer(backends));
+  command.add_option("--threads", options.threads, "Default: one for each hardware thread")->check(CLI::PositiveNumber);
 }
 
 void bench(canopy::peer::BenchOptions& options) {
   const uint32_t widest = *std::ranges::max_element(options.widths);
-  options.peer.context = std::max(options.prefill_tokens, options.at + std::max(widest, options.decode_tokens));
+  const uint32_t longest = *std::ranges::max_element(options.prefill_tokens);
+  options.peer.context = std::max(longest, options.at + std::max(widest, options.decode_tokens));
   run_bench(options);
 }
 
@@ -38,13 +40,18 @@ int main(int argc, char** argv) {
   bench_command->add_option("--widths", bench_options.widths)->delimiter(',')->check(CLI::PositiveNumber);
   bench_command->add_option("--at", bench_options.at)->check(CLI::PositiveNumber);
   bench_command->add_option("--decode-tokens", bench_options.decode_tokens)->check(CLI::PositiveNumber);
-  bench_command->add_option("--prefill-tokens", bench_options.prefill_tokens)->check(CLI::PositiveNumber);
+  bench_command->add_option("--prefill-tokens", bench_options.prefill_tokens)
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  bench_command->add_option("--repeats", bench_options.repeats)->check(CLI::PositiveNumber);
 
   canopy::peer::LogitsOptions logits_options;
   CLI::App* logits_command = app.add_subcommand("logits", "Print the likeliest tokens after every position");
   add_peer_options(*logits_command, logits_options.peer);
   logits_command->add_option("--ids", logits_options.ids_file)->required();
   logits_command->add_option("--top", logits_options.top)->check(CLI::PositiveNumber);
+  logits_command->add_option("--rows", logits_options.rows_file);
+  logits_command->add_flag("--f32-cache", logits_options.peer.f32_cache);
 
   std::string source, target;
   CLI::App* widen_command = app.add_subcommand("widen", "Write a model with its weights as F32");

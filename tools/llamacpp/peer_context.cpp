@@ -32,7 +32,8 @@ void start_llama() {
   llama_backend_init();
 }
 
-PeerContext::PeerContext(const PeerOptions& options) : threads_(std::max(1u, std::thread::hardware_concurrency())) {
+PeerContext::PeerContext(const PeerOptions& options)
+    : threads_(options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())) {
   start_llama();
   const ggml_backend_dev_t device = find_device(options.backend);
   device_ = ggml_backend_dev_description(device);
@@ -51,6 +52,10 @@ PeerContext::PeerContext(const PeerOptions& options) : threads_(std::max(1u, std
   params.n_batch = options.context;
   params.n_threads = static_cast<int32_t>(threads_);
   params.n_threads_batch = static_cast<int32_t>(threads_);
+  if (options.f32_cache) {
+    params.type_k = params.type_v = GGML_TYPE_F32;
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  }
   context_.reset(llama_init_from_model(model_.get(), params));
   if (!context_) throw std::runtime_error("llama.cpp could not make a context for " + options.model + ".");
 }

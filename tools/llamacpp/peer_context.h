@@ -16,6 +16,8 @@ struct PeerOptions {
   std::string model;  // path of a GGUF file
   Backend backend = Backend::vulkan;
   uint32_t context = 512;  // positions of the K/V cache, and the most rows of one call
+  uint32_t threads = 0;    // 0: one for each hardware thread
+  bool f32_cache = false;  // K/V in f32, and attention step by step: with weights in F32 nothing is rounded below f32
 };
 
 /// Starts the library. Its warnings and errors go to standard error; other messages are dropped.
@@ -24,8 +26,7 @@ void start_llama();
 /// Which rows of a call produce logits.
 enum class Outputs { last, all };
 
-/// One sequence of text. Except for backend, context and threads (one for each hardware thread) all settings are
-/// llama.cpp's defaults. Throws std::runtime_error.
+/// One sequence of text. What PeerOptions does not name is llama.cpp's default. Throws std::runtime_error.
 class PeerContext {
  public:
   /// Uses the first Vulkan device that llama.cpp finds; GGML_VK_VISIBLE_DEVICES can choose another.

@@ -14,19 +14,21 @@ struct BenchOptions {
   std::vector<uint32_t> widths = {1, 2, 4, 8, 16};
   uint32_t at = 128;  // committed positions before a pass and before decoding
   uint32_t decode_tokens = 8;
-  uint32_t prefill_tokens = 128;
+  std::vector<uint32_t> prefill_tokens = {128};  // lengths of prompts
+  uint32_t repeats = 1;                          // measurements of each pass and prompt, of which the median counts
 };
 
 /// Warms up and prints a line {backend, device, threads}. Then, for each line read from standard input, it measures
-/// once and prints {prefill_ms, pass_ms: {width: ms}, decode_ms: [ms of each token]}, so that a caller can alternate
-/// measurements of two programs without starting them each time.
+/// and prints {prefill_ms: {length: ms}, pass_ms: {width: ms}, decode_ms: [ms of each token]}, so that a caller can
+/// alternate measurements of two programs without starting them each time.
 void run_bench(const BenchOptions& options);
 
 struct LogitsOptions {
   PeerOptions peer;
   std::string ids_file;  // output of `canopy-cli logits`, of which "ids" and "window" are used
   uint32_t top = 20;
-  uint32_t chunk = 128;  // rows of one call
+  uint32_t chunk = 128;   // rows of one call
+  std::string rows_file;  // gets the whole rows, f32, one position after the other; none where it is empty
 };
 
 /// Prints {backend, device, threads, top: [[[id, logit], ...] of each position]}.

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "probe.h"
 
@@ -9,6 +12,16 @@ namespace canopy::peer {
 namespace {
 
 using nlohmann::ordered_json;
+
+ordered_json medians(std::map<uint32_t, std::vector<double>>& times) {
+  ordered_json object = ordered_json::object();
+  for (auto& [key, values] : times) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::ranges::nth_element(values, middle);
+    object[std::to_string(key)] = *middle;
+  }
+  return object;
+}
 
 class Bench {
  public:
@@ -20,12 +33,18 @@ class Bench {
             {"threads", peer_.threads()}};
   }
 
-  ordered_json round(uint32_t decode_tokens) {
+  ordered_json round(uint32_t decode_tokens, uint32_t repeats) {
+    std::map<uint32_t, std::vector<double>> prompts, passes;
+    for (const uint32_t length : options_.prefill_tokens) {
+      for (uint32_t i = 0; i < repeats; ++i) prompts[length].push_back(fill(length));
+    }
+    fill(options_.at);
+    for (uint32_t i = 0; i < repeats; ++i) {
+      for (const uint32_t width : options_.widths) passes[width].push_back(pass(width));
+    }
     ordered_json result;
-    result["prefill_ms"] = fill(options_.prefill_tokens);
-    if (options_.at != options_.prefill_tokens) fill(options_.at);
-    ordered_json& passes = result["pass_ms"] = ordered_json::object();
-    for (const uint32_t width : options_.widths) passes[std::to_string(width)] = pass(width);
+    result["prefill_ms"] = medians(prompts);
+    result["pass_ms"] = medians(passes);
     result["decode_ms"] = decode(decode_tokens);
     return result;
   }
@@ -82,10 +101,10 @@ class Bench {
 
 void run_bench(const BenchOptions& options) {
   Bench bench(options);
-  bench.round(1);  // runs every shape of pass once, since llama.cpp compiles shaders when they are first needed
+  bench.round(1, 1);  // runs every shape of pass once, since llama.cpp compiles shaders when they are first needed
   std::cout << bench.header().dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << bench.round(options.decode_tokens).dump() << std::endl;
+    std::cout << bench.round(options.decode_tokens, options.repeats).dump() << std::endl;
   }
 }
 

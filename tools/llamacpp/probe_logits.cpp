@@ -43,6 +43,11 @@ void run_logits(const LogitsOptions& options) {
   PeerContext peer(peer_options);
   check(text, peer.vocab(), options.ids_file);
 
+  std::ofstream rows;
+  if (!options.rows_file.empty()) {
+    rows.exceptions(std::ios::failbit | std::ios::badbit);
+    rows.open(options.rows_file, std::ios::binary);
+  }
   ordered_json tops = ordered_json::array();
   for (size_t start = 0; start < text.ids.size(); start += text.window) {
     const auto window = std::span(text.ids).subspan(start, std::min<size_t>(text.window, text.ids.size() - start));
@@ -50,9 +55,16 @@ void run_logits(const LogitsOptions& options) {
     for (uint32_t first = 0; first < window.size(); first += options.chunk) {
       const auto chunk = window.subspan(first, std::min<size_t>(options.chunk, window.size() - first));
       peer.append(chunk, first, Outputs::all);
-      for (uint32_t row = 0; row < chunk.size(); ++row) tops.push_back(cli::likeliest(peer.logits(row), options.top));
+      for (uint32_t row = 0; row < chunk.size(); ++row) {
+        const std::span<const float> logits = peer.logits(row);
+        tops.push_back(cli::likeliest(logits, options.top));
+        if (rows.is_open()) {
+          rows.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size_bytes()));
+        }
+      }
     }
   }
+  if (rows.is_open()) rows.close();
   const ordered_json json = {{"backend", options.peer.backend == Backend::cpu ? "cpu" : "vulkan"},
                              {"device", peer.device()},
                              {"threads", peer.threads()},

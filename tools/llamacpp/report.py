@@ -3,21 +3,33 @@
 import speed
 
 NAMES = {"canopy": "Canopy", "llamacpp": "llama.cpp Vulkan", "llamacpp_cpu": "llama.cpp CPU"}
+BUILD = "llamacpp_"
+
+
+def title(name):
+    """llamacpp_native is the build of that name."""
+    return NAMES.get(name) or "llama.cpp " + name.removeprefix(BUILD)
+
+
+def programs_of(report):
+    return ["canopy", *report["ratios_by_build"]]
 
 
 def speed_table(report):
-    """One line per measurement, one column per program, then how many times as fast Canopy is."""
-    programs = [name for name in NAMES if name in report]
+    """One line per measurement, one column per program, then how many times as fast Canopy is: as the fastest build where
+    there are several of the processor."""
+    programs = programs_of(report)
     ratio_keys = [key for key in ("ratios", "ratios_to_cpu_backend") if key in report]
-    heads = [NAMES[name] for name in programs] + ["ratio" if key == "ratios" else "ratio to CPU" for key in ratio_keys]
-    lines = [f"{'':16}" + "".join(f"{head:>18}" for head in heads)]
+    heads = [title(name) for name in programs] + ["ratio" if key == "ratios" else "ratio to CPU" for key in ratio_keys]
+    lines = [f"{'':20}" + "".join(f"{head:>18}" for head in heads)]
 
-    def line(title, ratio, values):
+    def line(what, ratio, values):
         cells = [f"{value:18.2f}" for value in values] + [f"{report[key][ratio]:17.2f}x" for key in ratio_keys]
-        lines.append(f"{title:16}" + "".join(cells))
+        lines.append(f"{what:20}" + "".join(cells))
 
-    for what in ("decode", "prefill"):
-        line(f"{what}, tok/s", what, [report[name][f"{what}_tokens_per_second"] for name in programs])
+    line("decode, tok/s", "decode", [report[name]["decode_tokens_per_second"] for name in programs])
+    for length in report["canopy"]["prefill"]:
+        line(f"prompt {length}, tok/s", f"prefill{length}", [report[name]["prefill"][length] for name in programs])
     for width in speed.WIDTHS:
         line(f"width {width}, ms", f"width{width}", [report[name]["pass_ms"][str(width)] for name in programs])
     return "\n".join(lines)
@@ -26,7 +38,7 @@ def speed_table(report):
 def spread(report):
     """The smallest and largest ratio of a single round, which the medians do not show."""
     parts = []
-    for what in ("decode", "prefill", "width16"):
+    for what in ("decode", "prefill", "width4", "width8", "width16"):
         values = [entry[what] for entry in report["ratios_by_round"]]
         parts.append(f"{what} {min(values):.2f} to {max(values):.2f}")
     return "ratios of single rounds: " + ", ".join(parts)
@@ -43,4 +55,8 @@ def agreement_lines(agreement):
         if gaps:
             lines.append(f"  where it differs, our first is ahead of our second by {gaps[len(gaps) // 2]:.3f} (median), "
                          f"{gaps[-1]:.3f} at most")
+    for name, result in agreement["against_f32"].items():
+        program = "Canopy" if name == "canopy" else f"llama.cpp {name}{weights}"
+        lines.append(f"{program} against f32: KL {result['mean_kl']:.1e} on average, {result['worst_kl']:.1e} at most; likeliest "
+                     f"token the same at {result['same_top1']} of {result['positions']} positions ({100 * result['share']:.2f}%)")
     return "\n".join(lines)

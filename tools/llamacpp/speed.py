@@ -5,17 +5,30 @@ a round is another each time, and medians over the rounds are compared.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import statistics
 import subprocess
 
 WIDTHS = (1, 2, 4, 8, 16)
-PREFILL_TOKENS = 128
 AT = 128  # committed positions before a pass and before decoding
 OUR_DECODE_TOKENS = 32
-OUR_REPEATS = 3
-PEER_DECODE_TOKENS = 8  # on a software device llama.cpp takes 0.4 s for each
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a round measures of each program. Prompts are measured as users see them: logits of the last row only."""
+
+    prompts: tuple  # their lengths
+    our_repeats: int
+    peer_repeats: int
+    peer_decode_tokens: int
+
+
+# On a software device llama.cpp's Vulkan takes 0.4 s for each token.
+VULKAN_PLAN = Plan(prompts=(128,), our_repeats=3, peer_repeats=1, peer_decode_tokens=8)
+CPU_PLAN = Plan(prompts=(128, 512), our_repeats=5, peer_repeats=5, peer_decode_tokens=OUR_DECODE_TOKENS)
 
 
 class RunError(Exception):
@@ -27,19 +40,28 @@ class Canopy:
 
     name = "canopy"
 
-    def __init__(self, program, model, device):
-        self._command = [program, "bench", "--json", "--model", model, "--device", str(device), "--widths", _list(WIDTHS),
-                         "--at", str(AT), "--repeats", str(OUR_REPEATS), "--decode-tokens", str(OUR_DECODE_TOKENS),
-                         "--prefill-tokens", str(PREFILL_TOKENS)]
+    def __init__(self, program, model, device, plan):
+        self._command = [program, "bench", "--json", "--model", model, "--device", str(device), "--at", str(AT)]
+        self._plan = plan
         self.about = {}
 
     def round(self):
-        result = subprocess.run(self._command, stdout=subprocess.PIPE, text=True, check=False)
+        first, *others = self._plan.prompts
+        raw = self._run(first, WIDTHS, OUR_DECODE_TOKENS)
+        self.about = {key: raw[key] for key in ("device", "driver", "model")}
+        result = {key: raw[key] for key in ("decode_tokens_per_second", "pass_ms", "peak")}
+        result["prefill"] = {str(first): raw["prefill_tokens_per_second"]}
+        for length in others:
+            result["prefill"][str(length)] = self._run(length, WIDTHS[:1], 1)["prefill_tokens_per_second"]
+        return result
+
+    def _run(self, prompt, widths, decode_tokens):
+        command = [*self._command, "--prefill-tokens", str(prompt), "--widths", _list(widths), "--repeats",
+                   str(self._plan.our_repeats), "--decode-tokens", str(decode_tokens)]
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
             raise RunError(f"canopy-cli bench ended with status {result.returncode} (its message is above).")
-        raw = json.loads(result.stdout)
-        self.about = {key: raw[key] for key in ("device", "driver", "model")}
-        return {key: raw[key] for key in ("decode_tokens_per_second", "prefill_tokens_per_second", "pass_ms", "peak")}
+        return json.loads(result.stdout)
 
     def close(self):
         pass
@@ -48,10 +70,11 @@ class Canopy:
 class Peer:
     """llamacpp_probe bench, kept running: warming it up takes as long as a round."""
 
-    def __init__(self, program, model, backend, device):
-        self.name = "llamacpp_cpu" if backend == "cpu" else "llamacpp"
+    def __init__(self, name, program, model, backend, device, plan, threads=None):
+        self.name = name
         command = [program, "bench", "--model", model, "--backend", backend, "--widths", _list(WIDTHS), "--at", str(AT),
-                   "--decode-tokens", str(PEER_DECODE_TOKENS), "--prefill-tokens", str(PREFILL_TOKENS)]
+                   "--decode-tokens", str(plan.peer_decode_tokens), "--prefill-tokens", _list(plan.prompts),
+                   "--repeats", str(plan.peer_repeats), *thread_arguments(threads)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                          env=environment(backend, device))
         self.about = self._answer()
@@ -80,6 +103,11 @@ def environment(backend, device):
     return dict(os.environ, GGML_VK_VISIBLE_DEVICES="" if backend == "cpu" else str(device))
 
 
+def thread_arguments(threads):
+    """None: the probe's default."""
+    return [] if threads is None else ["--threads", str(threads)]
+
+
 def _list(values):
     return ",".join(str(value) for value in values)
 
@@ -87,7 +115,7 @@ def _list(values):
 def peer_figures(raw):
     """One answer of the probe in the fields that canopy-cli bench has."""
     return {"decode_tokens_per_second": 1000 / statistics.median(raw["decode_ms"]),
-            "prefill_tokens_per_second": 1000 * PREFILL_TOKENS / raw["prefill_ms"],
+            "prefill": {length: 1000 * int(length) / ms for length, ms in raw["prefill_ms"].items()},
             "pass_ms": raw["pass_ms"], "decode_ms": raw["decode_ms"]}
 
 
@@ -103,31 +131,39 @@ def measure(contestants, rounds, say):
 
 
 def medians(rounds):
-    """The median of each figure over all rounds."""
+    """The median of each figure over all rounds. `prefill_tokens_per_second` is that of the shortest prompt."""
+    prefill = {length: statistics.median(r["prefill"][length] for r in rounds) for length in rounds[0]["prefill"]}
     return {"decode_tokens_per_second": statistics.median(r["decode_tokens_per_second"] for r in rounds),
-            "prefill_tokens_per_second": statistics.median(r["prefill_tokens_per_second"] for r in rounds),
+            "prefill_tokens_per_second": prefill[min(prefill, key=int)], "prefill": prefill,
             "pass_ms": {str(w): statistics.median(r["pass_ms"][str(w)] for r in rounds) for w in WIDTHS}}
 
 
 def ratios(ours, theirs):
-    """Speed of Canopy / speed of llama.cpp. width<n> compares the times of a pass of n rows."""
+    """Speed of Canopy / speed of llama.cpp. prefill<n> compares prompts of n tokens and prefill is the lowest of these;
+    width<n> compares the times of a pass of n rows."""
+    prefill = {f"prefill{length}": ours["prefill"][length] / rate for length, rate in theirs["prefill"].items()}
     result = {"decode": ours["decode_tokens_per_second"] / theirs["decode_tokens_per_second"],
-              "prefill": ours["prefill_tokens_per_second"] / theirs["prefill_tokens_per_second"]}
+              "prefill": min(prefill.values()), **prefill}
     for width in WIDTHS:
         result[f"width{width}"] = theirs["pass_ms"][str(width)] / ours["pass_ms"][str(width)]
     return result
 
 
-def compare(results):
-    """The part of the report that is about speed, from what measure() gave."""
-    ours = medians(results["canopy"])
-    report = {"canopy": {**ours, "rounds": results["canopy"]}}
-    for name in ("llamacpp", "llamacpp_cpu"):
-        if name not in results:
-            continue
-        theirs = medians(results[name])
-        report[name] = {**theirs, "rounds": results[name]}
-        key = "ratios" if name == "llamacpp" else "ratios_to_cpu_backend"
-        report[key] = ratios(ours, theirs)
-        report[key + "_by_round"] = [ratios(a, b) for a, b in zip(results["canopy"], results[name])]
+def lowest(several):
+    """The ratios to whichever build is the fastest in each column."""
+    return {column: min(each[column] for each in several) for column in several[0]}
+
+
+def compare(results, against):
+    """The part of the report that is about speed, from what measure() gave. `ratios` are to the fastest of the builds of
+    llama.cpp named in `against`, `ratios_by_build` to every one alone."""
+    report = {name: {**medians(rounds), "rounds": rounds} for name, rounds in results.items()}
+    by_build = {name: ratios(report["canopy"], report[name]) for name in results if name != "canopy"}
+    by_round = {name: [ratios(a, b) for a, b in zip(results["canopy"], results[name])] for name in by_build}
+    report["ratios"] = lowest([by_build[name] for name in against])
+    report["ratios_by_build"] = by_build
+    report["ratios_by_round"] = [lowest(each) for each in zip(*(by_round[name] for name in against))]
+    if "llamacpp_cpu" in by_build:
+        report["ratios_to_cpu_backend"] = by_build["llamacpp_cpu"]
+        report["ratios_to_cpu_backend_by_round"] = by_round["llamacpp_cpu"]
     return report
