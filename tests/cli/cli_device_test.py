@@ -1,9 +1,11 @@
 """canopy-cli on a device: JSON output, whose names other programs rely on, streaming, and Ctrl-C."""
 
+import array
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -272,6 +274,20 @@ class OnDevice(unittest.TestCase):
         halves = self.logits(text, "--positions", "8", "--window", "4")
         self.assertEqual(halves["top"][:4], whole["top"][:4])
         self.assertNotEqual(halves["top"][4:], whole["top"][4:])
+
+    def test_logits_writes_whole_rows_to_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows")
+            got = self.logits("def f(x):\n    return x + 1\n", "--positions", "6", "--window", "4", "--rows", path)
+            rows = array.array("f")
+            with open(path, "rb") as file:
+                rows.frombytes(file.read())
+        vocab = len(rows) // 6
+        self.assertEqual(len(rows), 6 * vocab)
+        for position, top in enumerate(got["top"]):
+            row = rows[position * vocab : (position + 1) * vocab]
+            self.assertEqual(row.index(max(row)), top[0][0])
+            self.assertEqual([row[token] for token, _ in top], [struct.unpack("f", struct.pack("f", x))[0] for _, x in top])
 
     def test_logits_of_a_text_that_is_too_short(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
