@@ -1,8 +1,9 @@
 """The changes that llama.cpp's source needs here. Neither touches what it computes or how fast.
 
-Vulkan backend: to compile with Vulkan headers older than VK_EXT_layer_settings. The backend describes that extension's settings to vkCreateInstance even where validation is compiled out and nothing uses
-them, so the types must exist. Debian 12's headers (1.3.239) predate them. What is cut does nothing in a build without
-GGML_VULKAN_VALIDATE, so timings and results are those of the published source.
+Vulkan backend: to compile with Vulkan headers older than VK_EXT_layer_settings. The backend describes that extension's
+settings to vkCreateInstance even where validation is compiled out and nothing uses them, so the types must exist. Debian
+12's headers (1.3.239) predate them. What is cut does nothing in a build without GGML_VULKAN_VALIDATE, so timings and
+results are those of the published source.
 
 AMX: GCC 12 takes the operand of _tile_loadconfig as read only in its first bytes and drops the stores to the others, so
 that the program dies of a general protection fault. An empty asm that may read the whole operand keeps them.
