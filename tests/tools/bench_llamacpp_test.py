@@ -164,6 +164,7 @@ class Builds(unittest.TestCase):
     def test_each_is_configured_with_its_options_in_its_folder(self):
         commands = []
         with tempfile.TemporaryDirectory() as folder, \
+                contextlib.redirect_stderr(io.StringIO()), \
                 mock.patch.object(peer_build, "_logged", lambda log, command, append=False: commands.append(command)):
             os.makedirs(os.path.join(folder, "build"))
             peer_build._build_libraries(peer_build.WITHOUT_AMX, "/source", folder)
