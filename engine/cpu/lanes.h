@@ -159,10 +159,19 @@ CANOPY_LANES V load_upper_halves(const uint16_t* from) {
 
 template <class Byte>
 CANOPY_LANES V load_bytes(const uint8_t* from) {
+  // GCC 12 would else convert bytes one by one.
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_cvtepi32_ps(Byte(-1) < 0 ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
+#elif defined(__AVX2__)
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return _mm256_cvtepi32_ps(Byte(-1) < 0 ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
+#else
   typedef Byte Bytes __attribute__((vector_size(kWide)));
   Bytes b;
   std::memcpy(&b, from, sizeof b);
   return __builtin_convertvector(__builtin_convertvector(b, I), V);
+#endif
 }
 
 CANOPY_LANES void store_halves(uint16_t* to, V v) {

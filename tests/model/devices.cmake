@@ -6,10 +6,8 @@ function(canopy_test_on_devices program)
   if(NOT ARG_DEVICES)
     set(ARG_DEVICES lavapipe swiftshader)
   endif()
-  # A kernel is compiled for each width of a tile, on SwiftShader for up to seconds; what differs between widths shows
-  # with few. lavapipe takes its own choice.
-  set(tile_lavapipe "")
-  set(tile_swiftshader 2)
+  # A kernel is compiled for each width of a tile, for up to seconds; what differs between widths shows with few.
+  set(tile 2)
   set(validation off)
   if(CANOPY_VALIDATION_LAYER)
     set(validation core)
@@ -25,7 +23,7 @@ function(canopy_test_on_devices program)
     add_test(NAME ${name} COMMAND ${program})
     # The older name of the ICD variable too: loaders before 1.3.207 know no other. ARG_ENVIRONMENT overrides the tile.
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${timeout}
-      ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};CANOPY_VALIDATION=${validation};CANOPY_TEST_DEVICE=vulkan;CANOPY_TEST_MAX_TILE=${tile_${device}};${ARG_ENVIRONMENT}")
+      ENVIRONMENT "VK_DRIVER_FILES=${icd};VK_ICD_FILENAMES=${icd};CANOPY_VALIDATION=${validation};CANOPY_TEST_DEVICE=vulkan;CANOPY_TEST_MAX_TILE=${tile};${ARG_ENVIRONMENT}")
     if(NOT icd)
       set_tests_properties(${name} PROPERTIES DISABLED TRUE)
     endif()
