@@ -7,6 +7,7 @@
 #include "app/look/widgets.h"
 #include "app/models/device_words.h"
 #include "app/models/memory_table.h"
+#include "engine/base/machine.h"
 
 namespace canopy::app {
 namespace {
@@ -163,6 +164,30 @@ void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) 
   end();
 }
 
+/// Draws the choice of the processor's threads: all, or fewer, for the sake of other programs.
+static void draw_threads_choice(const ViewModel& view, CommandSink& sink, float width) {
+  heading("Threads of the processor");
+  const uint32_t chosen = view.models.threads;
+  std::vector<uint32_t> offered = {0};
+  for (uint32_t count = 1; count < usable_cores(); count *= 2) offered.push_back(count);
+  if (std::ranges::find(offered, chosen) == offered.end()) offered.push_back(chosen);
+  std::ranges::sort(offered);
+  const float left = ImGui::GetCursorScreenPos().x;
+  for (const uint32_t count : offered) {
+    const std::string words = count == 0 ? "All cores" : grouped(count);
+    ButtonSpec spec{words.c_str(), Icon::none, ButtonKind::line};
+    spec.on = count == chosen;
+    spec.tooltip = count == 0 ? "One thread for each core, or as many as --threads named"
+                              : "Leaves the other cores to other programs, and writes the same text more slowly";
+    if (count != offered.front()) ImGui::SameLine(0, px(6));
+    if (ImGui::GetCursorScreenPos().x + button_size(spec).x > left + width) ImGui::NewLine();
+    if (button(spec)) {
+      sink.post(ModelsCommand(ChooseThreads{count}));
+      ImGui::CloseCurrentPopup();
+    }
+  }
+}
+
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   if (!begin(kDeviceMenu, corner)) return;
   if (view.devices.empty()) label(Type::secondary, colours().text2, "No device was found");
@@ -176,6 +201,7 @@ void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
     }
     ImGui::PopID();
   }
+  if (view.model && view.model->backend == "cpu") draw_threads_choice(view, sink, menu_width());
   ImGui::Dummy({0, px(2)});
   if (choice("Report device", "Report this device\u2026", "What it is and what passes take, as a file to send", false,
              !view.devices.empty(), menu_width())) {

@@ -48,6 +48,7 @@ inline constexpr uint32_t kMaxTokens = 512, kMostMaxTokens = 1u << 20;
 
 inline constexpr uint32_t kTourSteps = 7;
 
+inline constexpr uint32_t kMostThreads = 4096;         // that a setting names; a processor takes those it has
 inline constexpr uint32_t kMostIdleMinutes = 24 * 60;  // after which a model can be released
 
 /// How the window samples tokens by default. The command line is greedy by default, so that its results repeat; in a

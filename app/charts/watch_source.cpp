@@ -25,11 +25,6 @@ Elsewhere elsewhere_at(const ViewModel& view, std::optional<size_t> round, const
   return there != nullptr ? elsewhere_up_to(*there, reply, record->context) : Elsewhere();
 }
 
-/// Whether a recording ran on a processor: by the name of Mesa's software device, as a trace has no type of device.
-bool names_a_cpu(const std::string& origin) {
-  return origin.find("llvmpipe") != std::string::npos;
-}
-
 /// The newest round that may be spoken of: the one on show, or the one before it; nullopt before the first.
 std::optional<size_t> newest_with(const Playback& play, bool shown_too) {
   if (shown_too) return play.shown;
@@ -62,7 +57,7 @@ void WatchSource::update(const ViewModel& view) {
   question.elsewhere = &elsewhere;
   question.live = log->is_live();
   question.times = std::string(log->times());
-  question.on_cpu = question.live ? view.model && view.model->on_processor() : names_a_cpu(log->origin());
+  question.on_cpu = question.live ? view.model && view.model->on_processor() : log->on_processor();
   question.now_ms = view.chat.now_ms;
   numbers_ = watch_numbers(question);
   // The costs of the loaded pair hold for its own rounds alone.

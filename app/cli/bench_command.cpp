@@ -57,6 +57,8 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
                        {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
                        {"share_of_matrix_peak", by_width(result.share_of_matrix_peak)},
                        {"share_of_roofline", by_width(result.share_of_roofline)}};
+  const WorstStep worst = worst_step(result);
+  if (worst.width > 0) json["worst_step"] = {{"width", worst.width}, {"above_neighbours", worst.above}};
   if (result.distinct_experts.empty()) return json;
   json["distinct_experts"] = by_width(result.distinct_experts);
   json["steps"] = by_width(steps_of(result));
@@ -117,6 +119,12 @@ void print_table(const BenchResult& result, const BenchSettings& settings, const
             << " tokens)\n\n"
             << "passes after " << settings.context << " positions, every row's argmax taken:\n"
             << as_text(passes_of(result));
+  const WorstStep worst = worst_step(result);
+  if (worst.width > 0) {
+    std::cout << "worst step: from " << worst.width << " rows to " << worst.width + 1 << ", "
+              << fixed(100 * worst.above, 1) << "% of the pass of " << worst.width
+              << " above the mean of the eight steps nearest to it, by the best times\n";
+  }
   print_experts(result);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
 #include <numeric>
 #include <span>
@@ -177,7 +178,7 @@ class Bench {
 }  // namespace
 
 std::vector<uint32_t> standard_widths() {
-  std::vector<uint32_t> widths(16);
+  std::vector<uint32_t> widths(18);
   std::iota(widths.begin(), widths.end(), 1u);
   widths.insert(widths.end(), {20, 24, 28, 32, 40, 48, 64, 96, 128});
   return widths;
@@ -196,6 +197,33 @@ std::map<uint32_t, double> steps_of(const BenchResult& result) {
     steps[wider->first] = wider->second / narrower->second / explained - 1;
   }
   return steps;
+}
+
+WorstStep worst_step(const BenchResult& result) {
+  constexpr size_t neighbours = 8;
+  struct Step {
+    uint32_t width;
+    double ms, narrower_ms;
+  };
+  std::vector<Step> steps;
+  for (const auto& [width, ms] : result.best_pass_ms) {
+    const auto wider = result.best_pass_ms.find(width + 1);
+    if (wider != result.best_pass_ms.end()) steps.push_back({width, wider->second - ms, ms});
+  }
+  WorstStep worst;
+  for (const Step& step : steps) {
+    std::vector<Step> others = steps;
+    const auto distance = [&](const Step& other) { return std::abs(int64_t{other.width} - int64_t{step.width}); };
+    std::erase_if(others, [&](const Step& other) { return other.width == step.width; });
+    if (others.size() < neighbours) return {};
+    std::ranges::stable_sort(others, {}, distance);
+    others.resize(neighbours);
+    double sum = 0;
+    for (const Step& other : others) sum += other.ms;
+    const double above = (step.ms - sum / neighbours) / step.narrower_ms;
+    if (worst.width == 0 || above > worst.above) worst = {step.width, above};
+  }
+  return worst;
 }
 
 double median(std::vector<double> values) {

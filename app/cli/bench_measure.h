@@ -20,7 +20,7 @@ struct BenchSettings {
   uint32_t prefill_chunk = 128;
 };
 
-/// Every width from 1 to 16, then fewer, up to 128.
+/// Every width from 1 to 18, then fewer, up to 128.
 std::vector<uint32_t> standard_widths();
 
 /// Medians of the measurements. The rate of multiply-adds is measured beside every pass, so that a share compares two
@@ -46,6 +46,14 @@ struct BenchResult {
 /// How much longer a pass takes than the next narrower one, beyond what its further rows or the further experts that
 /// they go through explain: 0.1 is a tenth longer. By width, without the narrowest.
 std::map<uint32_t, double> steps_of(const BenchResult& result);
+
+/// The step from `width` rows to one more that stands out most.
+struct WorstStep {
+  uint32_t width = 0;  // 0: too few widths follow each other
+  double above = 0;    // how far it is above the mean of the eight steps nearest to it, as a share of the narrower pass
+};
+/// By best times, over widths that follow each other.
+WorstStep worst_step(const BenchResult& result);
 
 /// Measures; `step` hears what is under way. Throws cancelled when stop is requested.
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,

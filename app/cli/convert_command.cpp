@@ -14,10 +14,9 @@
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/text_encoding.h"
+#include "engine/format/draft_vocabulary.h"
 #include "engine/format/drafter_gguf.h"
 #include "engine/format/drafter_pair.h"
-#include "engine/format/json_text.h"
 #include "engine/format/model_paths.h"
 
 namespace canopy::cli {
@@ -71,18 +70,6 @@ std::string drafted_part(const DrafterConfig& config, const DrafterGgufOptions& 
   return named == 0 ? "" : ", " + std::to_string(named) + " tokens drafted";
 }
 
-/// The ids in a JSON file, a list of them; empty if no file was given.
-std::vector<uint32_t> read_draft_tokens(const std::string& path) {
-  if (path.empty()) return {};
-  constexpr uint64_t most_bytes = 64ull << 20;
-  return with_context(shown(path), [&] {
-    const nlohmann::json root = parse_json(read_text_input(path, most_bytes), "The file");
-    if (!root.is_array() || root.empty()) throw bad_input("A list of token ids is expected, [0, 2, 13].");
-    const nlohmann::json object = {{"tokens", root}};
-    return JsonFields(object, "the list").ids("tokens");
-  });
-}
-
 int run(const ConvertOptions& options) {
   refuse_other_places(options);
   const DrafterFile drafter = DrafterFile::open(options.drafter);
@@ -90,7 +77,7 @@ int run(const ConvertOptions& options) {
   DrafterGgufOptions gguf = options.gguf;
   gguf.type = tensor_type_from(options.type);
   gguf.tokenizer = target ? &*target : nullptr;
-  gguf.draft_token_ids = read_draft_tokens(options.draft_tokens);
+  if (!options.draft_tokens.empty()) gguf.draft_token_ids = read_draft_token_list(options.draft_tokens);
   uint64_t written = 0;
   stream_file_atomically(options.out, [&](const PutBytes& put) {
     const PutBytes counted = [&](std::span<const std::byte> bytes) {

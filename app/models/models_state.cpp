@@ -36,6 +36,8 @@ void choose(ModelsState& state, const ModelsCommand& command) {
     state.context = context->positions;
     state.override_memory = context->override_memory;
   }
+  if (const auto* threads = std::get_if<ChooseThreads>(&command))
+    state.threads = std::min(threads->count, kMostThreads);
   if (const auto* idle = std::get_if<ReleaseWhenIdle>(&command))
     state.idle_minutes = std::min(idle->minutes, kMostIdleMinutes);
 }
@@ -50,6 +52,7 @@ void ask_for(const ModelsState& state, LoadModel& load) {
   load.drafter = state.drafter;
   load.draft = state.draft;
   load.context = state.context;
+  load.threads = state.threads;
 }
 
 ModelSearchRequest begin_search(ModelsState& state, const std::string& target) {

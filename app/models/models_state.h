@@ -29,6 +29,7 @@ struct ModelsState {
   bool draft = true;     // false: without a drafter
   uint32_t context = 0;  // positions; 0: what the model and the memory allow
   bool override_memory = false;
+  uint32_t threads = 0;             // of the processor, to kMostThreads; 0: as the program was started
   uint32_t idle_minutes = 0;        // after which the model is released, to kMostIdleMinutes; 0: never
   std::vector<std::string> recent;  // paths of models that were opened, the newest first
 
@@ -56,7 +57,11 @@ struct ReleaseWhenIdle {
   uint32_t minutes = 0;  // 0: never
 };
 
-using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels, ReleaseWhenIdle>;
+struct ChooseThreads {  // loads the model again, computed by so many threads of the processor
+  uint32_t count = 0;   // 0: as the program was started
+};
+
+using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels, ReleaseWhenIdle, ChooseThreads>;
 
 /// Applies an event of the engine: the memory of the loaded models and the result of the self-test.
 void update(ModelsState& state, const Event& event);

@@ -72,6 +72,8 @@ class RoundLog {
   virtual std::string_view times() const { return {}; }
   /// Model, drafter and device that the rounds come from, for a caption.
   virtual std::string origin() const = 0;
+  /// Whether a processor computed them; of recordings alone.
+  virtual bool on_processor() const { return false; }
 
  protected:
   /// Adds a round to the last reply.

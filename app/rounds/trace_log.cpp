@@ -73,6 +73,12 @@ std::string TraceLog::origin() const {
   return header.times.empty() ? origin : origin + " (" + header.times + ")";
 }
 
+// Traces of before there was a choice of backends have the name of the device alone.
+bool TraceLog::on_processor() const {
+  const TraceHeader& header = reader_.header();
+  return header.backend == "cpu" || header.device.find("llvmpipe") != std::string::npos;
+}
+
 bool looks_like_trace(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;

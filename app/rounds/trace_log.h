@@ -20,6 +20,7 @@ class TraceLog final : public RoundLog {
   bool is_live() const override { return false; }
   std::string_view times() const override { return reader_.header().times; }
   std::string origin() const override;
+  bool on_processor() const override;
 
   const TraceReader& reader() const { return reader_; }
 

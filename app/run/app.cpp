@@ -122,6 +122,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.rounds.reduced_motion = settings.saved.reduced_motion;
   view_.what_if.known = predictable_devices();
   view_.thinking = settings.saved.thinking;
+  view_.models.threads = settings.saved.threads;
   view_.models.idle_minutes = settings.saved.idle_minutes;
   if (!settings.settings_note.empty())
     warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
@@ -421,6 +422,7 @@ void App::keep_settings(bool now) {
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;
   remembered_.thinking = view_.thinking;
+  remembered_.threads = view_.models.threads;
   remembered_.idle_minutes = view_.models.idle_minutes;
   remembered_.reduced_motion = view_.rounds.reduced_motion;
   // While a slider is dragged the settings change in every frame: write them once at its end.

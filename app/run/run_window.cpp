@@ -89,6 +89,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   AppSettings settings = settings_from(options);
   settings.settings_file = options.settings_file;
   settings.saved = saved.settings;
+  if (options.settings.threads > 0) settings.saved.threads = 0;  // what is named now goes before what was kept
   settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
   if (options.keeps_chats) settings.trace_folder = user_trace_folder();

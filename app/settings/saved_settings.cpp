@@ -127,6 +127,8 @@ SavedSettings parse_settings(std::string_view text) {
   s.tour_step = fields.u32_or("tour_step", s.tour_step);
   check_range(fields, "tour_step", s.tour_step, 0, kTourSteps - 1);
   if (fields.has("thinking")) s.thinking = fields.boolean_or("thinking", false);
+  s.threads = fields.u32_or("threads", s.threads);
+  check_range(fields, "threads", s.threads, 0, kMostThreads);
   s.idle_minutes = fields.u32_or("idle_minutes", s.idle_minutes);
   check_range(fields, "idle_minutes", s.idle_minutes, 0, kMostIdleMinutes);
   s.device_tests = device_tests_in(fields);
@@ -147,7 +149,7 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
          tree_budget == other.tree_budget && as_if_on == other.as_if_on && recent == other.recent &&
          reduced_motion == other.reduced_motion && tour_seen == other.tour_seen && tour_step == other.tour_step &&
          thinking == other.thinking && device_tests == other.device_tests && idle_minutes == other.idle_minutes &&
-         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         threads == other.threads && a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
 
@@ -188,6 +190,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.tour_seen) json["tour_seen"] = true;
   if (settings.tour_step > 0) json["tour_step"] = settings.tour_step;
   if (settings.thinking) json["thinking"] = *settings.thinking;
+  if (settings.threads > 0) json["threads"] = settings.threads;
   if (settings.idle_minutes > 0) json["idle_minutes"] = settings.idle_minutes;
   for (const DeviceTest& test : settings.device_tests)
     json["device_tests"].push_back(

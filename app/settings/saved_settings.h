@@ -28,6 +28,7 @@ struct SavedSettings {
   bool tour_seen = false;
   uint32_t tour_step = 0;                // where it was left
   std::optional<bool> thinking;          // of replies, where the model knows it; none: as its template does by itself
+  uint32_t threads = 0;                  // of the processor, to kMostThreads; 0: as the program was started
   uint32_t idle_minutes = 0;             // after which the model is released, to kMostIdleMinutes; 0: never
   std::vector<DeviceTest> device_tests;  // the newest first
 

@@ -41,6 +41,7 @@ struct LoadModel {
   CacheType kv = CacheType::f16;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
+  uint32_t threads = 0;  // of a device on the processor, at most as many as it has; 0: as the program was started
 };
 
 /// Answers a conversation. reply_id comes back in every event of this reply.

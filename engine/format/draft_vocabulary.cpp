@@ -6,6 +6,8 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/reader.h"
+#include "engine/base/text_encoding.h"
+#include "engine/format/json_text.h"
 
 namespace canopy {
 namespace {
@@ -61,6 +63,25 @@ std::vector<uint32_t> draft_token_ids_of(const TensorView& d2t, DraftMap element
     }
   }
   return checked_draft_token_ids(where, ids, vocab);
+}
+
+std::vector<uint32_t> read_draft_token_list(const std::filesystem::path& path) {
+  constexpr uint64_t most_bytes = 64ull << 20;
+  return with_context(shown(path), [&] {
+    const nlohmann::json root = parse_json(read_text_input(path, most_bytes), "The file");
+    if (!root.is_array() || root.empty()) throw bad_input("A list of token ids is expected, [0, 2, 13].");
+    const nlohmann::json object = {{"tokens", root}};
+    return JsonFields(object, "the list").ids("tokens");
+  });
+}
+
+std::filesystem::path draft_tokens_path(const std::filesystem::path& drafter) {
+  constexpr const char* name = "draft_tokens.json";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(drafter, ignored)) return drafter / name;
+  std::filesystem::path beside = drafter;
+  beside += std::string(".") + name;
+  return beside;
 }
 
 }  // namespace canopy

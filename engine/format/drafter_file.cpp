@@ -28,6 +28,7 @@ struct DrafterFile::State {
   void open_gguf();
   void open_folder(const fs::path& folder);
   void read_draft_vocabulary();
+  void read_list_beside();
 };
 
 namespace {
@@ -105,7 +106,21 @@ void DrafterFile::State::read_draft_vocabulary() {
     throw bad_input("The drafter has the tensor 't2d', but 'd2t', which names the tokens that it drafts, is missing.");
   }
   config.own_head = has_head && !config.draft_token_ids.empty();
+  read_list_beside();
   config.brings_vocabulary = file.find("token_embd") != nullptr || (has_head && !config.own_head);
+}
+
+void DrafterFile::State::read_list_beside() {
+  const fs::path list = draft_tokens_path(hugging_face_folder(path).value_or(path));
+  std::error_code ignored;
+  if (!fs::is_regular_file(list, ignored)) return;
+  if (!config.draft_token_ids.empty()) {
+    throw bad_input("It names the tokens that it drafts, and the list " + shown(list) +
+                    " beside it names others: remove the list.");
+  }
+  const std::vector<uint32_t> ids = read_draft_token_list(list);
+  config.draft_token_ids = checked_draft_token_ids("list of tokens in " + shown(list.filename()),
+                                                   std::vector<int64_t>(ids.begin(), ids.end()), config.vocab);
 }
 
 DrafterFile::DrafterFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,5 +1,6 @@
 #include "engine/session/engine_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -36,7 +37,11 @@ std::unique_ptr<EngineClient> make_engine(const std::string& commit, const Devic
       return {{"", "No device", "none", false, e.what()}};
     }
   };
-  const auto open = [settings](const std::string& selector) { return open_device(selector, settings); };
+  const auto open = [settings](const std::string& selector, uint32_t threads) {
+    DeviceSettings own = settings;
+    if (threads > 0) own.threads = std::min(threads, most_threads());
+    return open_device(selector, own);
+  };
   EngineBackend backend{open, list, kFirstCalibration, device_uuid};
   backend.commit = commit;
   return std::make_unique<EngineThread>(std::move(backend));

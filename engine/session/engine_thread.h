@@ -14,8 +14,8 @@ namespace canopy {
 
 /// The source of devices for the engine: this machine in the programs, the reference device in tests.
 struct EngineBackend {
-  /// Opens the device a selector names (empty: the best). Called on the engine's thread.
-  std::function<std::unique_ptr<Device>(const std::string& selector)> open_device;
+  /// Opens the device a selector names (empty: the best). threads: LoadModel::threads. Called on the engine's thread.
+  std::function<std::unique_ptr<Device>(const std::string& selector, uint32_t threads)> open_device;
   /// What EngineClient::devices() answers. Called once, by the constructor; must not throw.
   std::function<std::vector<DeviceChoice>()> list_devices;
   /// OpenRequest::calibration_s of every load; 0 in tests, which leave no files.

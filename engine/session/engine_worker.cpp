@@ -213,11 +213,11 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   opened.request = command;
   const auto progress = [this](const LoadProgress& step) { publish(step); };
   if (stop.stop_requested()) throw cancelled("Loading was cancelled.");
-  if (is_current_device(command.device)) {
+  if (is_current_device(command.device) && current_->request.threads == command.threads) {
     opened.device = current_->device;
   } else {
     progress({"Opening the device", 0, 0});
-    opened.device = backend_.open_device(command.device);
+    opened.device = backend_.open_device(command.device, command.threads);
   }
   OpenRequest request;
   request.path = command.path;

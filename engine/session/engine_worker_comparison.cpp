@@ -39,8 +39,11 @@ class EngineThread::Worker::Comparison {
       loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
     const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
     const Backend& backend = worker_.backend_;
-    ComparisonSubjects subjects(loaded_, backend.open_device, backend.device_uuid, backend.calibration_s,
-                                command_.columns, callbacks, sweep_);
+    const ComparisonSubjects::OpenDevice open = [&](const std::string& selector) {
+      return backend.open_device(selector, loaded_.opened.threads);
+    };
+    ComparisonSubjects subjects(loaded_, open, backend.device_uuid, backend.calibration_s, command_.columns, callbacks,
+                                sweep_);
     take_earlier_runs(command_.file, command_.resume, sweep_);
     publish_begin();
     if (!command_.file.empty())

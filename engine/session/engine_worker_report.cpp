@@ -57,7 +57,7 @@ void EngineThread::Worker::report(const ReportDevice& command, const std::stop_t
 
 MeasuredReport EngineThread::Worker::report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks) {
   callbacks.progress({"Opening the device", 0, 0});
-  const std::unique_ptr<Device> device = backend_.open_device(command.device);
+  const std::unique_ptr<Device> device = backend_.open_device(command.device, current_ ? current_->request.threads : 0);
   MeasurementPlan plan;
   plan.seconds = command.seconds;
   MeasuredReport report = describe_device(*device, backend_.commit);

@@ -373,6 +373,24 @@ class OnDevice(unittest.TestCase):
             self.assertAlmostEqual(bench["share_of_plain_fma"][width], bench["share_of_fma_peak"][width] * peak)
 
         self.assertNotIn("distinct_experts", bench)
+        self.assertNotIn("worst_step", bench)  # two steps have no eight neighbours
+
+    def test_bench_names_the_worst_step(self):
+        widths = [*range(1, 12), 20]
+        options = ("bench", "--model", MODEL, "--context", "512", "--widths", ",".join(map(str, widths)), "--repeats", "1",
+                   "--decode-tokens", "4", "--prefill-tokens", "40", "--at", "60")
+        bench = json.loads(self.succeed(*options, "--json").stdout)
+        best = {int(width): ms for width, ms in bench["best_pass_ms"].items()}
+        step = {width: best[width + 1] - best[width] for width in widths if width + 1 in best}
+
+        def above(width):
+            near = sorted((other for other in step if other != width), key=lambda other: (abs(other - width), other))[:8]
+            return (step[width] - sum(step[other] for other in near) / 8) / best[width]
+
+        worst = bench["worst_step"]
+        self.assertEqual(worst["width"], max(step, key=above))
+        self.assertAlmostEqual(worst["above_neighbours"], above(worst["width"]))
+        self.assertRegex(self.succeed(*options).stdout, r"worst step: from \d+ rows to \d+, -?[0-9.]+% of the pass")
 
     def test_bench_of_experts(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -129,6 +129,25 @@ TEST(DraftVocabulary, IsWrittenAndReadBack) {
   }
 }
 
+TEST(DraftVocabulary, IsReadFromAListBesideADrafterThatNamesNone) {
+  const TempFolder folder;
+  folder.write("d.gguf.draft_tokens.json", "[0, 3, 9]");
+  const DrafterFile file = open_gguf(folder, tiny_drafter_gguf());
+  EXPECT_EQ(file.config().draft_token_ids, (Ids{0, 3, 9}));
+  EXPECT_FALSE(file.config().own_head);
+  test::expect_error("remove the list", [&] { open_gguf(folder, gguf_with_ids({1, 2})); });
+  folder.write("d.gguf.draft_tokens.json", "[0, 3, 10]");
+  test::expect_error("Element 2 of the list of tokens in 'd.gguf.draft_tokens.json' stands for token 10",
+                     [&] { open_gguf(folder, tiny_drafter_gguf()); });
+  folder.write("d.gguf.draft_tokens.json", "{}");
+  test::expect_error("A list of token ids is expected", [&] { open_gguf(folder, tiny_drafter_gguf()); });
+
+  const TempFolder other;
+  other.write("draft_tokens.json", "[2, 4]");
+  const DrafterFile from_folder = open_folder(other, tiny_drafter_config(), tiny_drafter_safetensors());
+  EXPECT_EQ(from_folder.config().draft_token_ids, (Ids{2, 4}));
+}
+
 TEST(DraftVocabulary, IsChosenWhenADrafterIsWritten) {
   const TempFolder folder;
   const DrafterFile whole = open_gguf(folder, tiny_drafter_gguf());

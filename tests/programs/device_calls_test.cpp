@@ -37,7 +37,7 @@ struct RecordedEngine {
 
   RecordedEngine() {
     EngineBackend backend;
-    backend.open_device = [calls = calls](const std::string&) -> std::unique_ptr<Device> {
+    backend.open_device = [calls = calls](const std::string&, uint32_t) -> std::unique_ptr<Device> {
       return std::make_unique<RecordedCalls>(make_reference_device(), calls);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
@@ -214,7 +214,7 @@ class HangingDevice final : public ForwardingDevice {
 TEST(StalledEngine, TheWindowGoesOnAndTheReplyIsFinishedLater) {
   std::atomic<bool> hangs = false, hung = false;
   EngineBackend backend;
-  backend.open_device = [&](const std::string&) -> std::unique_ptr<Device> {
+  backend.open_device = [&](const std::string&, uint32_t) -> std::unique_ptr<Device> {
     return std::make_unique<HangingDevice>(make_reference_device(), hangs, hung);
   };
   backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };

@@ -103,7 +103,7 @@ class WindowSpeed : public testing::TestWithParam<app::WindowLayout> {
   /// A reply on an engine of its own.
   Spoken speak(const Run& run) {
     EngineBackend backend;
-    backend.open_device = [this](const std::string&) -> std::unique_ptr<Device> {
+    backend.open_device = [this](const std::string&, uint32_t) -> std::unique_ptr<Device> {
       return std::make_unique<SleepingDevice>(make_reference_device(), kPass, passes_);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Sleeping", "made up", true, ""}}; };

@@ -19,7 +19,7 @@ class CudaEngineTest : public EngineThreadTest {
     machine.computes = false;
     use_machine(std::move(machine));
     EngineBackend backend;
-    backend.open_device = [](const std::string&) { return open_cuda_device(fake_device_options()); };
+    backend.open_device = [](const std::string&, uint32_t) { return open_cuda_device(fake_device_options()); };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"cuda:0", "Made-up GPU", "discrete", true, ""}}; };
     engine_ = std::make_unique<EngineThread>(backend);
   }

@@ -64,7 +64,7 @@ class EngineThreadTest : public ::testing::Test {
  protected:
   void start(uint64_t memory = uint64_t{8} << 30) {
     EngineBackend backend;
-    backend.open_device = [this, memory](const std::string& selector) -> std::unique_ptr<Device> {
+    backend.open_device = [this, memory](const std::string& selector, uint32_t) -> std::unique_ptr<Device> {
       if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
       ++devices_opened_;
       return std::make_unique<FragileDevice>(make_reference_device(memory), lose_, book_);

@@ -47,7 +47,9 @@ class LoadCancel : public ::testing::Test {
   LoadCancel() {
     EngineBackend backend;
     // Without a cache folder every load compiles its kernels.
-    backend.open_device = [](const std::string&) { return std::make_unique<SlowToLoad>(open_vulkan_device()); };
+    backend.open_device = [](const std::string&, uint32_t) {
+      return std::make_unique<SlowToLoad>(open_vulkan_device());
+    };
     backend.list_devices = [] { return std::vector<DeviceChoice>(); };
     backend.calibration_s = 2;
     setenv("CANOPY_CACHE_DIR", cache_.path().c_str(), 1);  // of the calibration

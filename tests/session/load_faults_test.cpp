@@ -52,7 +52,7 @@ class LoadFaultsTest : public EngineThreadTest {
  protected:
   void start_scarce() {
     EngineBackend backend;
-    backend.open_device = [this](const std::string&) -> std::unique_ptr<Device> {
+    backend.open_device = [this](const std::string&, uint32_t) -> std::unique_ptr<Device> {
       return std::make_unique<ScarceDevice>(make_reference_device(uint64_t{8} << 30), scarcity_);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };

@@ -172,6 +172,31 @@ TEST_F(SettingsUi, TheIdleMinutesOfTheModelAreRemembered) {
   }));
 }
 
+// The processor's threads are chosen in the menu of the device, where the processor computes; a model is loaded again.
+TEST_F(SettingsUi, TheThreadsOfTheProcessorAreRemembered) {
+  app::SavedSettings saved;
+  saved.threads = 3;  // of another machine: offered with the usual ones
+  write_settings(file(), saved);
+  ModelReady model = small_model();
+  model.backend = "cpu";
+  UiHarness ui(at_start());
+  ui.engine().script = [model](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(model);
+  };
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().last<LoadModel>().threads, 3u);
+    ctx->ItemClick("//Top bar/Device");
+    ctx->Yield(2);
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/3"));
+    ctx->ItemClick("//$FOCUSED/All cores");
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().last<LoadModel>().threads, 0u);
+    IM_CHECK_EQ(read_settings(file()).settings.threads, 0u);
+  }));
+}
+
 // The result of a device's self-test, run by a load, is kept and shown from then on, also after a restart.
 TEST_F(SettingsUi, WhatADevicesSelfTestSaidIsRemembered) {
   ModelReady model = small_model();
