@@ -37,7 +37,9 @@ struct DeviceState {
   std::unique_ptr<BufferArena> arena;   // of the weights that are expected
   std::unique_ptr<UploadRing> ring;     // for weights, while they are loaded
   uint64_t next_slot = 0;               // of the ring
-  Buffer dummy;                         // stands in for optional bindings
+  // Stand in for optional bindings: for those that a kernel reads, and for those that it could write. Dispatches side
+  // by side would else read what others are said to write.
+  Buffer dummy, written_dummy;
   /// Of ops that need some while they run. All recordings share it, as they run one after the other; one that was made
   /// when it was smaller keeps its own.
   std::shared_ptr<Buffer> scratch;

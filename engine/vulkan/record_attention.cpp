@@ -60,7 +60,7 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
       whole(*args.rotation),
       norm(args.q_norm),
       norm(args.k_norm),
-      queries_of(args, state_.dummy),
+      queries_of(args, state_.written_dummy),
       kv.keys,
       kv.values};
   list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type), options), bindings,

@@ -245,7 +245,7 @@ bool finishes_heads(const Product& product, uint32_t head_dim) {
          });
 }
 
-std::vector<Binding> head_bindings(const ProjectHeadsArgs& args, const Buffer& none) {
+std::vector<Binding> head_bindings(const ProjectHeadsArgs& args, const Buffer& none, const Buffer& none_written) {
   const RopeStoreArgs& heads = args.heads;
   const VulkanKv& kv = checked_kv(*heads.cache, heads.shape, "project_heads");
   const auto norm = [&](const canopy::Buffer* weight) {
@@ -255,7 +255,7 @@ std::vector<Binding> head_bindings(const ProjectHeadsArgs& args, const Buffer& n
           whole(*heads.rotation),
           norm(heads.q_norm),
           norm(heads.k_norm),
-          queries_of(heads, none),
+          queries_of(heads, none_written),
           kv.keys,
           kv.values};
 }
@@ -289,7 +289,7 @@ void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   }
   if (!together) return record_separate_heads(args);
   const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
-  const ProductKernel kernel{"product_heads", head_bindings(args, state_.dummy), head_constants(heads), false};
+  const ProductKernel kernel{"product_heads", head_bindings(args, state_.dummy, state_.written_dummy), head_constants(heads), false};
   CommandList& list = this->list(flops);
   uint32_t first_head = 0;
   for (const Product& product : all) {

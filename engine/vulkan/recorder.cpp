@@ -95,11 +95,11 @@ Buffer& VulkanRecorder::scratch(uint64_t bytes, const char* name) {
 }
 
 const Buffer& VulkanRecorder::sums(uint64_t bytes) {
-  return bytes > 0 ? scratch(bytes, "partial sums") : state_.dummy;
+  return bytes > 0 ? scratch(bytes, "partial sums") : state_.written_dummy;
 }
 
 const Buffer& VulkanRecorder::counters(uint32_t count) {
-  if (count == 0) return state_.dummy;
+  if (count == 0) return state_.written_dummy;
   std::vector<Buffer>& all = commands_->counters;
   const uint64_t bytes = std::max<uint64_t>(count, kLeastCounters) * 4;
   if (!all.empty() && all.back().bytes() >= bytes) return all.back();

@@ -174,6 +174,7 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   describe_kernels();
   make_tuner(options);
   state_.dummy = zeroed(256, "dummy");
+  state_.written_dummy = zeroed(256, "written dummy");
 }
 
 // On a software device times are noise.

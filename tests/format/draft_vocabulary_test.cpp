@@ -137,7 +137,7 @@ TEST(DraftVocabulary, IsReadFromAListBesideADrafterThatNamesNone) {
   EXPECT_FALSE(file.config().own_head);
   test::expect_error("remove the list", [&] { open_gguf(folder, gguf_with_ids({1, 2})); });
   folder.write("d.gguf.draft_tokens.json", "[0, 3, 10]");
-  test::expect_error("Element 2 of the list of tokens in 'd.gguf.draft_tokens.json' stands for token 10",
+  test::expect_error("Element 2 of the list of tokens in d.gguf.draft_tokens.json stands for token 10",
                      [&] { open_gguf(folder, tiny_drafter_gguf()); });
   folder.write("d.gguf.draft_tokens.json", "{}");
   test::expect_error("A list of token ids is expected", [&] { open_gguf(folder, tiny_drafter_gguf()); });

@@ -28,6 +28,8 @@ TEST(DrafterAsset, IsWhatItsCardSays) {
   EXPECT_EQ(c.transformer.parameters, 12280704u);
   EXPECT_EQ(c.block_size, 8u);
   EXPECT_EQ(c.mask_token, 4u);
+  EXPECT_EQ(c.draft_token_ids.size(), 12288u);
+  EXPECT_FALSE(c.own_head);
   EXPECT_EQ(c.aux_layers, (std::vector<uint32_t>{1, 8, 14, 20, 27}));
   EXPECT_EQ(c.target_layers, 30u);
   EXPECT_EQ(drafter.file().gguf()->text("general.license"), "apache-2.0");
