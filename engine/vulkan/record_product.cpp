@@ -289,7 +289,8 @@ void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   }
   if (!together) return record_separate_heads(args);
   const SharedMemory memory{sums(places.sum_bytes()), counters(places.counters())};
-  const ProductKernel kernel{"product_heads", head_bindings(args, state_.dummy, state_.written_dummy), head_constants(heads), false};
+  const ProductKernel kernel{"product_heads", head_bindings(args, state_.dummy, state_.written_dummy),
+                             head_constants(heads), false};
   CommandList& list = this->list(flops);
   uint32_t first_head = 0;
   for (const Product& product : all) {
