@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
+#include <vector>
 
 #include "app/base/number_options.h"
 #include "app/cli/commands.h"
@@ -74,6 +75,8 @@ std::vector<uint32_t> first_ids(const LogitsOptions& options, const Engine& mode
 
 int run(const LogitsOptions& options) {
   catch_interrupts();
+  const std::vector<NamedFile> outputs = {{"--rows", options.rows_file}};
+  require_outputs_apart(outputs, {{"the text", options.text_file}}, &options.model);
   const std::string text = read_text_input(options.text_file, kMaxTextBytes);
   const OpenedModel opened = open_model(options.model);
   Model& model = *opened.model->model;

@@ -10,6 +10,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/paths.h"
 #include "engine/devices/devices.h"
+#include "engine/format/draft_vocabulary.h"
 #include "engine/format/model_paths.h"
 
 namespace canopy::cli {
@@ -84,7 +85,10 @@ void require_outputs_apart(std::span<const NamedFile> outputs, std::vector<Named
     OpenRequest request;
     if (model->drafter != "none") choose_drafter(model->drafter, request);
     add("the model", model->model.empty() ? default_model_path() : std::filesystem::path(model->model));
-    if (!request.drafter.empty()) add("the drafter", request.drafter);
+    if (!request.drafter.empty()) {
+      add("the drafter", request.drafter);
+      inputs.push_back({"the list of tokens to draft", draft_tokens_path(request.drafter)});
+    }
   }
   require_other_files(outputs, inputs);
 }

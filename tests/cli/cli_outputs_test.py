@@ -146,6 +146,11 @@ class Inputs(Case):
         self.kept(overwrite, model, "calibrate", "-m", model, "--drafter", DRAFTER, "-o", model)
         self.kept(overwrite, model, "report", "-m", model, "--out", model)
         self.kept(overwrite, text, "generate", "-m", model, "-f", text, "--trace", text)
+        drafter = shutil.copytree(DRAFTER, self.path("drafter"))
+        tokens = self.file(os.path.join("drafter", "draft_tokens.json"))
+        self.kept(overwrite, tokens, "calibrate", "-m", model, "--drafter", drafter, "-o", tokens)
+        for path in (model, text):
+            self.kept(overwrite, path, "logits", "-m", model, "--drafter", "none", "-f", text, "--rows", path)
         self.kept(overwrite, trace, "trace", "what-if", trace, "-o", trace)
         self.kept(overwrite, model, "convert", DRAFTER, model, "--target", model, "--overwrite")
         for option in ("-o", "--html"):

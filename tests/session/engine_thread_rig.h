@@ -64,9 +64,10 @@ class EngineThreadTest : public ::testing::Test {
  protected:
   void start(uint64_t memory = uint64_t{8} << 30) {
     EngineBackend backend;
-    backend.open_device = [this, memory](const std::string& selector, uint32_t) -> std::unique_ptr<Device> {
+    backend.open_device = [this, memory](const std::string& selector, uint32_t threads) -> std::unique_ptr<Device> {
       if (selector == "none") throw Error(ErrorKind::unavailable, "There is no device \"none\".");
       ++devices_opened_;
+      threads_opened_ = threads;
       return std::make_unique<FragileDevice>(make_reference_device(memory), lose_, book_);
     };
     backend.list_devices = [] { return std::vector<DeviceChoice>{{"0", "Reference", "reference", true, ""}}; };
@@ -136,6 +137,7 @@ class EngineThreadTest : public ::testing::Test {
 
   std::atomic<bool> lose_{false};
   std::atomic<int> devices_opened_{0};
+  std::atomic<uint32_t> threads_opened_{0};  // of the newest device
   DeviceBook book_;
   std::vector<Event> waiting_;
   std::unique_ptr<EngineThread> engine_;

@@ -259,6 +259,20 @@ TEST_F(EngineThreadTest, KnowsADeviceByAnyOfItsSelectors) {
   }
 }
 
+// Other threads are another device; the same ones keep it.
+TEST_F(EngineThreadTest, OpensTheDeviceWithTheThreadsThatWereAskedFor) {
+  start();
+  for (const auto& [threads, opened] : {std::pair(3u, 1), {3u, 1}, {0u, 2}}) {
+    LoadModel load = tiny();
+    load.threads = threads;
+    engine_->post(load);
+    await<ModelReady>();
+    EXPECT_EQ(threads_opened_.load(), threads);
+    EXPECT_EQ(devices_opened_.load(), opened);
+  }
+  EXPECT_NE(answer(1), "");
+}
+
 TEST_F(EngineThreadTest, QuittingDoesNotWaitForALongReply) {
   start();
   engine_->post(tiny());

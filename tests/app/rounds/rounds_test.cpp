@@ -384,6 +384,24 @@ TEST_F(TraceInWindow, LiveRoundsArriveBehindATrace) {
   EXPECT_EQ(view.rounds.playback.state, PlayState::following);
 }
 
+TEST_F(TraceInWindow, SaysWhetherAProcessorComputedIt) {
+  const auto computed_by = [&](const char* backend, const char* device) {
+    TraceHeader header = builder_.header();
+    header.backend = backend;
+    header.device = device;
+    TraceWriter trace(folder_.path() / "other.canopytrace", header, builder_.pieces());
+    trace.begin(builder_.begin(DecodeMode::tree));
+    trace.prefilled(builder_.prefill());
+    trace.append(builder_.any());
+    trace.end(builder_.end());
+    trace.finish();
+    return TraceLog(folder_.path() / "other.canopytrace").on_processor();
+  };
+  EXPECT_FALSE(computed_by("vulkan", "Radeon RX 7900 XTX"));
+  EXPECT_TRUE(computed_by("cpu", "AMD EPYC"));
+  EXPECT_TRUE(computed_by("", "llvmpipe (LLVM 15.0.6, 256 bits)"));  // of before there was a choice of backends
+}
+
 TEST_F(TraceInWindow, ARedactedOneHasNoTexts) {
   builder_.write(folder_.path() / "redacted.canopytrace", 20, true);
   const TraceLog log(folder_.path() / "redacted.canopytrace");
