@@ -23,7 +23,7 @@ struct PredictOptions {
   std::string model, device = "all", kernels, assumptions, measured;
   uint32_t context = 0;
   std::vector<uint32_t> widths;
-  bool sampled = false, with_ops = false, as_json = false;
+  bool with_ops = false, as_json = false;
 };
 
 /// The passes on one device, narrowest first.
@@ -52,15 +52,14 @@ DevicePrediction predict_device(predict::RecordedModel& model, const predict::De
   if ((integers && device.integer_tops <= 0) ||
       (result.kernels == predict::Kernels::matrix && device.matrix_tflop_s <= 0)) {
     throw bad_input("The " + std::string(device.name) + " has no matrix cores" + (integers ? " for integers" : "") +
-                    "; allowed kernels: today, fma, llama.cpp.");
+                    "; allowed kernels: fma, llama.cpp.");
   }
-  const predict::PassWish wish{options.context, options.sampled};
-  const predict::PassPrediction one = predict::predict_pass(model, device, rules, 1, wish);
+  const predict::PassPrediction one = predict::predict_pass(model, device, rules, 1, options.context);
   result.share = predict::bandwidth_share(one, device);
   result.ms_of_one = one.ms;
   for (const uint32_t width : options.widths) {
     if (result.kernels == predict::Kernels::llama_cpp && width > 1) continue;
-    result.passes.push_back(width == 1 ? one : predict::predict_pass(model, device, rules, width, wish));
+    result.passes.push_back(width == 1 ? one : predict::predict_pass(model, device, rules, width, options.context));
   }
   return result;
 }
@@ -225,13 +224,12 @@ void add_predict(CLI::App& app, Action& action) {
       ->transform(app::numbers(1u, predict::RecordedModel::kMaxWidth));
   command->add_option(
       "--kernels", options->kernels,
-      "today: made for software devices; fma and matrix: made for GPUs; matrix_i8: the same with activations of 8 "
+      "fma and matrix: by multiply-adds and on matrix cores; matrix_i8: the same with activations of 8 "
       "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: what Canopy "
       "uses there: cuda on NVIDIA's GPUs; elsewhere and with --assume matrix where there are matrix cores, else fma)");
   command->add_option("--assume", options->assumptions,
                       "Rules of the kernels to replace, not of CUDA's: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
-  command->add_flag("--sampled", options->sampled, "A token is drawn at random instead of taking the likeliest");
   command->add_flag("--ops", options->with_ops, "Print the time of each op, too");
   command->add_flag("--json", options->as_json, "Print a JSON object");
   command->callback([&action, options] { action = [options] { return run_predict(*options); }; });

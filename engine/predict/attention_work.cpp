@@ -77,17 +77,17 @@ Work work_of_parts(const AttentionArgs& args, const KernelRules& rules, const De
   return work;
 }
 
-/// A workgroup takes attention_rows rows and attention_positions positions (0: all).
+/// A workgroup of 128 takes 8 rows and 256 positions.
 Work work_of_rows(const AttentionArgs& args, const KernelRules& rules) {
   const AttentionSizes sizes(args);
-  const double span = rules.attention_positions > 0 ? rules.attention_positions : sizes.keys;
-  const double spans = pieces(sizes.keys, span), row_groups = pieces(sizes.width, rules.attention_rows);
-  const double padded = row_groups * std::min(sizes.width, rules.attention_rows);  // the fullest group decides
+  constexpr double span = 256, rows = 8, invocations = 128;
+  const double spans = pieces(sizes.keys, span), row_groups = pieces(sizes.width, rows);
+  const double padded = row_groups * std::min(sizes.width, rows);  // the fullest group decides
   Work work;
   work.workgroups = sizes.kv_heads * spans * row_groups;
   work.workgroups_reading_memory = sizes.kv_heads * spans;
-  work.invocations = rules.attention_invocations;
-  work.bytes_in_flight = rules.attention_invocations * rules.attention_bytes_in_flight;
+  work.invocations = invocations;
+  work.bytes_in_flight = invocations * rules.attention_bytes_in_flight;
   work.longest_memory_bytes = 2 * std::min(sizes.keys, span) * sizes.head_bytes;
   work.memory_bytes = sizes.memory_bytes();
   const double partials = spans > 1 ? 2 * spans : 0;

@@ -14,30 +14,30 @@ struct NamedKernels {
   const char* name;
   Kernels kernels;
 };
-constexpr NamedKernels kNames[] = {{"today", Kernels::today},   {"fma", Kernels::fma},
-                                   {"matrix", Kernels::matrix}, {"matrix_i8", Kernels::matrix_i8},
-                                   {"cuda", Kernels::cuda},     {"llama.cpp", Kernels::llama_cpp}};
+constexpr NamedKernels kNames[] = {{"fma", Kernels::fma},
+                                   {"matrix", Kernels::matrix},
+                                   {"matrix_i8", Kernels::matrix_i8},
+                                   {"cuda", Kernels::cuda},
+                                   {"llama.cpp", Kernels::llama_cpp}};
 
 // Machine code: what RADV 25.0.7 makes of the shaders for navi31, as vector instructions of the main loop that are no
 // matrix instructions and move nothing, for each weight that an invocation decodes. The main loops of
 // product_linear_TYPE_matrix stage units of eight activations in 21 to 40, those of product_linear_TYPE_matrix_i8 in 79
-// to 94; multiply-adds of a column are one each, none is paired. Former kernels: linear_TYPE with four rows of an
-// invocation, where types that were not looked at are estimated.
+// to 94; multiply-adds of a column are one each, none is paired.
 struct DecodeOps {
   WeightType type;
-  double today, fma, matrix, integers;
+  double fma, matrix, integers;
 };
-constexpr DecodeOps kDecodeOps[] = {{WeightType::f32, 0.5, 1, 0.5, 0.5},    {WeightType::f16, 1, 1.4, 0.3, 0.3},
-                                    {WeightType::bf16, 1.2, 2.5, 1.5, 1.5}, {WeightType::q8_0, 2.2, 4.4, 2.8, 0.4},
-                                    {WeightType::q4_1, 2.1, 4.2, 2.6, 1.4}, {WeightType::q4_0, 2.1, 4.2, 2.6, 1.4},
-                                    {WeightType::q5_0, 3.5, 6.7, 4.5, 2.5}, {WeightType::q5_1, 3.5, 6.7, 4.5, 2.5},
-                                    {WeightType::q2_k, 3, 5.5, 3.3, 2.5},   {WeightType::q3_k, 5, 8.6, 6.1, 3.1},
-                                    {WeightType::q4_k, 2.6, 4.8, 2.5, 1.6}, {WeightType::q5_k, 4, 7.4, 4.9, 2.8},
-                                    {WeightType::q6_k, 6, 8.5, 4.5, 3.4},   {WeightType::iq4_nl, 7, 13.5, 4.6, 4},
-                                    {WeightType::iq4_xs, 7, 14, 4.6, 4.1},  {WeightType::mxfp4, 7.5, 14.7, 4.3, 4.6}};
+constexpr DecodeOps kDecodeOps[] = {
+    {WeightType::f32, 1, 0.5, 0.5},     {WeightType::f16, 1.4, 0.3, 0.3},   {WeightType::bf16, 2.5, 1.5, 1.5},
+    {WeightType::q8_0, 4.4, 2.8, 0.4},  {WeightType::q4_1, 4.2, 2.6, 1.4},  {WeightType::q4_0, 4.2, 2.6, 1.4},
+    {WeightType::q5_0, 6.7, 4.5, 2.5},  {WeightType::q5_1, 6.7, 4.5, 2.5},  {WeightType::q2_k, 5.5, 3.3, 2.5},
+    {WeightType::q3_k, 8.6, 6.1, 3.1},  {WeightType::q4_k, 4.8, 2.5, 1.6},  {WeightType::q5_k, 7.4, 4.9, 2.8},
+    {WeightType::q6_k, 8.5, 4.5, 3.4},  {WeightType::iq4_nl, 13.5, 4.6, 4}, {WeightType::iq4_xs, 14, 4.6, 4.1},
+    {WeightType::mxfp4, 14.7, 4.3, 4.6}};
 static_assert(std::size(kDecodeOps) == kWeightTypes);
 
-constexpr double kMatrixStageOps = 3.5, kIntegerStageOps = 11, kFmaStageOps = 7.5, kTodayColumnOps = 1.2;
+constexpr double kMatrixStageOps = 3.5, kIntegerStageOps = 11, kFmaStageOps = 7.5;
 // An element of a block's share: made a float, its scales multiplied, added; and its minimum.
 constexpr double kShareOps = 3, kMinimumOps = 1, kBlockWeights = 32;
 // Sums of products of 8-bit integers: two instructions for eight weights, and what unpacks them.
@@ -62,22 +62,6 @@ constexpr NamedRule kRules[] = {{"tile_rows", &KernelRules::tile_rows},
                                 {"add_steps", &KernelRules::add_steps},
                                 {"linear_steps", &KernelRules::linear_steps},
                                 {"submissions", &KernelRules::submissions}};
-
-KernelRules today_rules() {
-  KernelRules rules;
-  rules.repeats_weights = true;
-  rules.loading = 0.5;
-  rules.registers = 120;
-  rules.column_ops = kTodayColumnOps;
-  rules.attention_positions = 0;
-  rules.attention_rows = 1;
-  rules.attention_invocations = 32;
-  rules.attention_bytes_in_flight = 64;
-  rules.attention_steps = 1;
-  rules.submissions = 3;  // upload, pass, read
-  rules.downloads_logits = true;
-  return rules;
-}
 
 KernelRules fma_rules() {
   KernelRules rules;
@@ -165,7 +149,7 @@ Kernels kernels_named(std::string_view name) {
   const auto found = std::ranges::find_if(kNames, [&](const NamedKernels& each) { return each.name == name; });
   if (found != std::end(kNames)) return found->kernels;
   throw bad_input("There are no kernels named '" + printable(name) +
-                  "'; allowed: today, fma, matrix, matrix_i8, cuda, llama.cpp.");
+                  "'; allowed: fma, matrix, matrix_i8, cuda, llama.cpp.");
 }
 
 Kernels vulkan_kernels(const DeviceProfile& device) {
@@ -179,7 +163,6 @@ Kernels default_kernels(const DeviceProfile& device) {
 KernelRules rules_of(Kernels kernels) {
   KernelRules rules;
   switch (kernels) {
-    case Kernels::today: rules = today_rules(); break;
     case Kernels::fma: rules = fma_rules(); break;
     case Kernels::matrix: rules = matrix_rules(); break;
     case Kernels::matrix_i8: rules = integer_rules(); break;
@@ -232,7 +215,6 @@ double scale_ops(Kernels kernels, WeightType type) {
 double decode_ops(Kernels kernels, WeightType type) {
   const DecodeOps& ops = *std::ranges::find(kDecodeOps, type, &DecodeOps::type);
   switch (kernels) {
-    case Kernels::today: return ops.today;
     case Kernels::fma: return ops.fma;
     case Kernels::matrix: return ops.matrix;
     case Kernels::matrix_i8: return ops.integers;

@@ -13,7 +13,6 @@
 namespace canopy::predict {
 
 enum class Kernels {
-  today,      // 128 weight rows of a workgroup, K whole, tiles of 8 rows of the pass: made for software devices
   fma,        // K cut over workgroups (compute/product_split.h), tiles of 8 rows of the pass in one dispatch
   matrix,     // the same cut, up to 64 rows of the pass at a time on matrix cores, weights decoded to f16
   matrix_i8,  // the same in integers of 8 bits, scaled in f32 for each block; others bits, so never by itself
@@ -31,7 +30,6 @@ struct KernelRules {
   double columns_in_flight = 0;              // of the weight, that a workgroup has asked for at a time
   bool splits_columns = false;               // K over workgroups, by compute/product_split.h
   std::vector<uint32_t> width_buckets = {};  // that the pass is padded to, as DeviceInfo has them
-  bool repeats_weights = false;              // each tile of the pass reads the weights from memory again
   double loading = 0.7;                      // share of the time of a step that its columns are under way
   double registers = 72;                     // of an invocation
   double activation_bytes = 4;               // of a value, as a product reads it
@@ -43,12 +41,9 @@ struct KernelRules {
   bool stages_asked = false;  // only for rows of the pass that there are, not for a whole tile
   bool matrix_cores = false;  // multiply-adds are theirs
 
-  // Attention: split into partial results by the backend's plan, or a workgroup takes a K/V head, attention_positions
-  // keys (0: all) and attention_rows rows of the pass.
+  // Attention: split into partial results by the backend's plan, or a workgroup takes a K/V head, 256 keys and 8 rows
+  // of the pass.
   bool splits_attention = false;
-  double attention_positions = 256;
-  double attention_rows = 8;
-  double attention_invocations = 128;
   double attention_bytes_in_flight = 32;  // of an invocation; 0: what the plan's workgroups bring at a time
 
   // Dispatches that wait for the one before. Of kernels whose last workgroup finishes heads, or merges a row's
@@ -61,11 +56,10 @@ struct KernelRules {
   double linear_steps = 1;
 
   // The host's part of a pass.
-  double submissions = 1;         // each waited for
-  bool downloads_logits = false;  // of a row that is sampled, and samples it itself
+  double submissions = 1;  // each waited for
 };
 
-/// The name on the command line: "today", "fma", "matrix", "matrix_i8", "cuda", "llama.cpp".
+/// The name on the command line: "fma", "matrix", "matrix_i8", "cuda", "llama.cpp".
 const char* to_string(Kernels kernels);
 /// Nothing else: throws bad_input that lists them.
 Kernels kernels_named(std::string_view name);

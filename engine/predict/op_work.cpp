@@ -25,15 +25,6 @@ double rounded_up(double a, double b) {
   return std::ceil(a / b);
 }
 
-/// Bytes that workgroups fetch `times` over: what fits into half of the last-level cache comes from memory once.
-struct Reading {
-  double memory = 0, cache = 0;
-};
-Reading read_again(double bytes, double times, bool from_memory, const DeviceProfile& device) {
-  if (from_memory && bytes > device.cache_mb * 1e6 / 2) return {bytes * times, 0};
-  return {bytes, bytes * (times - 1)};
-}
-
 /// `bytes` of activations from the shared cache for every tile of weight rows; once for each unit where its own cache
 /// holds them all.
 double activation_bytes(double bytes, double row_tiles, double workgroups, const DeviceProfile& device) {
@@ -81,12 +72,11 @@ Work work_of_cut(const Weight& weight, uint32_t width, const ProductCut& cut, co
   work.bytes_in_flight = cut.rows * columns_in_flight * bytes / weights;
   work.registers = rules.registers;
 
-  const Reading reading = read_again(bytes, column_tiles, rules.repeats_weights, device);
-  work.memory_bytes = reading.memory;
-  work.workgroups_reading_memory = reading.memory == bytes ? row_tiles * chunks : work.workgroups;
+  work.memory_bytes = bytes;
+  work.workgroups_reading_memory = row_tiles * chunks;
   const double sums = chunks > 1 ? 2 * chunks : 0;  // partial sums, written and read
   const double activations = double{1} * width * weight.cols();
-  work.cache_bytes = reading.cache +
+  work.cache_bytes = bytes * (column_tiles - 1) +
                      activation_bytes(activations * rules.activation_bytes, row_tiles, work.workgroups, device) +
                      (1 + sums) * width * weight.rows() * kFloat;
   work.tail_latencies = chunks > 1 ? kCountLatencies + 1 : 0;  // the sums of a tile
@@ -202,11 +192,8 @@ Work work_of_args(const ProjectHeadsArgs& args, const KernelRules& rules, const 
     whole_heads = whole_heads && args.weights[i]->rows() % args.heads.shape.head_dim == 0;
   }
   work.cache_bytes += static_cast<double>(args.heads.price().bytes);
-  // Where q, k and v have different types, today's kernels wait between them.
-  double extra = rules.kernels == Kernels::today ? static_cast<double>(args.weights.size()) - 1 : 0;
   if (rules.last_finishes && whole_heads) finish_heads(work, args, rules, device);
-  if (rules.last_finishes && !whole_heads) extra = 1;
-  work.steps = rules.heads_steps + std::max(0.0, extra);
+  work.steps = rules.heads_steps + (rules.last_finishes && !whole_heads ? 1 : 0);
   return work;
 }
 

@@ -8,7 +8,7 @@ namespace {
 /// Milliseconds of the drafter's pass: features become keys and values, then a block is drafted, in one submission.
 double draft_ms(RecordedModel& drafter, const DeviceProfile& device, const KernelRules& rules, const RoundSizes& sizes,
                 uint32_t backlog, uint32_t context) {
-  double ms = predict_pass(drafter, device, rules, sizes.block, {.context = context}).ms;
+  double ms = predict_pass(drafter, device, rules, sizes.block, context).ms;
   if (backlog > 0) ms += predict_ops_ms(drafter.record_injection(backlog), device, rules);
   return ms;
 }
@@ -20,7 +20,7 @@ CostTable predict_costs(RecordedModel& target, RecordedModel* drafter, const Dev
   CostTable table;
   const uint32_t last = std::max(16u, sizes.context);
   const auto add = [&](uint32_t width, uint32_t context) {
-    table.set_verify(width, context, predict_pass(target, device, rules, width, {context, sizes.sampled}).ms);
+    table.set_verify(width, context, predict_pass(target, device, rules, width, context).ms);
   };
   for (uint32_t width = 1; width <= sizes.rows; ++width) add(width, last / 2);
   for (const uint32_t width : usual_widths()) {

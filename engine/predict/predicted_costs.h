@@ -13,7 +13,6 @@ struct RoundSizes {
   uint32_t context = 512;      // the most positions that rounds stand behind
   uint32_t block = 16;         // rows of the drafter's pass
   uint32_t most_waiting = 64;  // features that a draft injects, at most
-  bool sampled = false;        // tokens are drawn at random
 };
 
 /// Every width behind half of the context, some at both of its ends. drafter: null where there is

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/model/memory_plan.h"
 #include "engine/predict/op_work.h"
 
 namespace canopy::predict {
@@ -10,21 +9,12 @@ namespace {
 
 constexpr uint32_t kWidths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 
-// A vocabulary of 152,000 logits takes the host about 2 ms to sample.
-constexpr double kHostSamplingUs = 2000.0 / 151936;  // for each logit
-
 /// Of rows, ancestor lists and results: a few dozen bytes for each row.
 constexpr double kBusBytesPerRow = 256;
 
-double host_us(const ModelConfig& config, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
-               const PassWish& wish) {
-  double bus_bytes = width * kBusBytesPerRow;
-  double us = rules.submissions * (device.submission_us + device.round_trip_us);
-  if (wish.sampled && rules.downloads_logits) {
-    bus_bytes += static_cast<double>(config.vocab) * sizeof(float);
-    us += config.vocab * kHostSamplingUs;
-  }
-  return us + bus_bytes / (device.bus_gb_s * 1e3);
+double host_us(const DeviceProfile& device, const KernelRules& rules, uint32_t width) {
+  return rules.submissions * (device.submission_us + device.round_trip_us) +
+         width * kBusBytesPerRow / (device.bus_gb_s * 1e3);
 }
 
 std::string shapes_of(const Op& op) {
@@ -46,21 +36,18 @@ void add_op(PassPrediction& pass, const Op& op, const Work& work, const WorkTime
 }  // namespace
 
 PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
-                            const PassWish& wish) {
-  // Kernels that leave no logits behind need no memory for them, and so compute the head in one go.
-  const uint32_t head_rows =
-      rules.downloads_logits ? head_rows_for(model.config(), std::max(width, usual_widths().back())) : 0;
+                            uint32_t context) {
   PassPrediction pass;
   pass.width = width;
   double us = 0;
-  for (const Op& op : model.record(width, wish.context, head_rows)) {
+  for (const Op& op : model.record(width, context, 0)) {
     const Work work = work_of(op, rules, device);
     const WorkTime time = time_of(work, device);
     us += time.total;
     pass.weight_bytes += weight_bytes_of(op);
     add_op(pass, op, work, time);
   }
-  pass.host_ms = host_us(model.config(), device, rules, width, wish) / 1e3;
+  pass.host_ms = host_us(device, rules, width) / 1e3;
   pass.ms = us / 1e3 + pass.host_ms;
   return pass;
 }

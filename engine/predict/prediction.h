@@ -28,19 +28,14 @@ struct OpPrediction {
 struct PassPrediction {
   uint32_t width = 0;
   double ms = 0;              // all of it, as the host sees it
-  double host_ms = 0;         // of which submissions, the bus and, where the host samples, that
+  double host_ms = 0;         // of which submissions and the bus
   uint64_t weight_bytes = 0;  // that the ops need, once each
   std::vector<OpPrediction> ops;
 };
 
-/// What is predicted.
-struct PassWish {
-  uint32_t context = 0;  // positions before the pass
-  bool sampled = false;  // a token is drawn at random of one row, not the likeliest taken
-};
-
+/// context: positions before the pass.
 PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
-                            const PassWish& wish);
+                            uint32_t context);
 
 /// Milliseconds of some ops on the device, the host's part left out.
 double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules);

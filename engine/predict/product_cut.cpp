@@ -35,20 +35,6 @@ vk::DeviceLimits limits_of(const DeviceProfile& device) {
   return limits;
 }
 
-/// 32 invocations of four rows each, times up to 16 segments of K at once, as 16 KiB of shared memory have room for.
-ProductCut cut_of_today(const Weight& weight, uint32_t width) {
-  const uint32_t tiles = (width + 7) / 8;
-  const uint32_t columns = (width + tiles - 1) / tiles;
-  const uint32_t segments = (weight.cols() + 255) / 256;
-  uint32_t split = 1;
-  while (split < 16 && 2 * split <= segments && 2 * split * columns <= 32) split *= 2;
-  return {.rows = 128,
-          .columns = 1.0 * columns,
-          .columns_in_flight = 1.0 * kBlock * split,
-          .step = 1.0 * kBlock * split,
-          .invocations = 32.0 * split};
-}
-
 ProductCut cut_of(const vk::FmaConfig& config) {
   const double step = 1.0 * kBlock * config.slices;
   return {1.0 * config.tile_rows(),   1.0 * config.columns,       step, step,
@@ -65,7 +51,6 @@ std::vector<ProductCut> named_cuts(const Weight& weight, uint32_t width, Kernels
   const vk::DeviceLimits limits = limits_of(device);
   const vk::ProductShape shape{weight.rows(), weight.cols(), chunk_columns(weight.rows(), weight.cols()), width};
   switch (kernels) {
-    case Kernels::today: return {cut_of_today(weight, width)};
     case Kernels::fma: return {cut_of(vk::choose_fma(shape, vk::kMostFmaColumns, false, limits))};
     case Kernels::matrix:
     case Kernels::matrix_i8: {

@@ -105,7 +105,7 @@ TEST_F(CostsElsewhereTest, APredictionIsWhatPredictSaysOfTheShape) {
   const auto rules = predict::rules_of(predict::default_kernels(device));
   for (const CostPoint& point : table.verify_points()) {
     if (point.rows % 7 != 1) continue;
-    EXPECT_DOUBLE_EQ(point.ms, predict::predict_pass(*opened.model, device, rules, point.rows, {point.context}).ms);
+    EXPECT_DOUBLE_EQ(point.ms, predict::predict_pass(*opened.model, device, rules, point.rows, point.context).ms);
   }
 }
 

@@ -59,12 +59,11 @@ TEST(DeviceProfiles, AreChosenByNameOrAll) {
 }
 
 TEST(Kernels, AreChosenByNameAndByDevice) {
-  for (const Kernels kernels :
-       {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
+  for (const Kernels kernels : {Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
     EXPECT_EQ(kernels_named(to_string(kernels)), kernels);
     EXPECT_EQ(rules_of(kernels).kernels, kernels);
   }
-  EXPECT_NE(message_of([] { kernels_named("opencl"); }).find("today, fma, matrix, matrix_i8, cuda, llama.cpp"),
+  EXPECT_NE(message_of([] { kernels_named("opencl"); }).find("fma, matrix, matrix_i8, cuda, llama.cpp"),
             std::string::npos);
   EXPECT_EQ(default_kernels(device_profile("h100")), Kernels::cuda);
   EXPECT_EQ(vulkan_kernels(device_profile("h100")), Kernels::matrix);
@@ -76,8 +75,7 @@ TEST(Kernels, AreChosenByNameAndByDevice) {
 
 TEST(Kernels, EveryTypeOfWeightsIsDecoded) {
   for (uint32_t i = 0; i < kWeightTypes; ++i) {
-    for (const Kernels kernels :
-         {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
+    for (const Kernels kernels : {Kernels::fma, Kernels::matrix, Kernels::matrix_i8, Kernels::llama_cpp}) {
       EXPECT_GT(decode_ops(kernels, static_cast<WeightType>(i)), 0);
       EXPECT_LT(decode_ops(kernels, static_cast<WeightType>(i)), 20);
     }

@@ -19,10 +19,10 @@ namespace {
 
 using test::message_of;
 
-constexpr Kernels kAllKernels[] = {Kernels::today, Kernels::fma, Kernels::matrix, Kernels::matrix_i8};
+constexpr Kernels kAllKernels[] = {Kernels::fma, Kernels::matrix, Kernels::matrix_i8};
 
 double ms_of(RecordedModel& model, const DeviceProfile& device, Kernels kernels, uint32_t width, uint32_t context = 0) {
-  return predict_pass(model, device, rules_of(kernels), width, {context, false}).ms;
+  return predict_pass(model, device, rules_of(kernels), width, context).ms;
 }
 
 /// Keeps what is compiled.
@@ -79,8 +79,7 @@ TEST(RecordedModel, CutsTheHeadWhereLogitsNeedMemory) {
   EXPECT_EQ(count_of<ArgmaxArgs>(model.record(64, 0, 0)), 1u);
 }
 
-// Within some percent, as the tall tiles of 64 columns may fill a device better than what a narrower pass gets; today's
-// kernels at whole tiles of 8, as 12 rows in two tiles of 6 fill it better than 8 in one.
+// Within some percent, as the tall tiles of 64 columns may fill a device better than what a narrower pass gets.
 TEST(Prediction, WiderPassesNeverTakeLess) {
   for (const char* shape : {"smollm2-135m-q4_1", "llama-2-7b-q4_0", "qwen3-8b-q4_k_m", "qwen3-4b-bf16"}) {
     RecordedModel model(model_shape(shape));
@@ -89,7 +88,6 @@ TEST(Prediction, WiderPassesNeverTakeLess) {
         for (const uint32_t context : {0u, 300u, 4096u}) {
           double before = 0;
           for (const uint32_t width : usual_widths()) {
-            if (kernels == Kernels::today && width > 1 && width % 8 != 0) continue;
             const double ms = ms_of(model, device, kernels, width, context);
             EXPECT_GE(ms, before * 0.92) << shape << " on " << device.name << " with " << to_string(kernels)
                                          << ", context " << context << ", width " << width;
@@ -104,7 +102,7 @@ TEST(Prediction, WiderPassesNeverTakeLess) {
 TEST(Prediction, WidthsOfABucketTakeTheSameProducts) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   const auto product_us = [&](Kernels kernels, uint32_t width) {
-    for (const OpPrediction& op : predict_pass(model, device_profile("h100"), rules_of(kernels), width, {}).ops) {
+    for (const OpPrediction& op : predict_pass(model, device_profile("h100"), rules_of(kernels), width, 0).ops) {
       if (op.name == "linear_swiglu") return op.each.total;
     }
     return 0.0;
@@ -119,7 +117,7 @@ TEST(Prediction, NothingIsFasterThanTheMemory) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   for (const DeviceProfile& device : device_profiles()) {
     for (const Kernels kernels : kAllKernels) {
-      const PassPrediction pass = predict_pass(model, device, rules_of(kernels), 1, {});
+      const PassPrediction pass = predict_pass(model, device, rules_of(kernels), 1, 0);
       EXPECT_GT(bandwidth_share(pass, device), 0.1) << device.name;
       EXPECT_LT(bandwidth_share(pass, device), device.memory_share) << device.name;
       EXPECT_GT(pass.ms, pass.host_ms);
@@ -149,15 +147,15 @@ TEST(Prediction, CudaKernelsReadTheWeightsOnce) {
   const KernelRules rules = rules_of(Kernels::cuda);
   for (const DeviceProfile& device : device_profiles()) {
     if (device.cuda_capability == 0) {
-      EXPECT_NE(message_of([&] { predict_pass(model, device, rules, 1, {}); }).find("NVIDIA"), std::string::npos);
+      EXPECT_NE(message_of([&] { predict_pass(model, device, rules, 1, 0); }).find("NVIDIA"), std::string::npos);
       continue;
     }
-    const PassPrediction one = predict_pass(model, device, rules, 1, {});
+    const PassPrediction one = predict_pass(model, device, rules, 1, 0);
     EXPECT_GT(bandwidth_share(one, device), 0.3) << device.name;
     EXPECT_LT(bandwidth_share(one, device), device.memory_share) << device.name;
     double before = one.ms;
     for (const uint32_t width : {8u, 16u, 32u, 64u}) {
-      const double ms = predict_pass(model, device, rules, width, {}).ms;
+      const double ms = predict_pass(model, device, rules, width, 0).ms;
       EXPECT_GE(ms, before * 0.9) << device.name << ", width " << width;  // wider tiles may fill it better
       before = ms;
     }
@@ -183,8 +181,7 @@ TEST(Prediction, CudaAttentionGrowsWithItsContext) {
   for (const uint32_t width : {1u, 64u}) {
     double before = 0;
     for (const uint32_t context : {0u, 512u, 4096u, 32768u}) {
-      const PassPrediction pass =
-          predict_pass(model, device_profile("h100"), rules_of(Kernels::cuda), width, {context, false});
+      const PassPrediction pass = predict_pass(model, device_profile("h100"), rules_of(Kernels::cuda), width, context);
       const auto op = std::ranges::find(pass.ops, "attention", &OpPrediction::name);
       ASSERT_NE(op, pass.ops.end());
       EXPECT_EQ(op->kernel, width == 1 ? "attention_few_f16" : "attention_many_f16");
@@ -192,25 +189,6 @@ TEST(Prediction, CudaAttentionGrowsWithItsContext) {
       before = op->each.total;
     }
   }
-}
-
-TEST(Prediction, KernelsForGpusAreFasterWhereItMatters) {
-  RecordedModel model(model_shape("qwen3-8b-q4_k"));
-  for (const DeviceProfile& device : device_profiles()) {
-    EXPECT_LT(2 * ms_of(model, device, Kernels::matrix, 64), ms_of(model, device, Kernels::today, 64)) << device.name;
-    EXPECT_LT(1.2 * ms_of(model, device, Kernels::matrix, 1, 4096), ms_of(model, device, Kernels::today, 1, 4096))
-        << device.name;
-  }
-}
-
-TEST(Prediction, SamplingOnTheHostCostsTodayOnly) {
-  RecordedModel model(model_shape("qwen3-8b-q4_k"));
-  const DeviceProfile& device = device_profile("rx7900xtx");
-  const auto extra = [&](Kernels kernels) {
-    return predict_pass(model, device, rules_of(kernels), 1, {0, true}).ms - ms_of(model, device, kernels, 1);
-  };
-  EXPECT_NEAR(extra(Kernels::today), 2, 0.1);
-  EXPECT_EQ(extra(Kernels::matrix), 0);
 }
 
 TEST(Prediction, OpsWithoutARuleCountWithTheirPrice) {
@@ -235,10 +213,8 @@ double steps_of(RecordedModel& model, Kernels kernels, uint32_t context) {
 TEST(Prediction, LastWorkgroupsSaveSteps) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   EXPECT_EQ(steps_of<ProjectHeadsArgs>(model, Kernels::matrix, 0), 1);
-  EXPECT_EQ(steps_of<ProjectHeadsArgs>(model, Kernels::today, 0), 2);
   EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::matrix, 0), 1);
   EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::matrix, 4096), 2);
-  EXPECT_EQ(steps_of<AttentionArgs>(model, Kernels::today, 4096), 1);
 }
 
 // The backend times the variants of a product on its device. Without a cache of enough bandwidth, the activations of 64
@@ -332,7 +308,7 @@ TEST(Prediction, ComesNearWhatIsKnownOfLlamaCpp) {
   for (const auto& [device, tokens_a_second, steps] : known) {
     KernelRules rules = rules_of(Kernels::llama_cpp);
     assume(rules, steps);
-    const double predicted = 1e3 / predict_pass(model, device, rules, 1, {64, false}).ms;
+    const double predicted = 1e3 / predict_pass(model, device, rules, 1, 64).ms;
     RecordProperty(std::string(device.name), std::to_string(predicted));
     EXPECT_GT(predicted, 0.8 * tokens_a_second) << device.name;
     EXPECT_LT(predicted, 1.25 * tokens_a_second) << device.name;
