@@ -30,7 +30,7 @@ constexpr std::array<KindWords, kShareKinds> kKinds = {{
      "All rounds in one file that opens in any browser: the tree, the text, scrubbing, slow motion and statistics. It "
      "needs no network."},
     {"Share as animation", "Animation",
-     "Up to ten rounds from this one on, as a picture that moves (an animated PNG), for a README or a message."},
+     "Up to ten rounds from this one on, as an SVG picture that moves, for a README or a web page."},
 }};
 
 void share_words(const std::string& words, Colour colour, float width) {

@@ -37,13 +37,6 @@ app::PictureSize size_of(const std::string& words) {
   throw UsageError("--size is " + quoted_name(words) + "; it must be like 1280x720.");
 }
 
-/// ".svg" or ".png".
-std::string animation_kind(const std::string& path) {
-  const std::string ending = std::filesystem::path(path).extension().string();
-  if (ending == ".svg" || ending == ".png" || ending == ".apng") return ending == ".svg" ? ending : ".png";
-  throw UsageError("--animation is " + quoted_name(path) + "; its name must end in .svg, or in .png or .apng.");
-}
-
 void write(const std::string& target, const std::function<std::string()>& content) {
   if (target.empty()) return;
   write_file_atomically(target, content());
@@ -55,10 +48,7 @@ void write(const std::string& target, const std::function<std::string()>& conten
 void add_share_options(CLI::App& command, ShareChoice& choice) {
   const char* const group = "Pictures";
   command.add_option("--html", choice.html, "Write the recording as a web page that needs nothing else")->group(group);
-  command
-      .add_option("--animation", choice.animation,
-                  "Write some rounds as a picture that moves: .svg, or .png for an animated PNG")
-      ->group(group);
+  command.add_option("--animation", choice.animation, "Write some rounds as an SVG picture that moves")->group(group);
   command
       .add_option("--rounds", choice.rounds,
                   "Rounds of the page (default: all from --round on) or the animation (default: 10)")
@@ -85,7 +75,8 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
   const auto scale = static_cast<float>(choice.scale);
   const bool pictures = !choice.svg.empty() || !choice.png.empty();
   if (!round && pictures) throw UsageError("A picture is of one round: name it with --round, counted from 0.");
-  if (!choice.animation.empty()) animation_kind(choice.animation);
+  if (!choice.animation.empty() && std::filesystem::path(choice.animation).extension() != ".svg")
+    throw UsageError("--animation is " + quoted_name(choice.animation) + "; its name must end in .svg.");
   const auto log = std::make_shared<const app::TraceLog>(trace);
   const app::SharedRun run = app::run_of(log);
   write(choice.html, [&] {
@@ -98,8 +89,7 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
     const size_t first = round.value_or(0), left = first < log->rounds() ? log->rounds() - first : 0;
     const auto range = app::round_range(
         log->rounds(), first, choice.rounds.value_or(std::min(left, app::kAnimatedRounds)), app::kMostAnimatedRounds);
-    return animation_kind(choice.animation) == ".svg" ? app::animated_svg(run, range, theme, size)
-                                                      : app::animated_png(run, range, one_theme, size, scale);
+    return app::animated_svg(run, range, theme, size);
   });
 }
 

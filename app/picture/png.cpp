@@ -2,13 +2,10 @@
 
 #include <zlib.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/error.h"
 
@@ -19,11 +16,6 @@ constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
 
 void append_u32(std::string& out, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xFFu);
-}
-
-void append_u16(std::string& out, uint32_t value) {
-  out += static_cast<char>(value >> 8 & 0xFFu);
-  out += static_cast<char>(value & 0xFFu);
 }
 
 void append_chunk(std::string& out, std::string_view kind, std::string_view data) {
@@ -118,53 +110,6 @@ bool is_opaque(const Image& image) {
   return true;
 }
 
-struct Area {
-  uint32_t x0, y0, x1, y1;
-};
-
-/// The smallest rectangle outside which two images of one size are equal; one pixel where they are equal everywhere.
-Area changed_area(const Image& a, const Image& b) {
-  Area area{a.width, a.height, 0, 0};
-  for (uint32_t y = 0; y < a.height; ++y) {
-    const size_t row = size_t{y} * a.width * 4;
-    if (std::memcmp(a.pixels.data() + row, b.pixels.data() + row, size_t{a.width} * 4) == 0) continue;
-    area.y0 = std::min(area.y0, y);
-    area.y1 = y + 1;
-    for (uint32_t x = 0; x < a.width; ++x) {
-      if (std::memcmp(a.pixels.data() + row + x * 4, b.pixels.data() + row + x * 4, 4) == 0) continue;
-      area.x0 = std::min(area.x0, x);
-      area.x1 = std::max(area.x1, x + 1);
-    }
-  }
-  return area.x1 == 0 ? Area{0, 0, 1, 1} : area;
-}
-
-/// The pixels of an area that differ from those before; the others without colour, so that those below them stay.
-std::vector<uint8_t> differences(const Image& before, const Image& now, const Area& area) {
-  std::vector<uint8_t> pixels;
-  pixels.reserve(size_t{area.x1 - area.x0} * (area.y1 - area.y0) * 4);
-  for (uint32_t y = area.y0; y < area.y1; ++y)
-    for (uint32_t x = area.x0; x < area.x1; ++x) {
-      const size_t i = (size_t{y} * now.width + x) * 4;
-      const bool same = std::memcmp(before.pixels.data() + i, now.pixels.data() + i, 4) == 0;
-      for (size_t c = 0; c < 4; ++c) pixels.push_back(same ? uint8_t{0} : now.pixels[i + c]);
-    }
-  return pixels;
-}
-
-std::string frame_control(uint32_t sequence, const Area& area, uint32_t milliseconds) {
-  std::string data;
-  append_u32(data, sequence);
-  append_u32(data, area.x1 - area.x0);
-  append_u32(data, area.y1 - area.y0);
-  append_u32(data, area.x0);
-  append_u32(data, area.y0);
-  append_u16(data, std::min(milliseconds, 65535u));
-  append_u16(data, 1000);
-  data += {0, static_cast<char>(sequence > 0 ? 1 : 0)};  // stays for the next frame, which is drawn over it
-  return data;
-}
-
 }  // namespace
 
 std::string encode_png(const Image& image) {
@@ -175,40 +120,6 @@ std::string encode_png(const Image& image) {
                compressed(alpha ? image.pixels : without_alpha(image), image.width, image.height, alpha ? 4 : 3));
   append_chunk(file, "IEND", {});
   return file;
-}
-
-AnimatedPng::AnimatedPng(uint32_t width, uint32_t height, uint32_t count) : count_(count) {
-  shown_.width = width;
-  shown_.height = height;
-  file_ = kSignature;
-  append_chunk(file_, "IHDR", header_of(width, height, true));
-  std::string control;
-  append_u32(control, count);
-  append_u32(control, 0);  // for ever
-  append_chunk(file_, "acTL", control);
-}
-
-void AnimatedPng::add(const Image& frame, uint32_t milliseconds) {
-  if (frame.width != shown_.width || frame.height != shown_.height || added_ == count_)
-    throw std::logic_error("A frame of another animation was added.");
-  if (added_++ == 0) {
-    append_chunk(file_, "fcTL", frame_control(sequence_++, {0, 0, frame.width, frame.height}, milliseconds));
-    append_chunk(file_, "IDAT", compressed(frame.pixels, frame.width, frame.height, 4));
-  } else {
-    const Area area = changed_area(shown_, frame);
-    append_chunk(file_, "fcTL", frame_control(sequence_++, area, milliseconds));
-    std::string data;
-    append_u32(data, sequence_++);
-    data += compressed(differences(shown_, frame, area), area.x1 - area.x0, area.y1 - area.y0, 4);
-    append_chunk(file_, "fdAT", data);
-  }
-  shown_.pixels = frame.pixels;
-}
-
-std::string AnimatedPng::finish() {
-  if (added_ != count_) throw std::logic_error("An animation was ended before all its frames were added.");
-  append_chunk(file_, "IEND", {});
-  return std::move(file_);
 }
 
 }  // namespace canopy::app

@@ -20,8 +20,8 @@ using ReadRun = std::function<SharedRun(const ShareCallbacks&)>;
 
 /// A page of all rounds, or an animation of some from `round` on. The run may take a while to read, so it is asked for
 /// on the thread.
-ShareJob::Make make_run(ReadRun read, size_t round, ShareKind kind, ThemeKind theme) {
-  return [read = std::move(read), round, kind, theme](const ShareCallbacks& callbacks) {
+ShareJob::Make make_run(ReadRun read, size_t round, ShareKind kind) {
+  return [read = std::move(read), round, kind](const ShareCallbacks& callbacks) {
     const SharedRun run = read(callbacks);
     const size_t rounds = run.log->rounds();
     if (kind == ShareKind::page)
@@ -29,7 +29,7 @@ ShareJob::Make make_run(ReadRun read, size_t round, ShareKind kind, ThemeKind th
     // The last rounds, where there are not enough behind this one.
     const size_t first = std::min(round, rounds - std::min(rounds, kAnimatedRounds));
     const RoundRange range = round_range(rounds, first, std::min(kAnimatedRounds, rounds - first), kMostAnimatedRounds);
-    return animated_png(run, range, theme, kMoving, 1, callbacks);
+    return animated_svg(run, range, std::nullopt, kMoving, callbacks);
   };
 }
 
@@ -47,10 +47,9 @@ ShareJob::Make make_of(const ViewModel& view, ShareKind kind) {
   if (!rounds.trace_path.empty())
     return make_run(
         [path = rounds.trace_path](const ShareCallbacks&) { return run_of(std::make_shared<const TraceLog>(path)); },
-        round, kind, theme);
+        round, kind);
   const auto live = std::make_shared<const LiveReply>(live_reply(*rounds.live, view.messages, round));
-  return make_run([live](const ShareCallbacks& callbacks) { return read_run(*live, callbacks); }, live->shown, kind,
-                  theme);
+  return make_run([live](const ShareCallbacks& callbacks) { return read_run(*live, callbacks); }, live->shown, kind);
 }
 
 }  // namespace canopy::app

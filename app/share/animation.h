@@ -17,8 +17,4 @@ inline constexpr size_t kMostAnimatedRounds = 60, kAnimatedRounds = 10;
 std::string animated_svg(const SharedRun& run, const RoundRange& range, std::optional<ThemeKind> theme,
                          const PictureSize& size, const ShareCallbacks& callbacks = {});
 
-/// An animated PNG, in more and smaller steps. Same errors.
-std::string animated_png(const SharedRun& run, const RoundRange& range, ThemeKind theme, const PictureSize& size,
-                         float scale = 1, const ShareCallbacks& callbacks = {});
-
 }  // namespace canopy::app

@@ -49,7 +49,7 @@ void end_share(ShareState& state, const std::string& path, const std::string& pr
 }
 
 const char* ending_of(ShareKind kind) {
-  return kind == ShareKind::page ? ".html" : kind == ShareKind::svg ? ".svg" : ".png";
+  return kind == ShareKind::page ? ".html" : kind == ShareKind::png ? ".png" : ".svg";
 }
 
 std::string share_name(ShareKind kind, size_t round, const std::string& recording) {

@@ -13,7 +13,7 @@ enum class ShareKind : uint8_t {
   png,        // the shown round, in pixels
   svg,        // the shown round, as shapes
   page,       // all rounds of the recording or the reply, as a web page
-  animation,  // ten rounds from the shown one on, as an animated PNG
+  animation,  // ten rounds from the shown one on, as an SVG picture that moves
 };
 inline constexpr size_t kShareKinds = 4;
 

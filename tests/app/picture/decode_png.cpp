@@ -21,12 +21,6 @@ uint32_t u32(std::string_view bytes, size_t at) {
   return value;
 }
 
-std::string bytes_of(uint32_t value) {
-  std::string out;
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xFF);
-  return out;
-}
-
 /// CRC-32 a bit at a time, as the standard defines it.
 uint32_t crc32(std::string_view bytes) {
   uint32_t crc = 0xFFFFFFFF;
@@ -35,10 +29,6 @@ uint32_t crc32(std::string_view bytes) {
     for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xEDB88320u : 0);
   }
   return ~crc;
-}
-
-std::string chunk(const std::string& kind, const std::string& data) {
-  return bytes_of(static_cast<uint32_t>(data.size())) + kind + data + bytes_of(crc32(kind + data));
 }
 
 }  // namespace
@@ -67,41 +57,6 @@ std::vector<std::pair<std::string, std::string>> png_chunks(std::string_view fil
     at += 12 + size;
   }
   return chunks;
-}
-
-std::vector<std::pair<app::Image, uint32_t>> decode_frames(std::string_view file) {
-  std::vector<std::pair<app::Image, uint32_t>> frames;
-  app::Image seen;
-  std::string control, header;
-  uint32_t sequence = 0;
-  for (const auto& [kind, data] : png_chunks(file)) {
-    if (kind == "IHDR") {
-      header = data;
-      seen = {u32(data, 0), u32(data, 4), std::vector<uint8_t>(size_t{u32(data, 0)} * u32(data, 4) * 4, 0)};
-    } else if (kind == "fcTL") {
-      EXPECT_EQ(u32(data, 0), sequence++);
-      control = data;
-    } else if (kind == "IDAT" || kind == "fdAT") {
-      if (kind == "fdAT") {
-        EXPECT_EQ(u32(data, 0), sequence++);
-      }
-      const uint32_t width = u32(control, 4), height = u32(control, 8), x0 = u32(control, 12), y0 = u32(control, 16);
-      const app::Image part = decode_png(std::string("\x89PNG\r\n\x1a\n") +
-                                         chunk("IHDR", bytes_of(width) + bytes_of(height) + header.substr(8)) +
-                                         chunk("IDAT", kind == "fdAT" ? data.substr(4) : data) + chunk("IEND", ""));
-      EXPECT_EQ(part.width, width);
-      const bool over = control[25] == 1;
-      for (uint32_t y = 0; y < part.height; ++y)
-        for (uint32_t x = 0; x < part.width; ++x) {
-          const size_t from = (size_t{y} * part.width + x) * 4, to = (size_t{y + y0} * seen.width + x + x0) * 4;
-          if (over && part.pixels[from + 3] == 0) continue;
-          for (size_t c = 0; c < 4; ++c) seen.pixels[to + c] = part.pixels[from + c];
-        }
-      const uint32_t delay = static_cast<uint8_t>(control[20]) << 8 | static_cast<uint8_t>(control[21]);
-      frames.emplace_back(seen, delay);
-    }
-  }
-  return frames;
 }
 
 }  // namespace canopy::test

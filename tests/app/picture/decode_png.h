@@ -17,7 +17,4 @@ app::Image decode_png(std::string_view file, int* channels = nullptr);
 /// The chunks of a PNG file by name, in their order; checks their sums.
 std::vector<std::pair<std::string, std::string>> png_chunks(std::string_view file);
 
-/// The frames of an animated PNG, each as it is seen, and how long in milliseconds.
-std::vector<std::pair<app::Image, uint32_t>> decode_frames(std::string_view file);
-
 }  // namespace canopy::test

@@ -139,28 +139,6 @@ TEST(Png, IsReadAsWhatItWas) {
     }
 }
 
-TEST(AnimatedPng, HoldsEveryFrameAsItWasAdded) {
-  std::vector<Image> frames = {noise(20, 12, true, 1)};
-  frames.push_back(frames[0]);  // nothing changes
-  frames.push_back(frames[0]);
-  frames[2].pixels[(5 * 20 + 7) * 4] ^= 0xFF;  // one pixel does
-  frames.push_back(noise(20, 12, true, 2));    // all do
-  AnimatedPng animation(20, 12, 4);
-  for (const Image& frame : frames) animation.add(frame, 250);
-  const std::string file = animation.finish();
-  EXPECT_EQ(test::decode_png(file).pixels, frames[0].pixels) << "a reader that knows no animation";
-  const auto read = test::decode_frames(file);
-  ASSERT_EQ(read.size(), 4u);
-  for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(read[i].first.pixels, frames[i].pixels) << i;
-    EXPECT_EQ(read[i].second, 250u);
-  }
-  AnimatedPng short_one(20, 12, 2);
-  short_one.add(frames[0], 10);
-  EXPECT_THROW(short_one.finish(), std::logic_error);
-  EXPECT_THROW(short_one.add(noise(3, 3, true, 1), 10), std::logic_error);
-}
-
 Picture sample(Colour colour, const std::string& text) {
   Picture picture(100, 50);
   picture.fill(rectangle({0, 0}, {10, 10}), colour);

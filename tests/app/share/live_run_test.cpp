@@ -68,7 +68,7 @@ TEST_F(LiveRun, HasTheReplyOfTheRoundWithItsQuestion) {
   const std::string page = recording_page(run, {0, 6});
   EXPECT_NE(page.find("Why is question 21?"), std::string::npos);
   EXPECT_EQ(page.find("Why is question 11?"), std::string::npos);
-  EXPECT_FALSE(animated_png(run, {0, 1}, ThemeKind::dark, {480, 400}).empty());
+  EXPECT_FALSE(animated_svg(run, {0, 1}, ThemeKind::dark, {480, 400}).empty());
 }
 
 TEST_F(LiveRun, StaysAsItWasWhenMoreIsWritten) {

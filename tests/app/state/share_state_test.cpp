@@ -26,7 +26,7 @@ TEST(ShareState, AsksForOneFileAtATimeWithTheEndingOfItsKind) {
   for (const auto& [kind, typed, path] :
        {std::tuple(ShareKind::png, "/tmp/a", "/tmp/a.png"), std::tuple(ShareKind::svg, "/tmp/a.svg", "/tmp/a.svg"),
         std::tuple(ShareKind::page, "/tmp/a.png", "/tmp/a.png.html"),
-        std::tuple(ShareKind::animation, "/tmp/a.png", "/tmp/a.png")}) {
+        std::tuple(ShareKind::animation, "/tmp/a.png", "/tmp/a.png.svg")}) {
     const ShareWish wish = update(state, StartShare{kind, typed}, true);
     ASSERT_TRUE(wish.start.has_value());
     EXPECT_EQ(wish.start->path, path);
@@ -66,7 +66,7 @@ TEST(ShareState, SuggestsNamesThatSayWhatTheyAre) {
   EXPECT_EQ(share_name(ShareKind::page, 11, ""), "canopy-reply.html");
   EXPECT_EQ(share_name(ShareKind::svg, 0, "/a/code.canopytrace"), "canopy-code-1.svg");
   EXPECT_EQ(share_name(ShareKind::page, 0, "/a/canopy-2026.canopytrace"), "canopy-2026.html");
-  EXPECT_EQ(share_name(ShareKind::animation, 8, "/a/code.canopytrace"), "canopy-code-moving-9.png");
+  EXPECT_EQ(share_name(ShareKind::animation, 8, "/a/code.canopytrace"), "canopy-code-moving-9.svg");
 }
 
 TEST(ShareState, IsPartOfTheView) {
