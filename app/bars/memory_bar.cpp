@@ -10,7 +10,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr const char* kPopup = "Memory menu";
+constexpr const char* kMemoryPopup = "Memory menu";
 constexpr float kMemoryBarHeight = 32, kBarTop = 17, kBarHeight = 10;
 constexpr uint32_t kContexts[] = {2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
@@ -101,7 +101,7 @@ void draw_popup(const ViewModel& view, CommandSink& sink, const MemoryTable& tab
   const float width = std::min(px(340), ImGui::GetMainViewport()->Size.x - px(48));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(12), px(12)});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(2)});
-  if (ImGui::BeginPopup(kPopup)) {
+  if (ImGui::BeginPopup(kMemoryPopup)) {
     draw_table(table, view.model_state == ModelState::released, width);
     ImGui::Dummy({0, px(6)});
     draw_contexts(view, sink, width);
@@ -120,7 +120,7 @@ void memory_bar(const ViewModel& view, CommandSink& sink, float width) {
                                      : memory_table(view.models.memory, view.models.override_memory);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("Memory", {width, px(kMemoryBarHeight)}, ImGuiButtonFlags_EnableNav))
-    ImGui::OpenPopup(kPopup);
+    ImGui::OpenPopup(kMemoryPopup);
   tooltip(released ? "The model is released and takes no memory; your next message loads it again"
                    : "What the models take of the device's memory; press for the parts and the context");
   ImDrawList* list = ImGui::GetWindowDrawList();

@@ -12,11 +12,11 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kWidth = 400, kListHeight = 300, kReleaseRow = 64;
+constexpr float kMenuWidth = 400, kListHeight = 300, kReleaseRow = 64;
 constexpr uint32_t kIdleMinutes[] = {0, 5, 15, 30, 60};
 
 float menu_width() {
-  return std::min(px(kWidth), ImGui::GetMainViewport()->Size.x - px(48));
+  return std::min(px(kMenuWidth), ImGui::GetMainViewport()->Size.x - px(48));
 }
 
 bool begin(const char* name, ImVec2 corner) {

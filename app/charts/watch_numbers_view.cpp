@@ -12,7 +12,7 @@ namespace {
 constexpr double kClearlyFaster = 1.05;  // least ratio that is shown as one
 constexpr double kPaysPerGuess = 0.4;    // a pass that costs so many plain tokens a row pays for each guess
 constexpr double kRidesAlong = 2;        // a pass that costs no more plain tokens carries its guesses nearly free
-constexpr size_t kCurvePoints = 64;
+constexpr size_t kMostCurvePoints = 64;
 
 /// 469, 39.8, 4.21: three digits.
 std::string three_digits(double value) {
@@ -182,7 +182,7 @@ void add_curve(const RoundRecord& record, const BudgetView& budget, BudgetLine& 
   const auto point = [&](uint32_t width, double speed) {
     return BudgetLine::Point{static_cast<float>((width - 1) / widest), static_cast<float>(speed / highest)};
   };
-  const size_t count = budget.predicted.size(), step = (count + kCurvePoints - 1) / kCurvePoints;
+  const size_t count = budget.predicted.size(), step = (count + kMostCurvePoints - 1) / kMostCurvePoints;
   for (size_t i = 0; i < count; i += step)
     line.curve.push_back(point(budget.predicted[i].width, budget.predicted[i].tokens_per_second()));
   if ((count - 1) % step != 0)

@@ -29,7 +29,7 @@ std::pair<uint32_t, uint32_t> contexts_like(uint32_t context) {
 }
 
 /// In place of a category's name, for all prompts. No file has a category of that name.
-constexpr const char* all_prompts = "";
+constexpr const char* every_category = "";
 
 class ModesBench {
  public:
@@ -41,7 +41,7 @@ class ModesBench {
       sweep_.prompts.push_back({{}, prompt.category, {}});
       prompts_.push_back({{}, prompt.ids});
     }
-    categories_.push_back(all_prompts);
+    categories_.push_back(every_category);
     sweep_.subjects.emplace_back();
     for (const WayToDecode& way : settings.ways) sweep_.contestants.push_back({way, 0});
     sweep_.settings.policy = settings.policy;
@@ -78,7 +78,7 @@ class ModesBench {
     block_.emplace_back(key, reply);
     if (block_.size() < settings_.ways.size()) return;
     for (const auto& [run, written] : block_) {
-      for (const std::string& category : {sweep_.prompts[run.prompt].category, std::string(all_prompts)})
+      for (const std::string& category : {sweep_.prompts[run.prompt].category, std::string(every_category)})
         add_reply({category, run.contestant, run.repeat}, written);
       add_contexts(run.contestant, written);
     }
@@ -109,7 +109,7 @@ class ModesBench {
 
   bool identical(const std::string& category, size_t way) const {
     return std::ranges::none_of(sweep_.runs, [&](const MeasuredRun& run) {
-      const bool counts = category == all_prompts || sweep_.prompts[run.key.prompt].category == category;
+      const bool counts = category == every_category || sweep_.prompts[run.key.prompt].category == category;
       return counts && run.key.contestant == way && run.differs_at;
     });
   }
@@ -129,7 +129,7 @@ class ModesBench {
   ModeResult summary(const std::string& category, size_t way, uint32_t repeats) {
     ModeResult result;
     result.way = settings_.ways[way];
-    result.category = category == all_prompts ? all_categories : category;
+    result.category = category == every_category ? all_categories : category;
     std::vector<double> speeds;
     std::vector<std::pair<double, double>> pairs;
     result.identical_to_ar = identical(category, way);

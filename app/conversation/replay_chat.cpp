@@ -18,7 +18,7 @@ std::string name_of(const TraceModel& model) {
   return model_name(model.name, model.file_name, model.quantization);
 }
 
-ReplayOrigin origin_of(const TraceHeader& header) {
+ReplayOrigin replay_origin_of(const TraceHeader& header) {
   ReplayOrigin origin;
   origin.target = name_of(header.target);
   if (header.drafter) origin.drafter = name_of(*header.drafter);
@@ -105,7 +105,7 @@ size_t first_unsaid(const std::vector<ChatTurn>& turns, const std::vector<ChatTu
 
 }  // namespace
 
-ReplayChat::ReplayChat(const TraceLog& log, uint64_t& last_id) : origin_(origin_of(log.reader().header())) {
+ReplayChat::ReplayChat(const TraceLog& log, uint64_t& last_id) : origin_(replay_origin_of(log.reader().header())) {
   for (size_t i = 0; i < log.replies().size(); ++i) add(log, i, last_id);
   said_.clear();
 }

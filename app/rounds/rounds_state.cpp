@@ -6,11 +6,11 @@ namespace canopy::app {
 namespace {
 
 template <class... F>
-struct Overloaded : F... {
+struct Cases : F... {
   using F::operator()...;
 };
 template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
+Cases(F...) -> Cases<F...>;
 
 /// Call when another log is shown: node numbers belong to the log they were taken from.
 void forget_nodes(RoundsState& rounds) {
@@ -49,7 +49,7 @@ void update(RoundsState& rounds, const Event& event) {
 void update(RoundsState& rounds, const RoundsCommand& command) {
   Playback& playback = rounds.playback;
   const RoundLog& log = *rounds.log;
-  std::visit(Overloaded{
+  std::visit(Cases{
                  [&](const TogglePause&) { toggle_pause(playback, log); },
                  [&](const FollowRounds&) { follow(playback, log); },
                  [&](const StepRound& c) { step(playback, log, c.by); },

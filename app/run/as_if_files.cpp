@@ -7,7 +7,7 @@
 namespace canopy::app {
 namespace {
 
-AsIfAnswer answer_of(const AsIfQuestion& question, const std::stop_token& stop) {
+AsIfAnswer read_and_answer(const AsIfQuestion& question, const std::stop_token& stop) {
   AsIfAnswer answer{question.recording, {}, {}};
   try {
     answer.file = write_as_if(question.recording->reader(), *question.there);
@@ -21,7 +21,7 @@ AsIfAnswer answer_of(const AsIfQuestion& question, const std::stop_token& stop) 
 
 }  // namespace
 
-AsIfFiles::AsIfFiles() : answers_(answer_of, Waiting::is_answered) {}
+AsIfFiles::AsIfFiles() : answers_(read_and_answer, Waiting::is_answered) {}
 
 AsIfFiles::~AsIfFiles() {
   take();

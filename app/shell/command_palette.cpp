@@ -15,8 +15,8 @@
 namespace canopy::app {
 namespace {
 
-constexpr const char* kPopup = "Commands";
-constexpr float kWidth = 560, kPitch = 30;
+constexpr const char* kPalettePopup = "Commands";
+constexpr float kPaletteWidth = 560, kPitch = 30;
 constexpr int kMostLines = 12;
 
 /// Letters and digits; bytes of letters beyond ASCII are taken for such.
@@ -93,11 +93,11 @@ void CommandPalette::draw(const ViewModel& view, CommandSink& sink) {
     query_.clear();
     chosen_ = 0;
     open_ = true;
-    ImGui::OpenPopup(kPopup);
+    ImGui::OpenPopup(kPalettePopup);
   }
-  place_dialog(kWidth);
+  place_dialog(kPaletteWidth);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
-  if (!ImGui::BeginPopup(kPopup)) {
+  if (!ImGui::BeginPopup(kPalettePopup)) {
     ImGui::PopStyleVar();
     sink.post(ShellCommand(ShowPalette{false}));  // closed by a click outside
     return;

@@ -13,7 +13,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr float kCardWidth = 620, kCardPad = 18, kDisc = 10, kWordsPitch = 17, kRowGap = 6, kNameWidth = 168;
+constexpr float kCardWidth = 620, kRegionsPad = 18, kDisc = 10, kWordsPitch = 17, kRowGap = 6, kNameWidth = 168;
 constexpr float kLeastSide = 12, kCardHead = 34, kCardFoot = 44;
 
 void draw_disc(ImDrawList* list, ImVec2 centre, size_t number, float reach) {
@@ -55,19 +55,19 @@ float list_parts(ImDrawList* list, const std::vector<ScreenRegion>& told, ImVec2
 /// Where the card is, in the middle of the window; beside it there is room for the marks of the parts.
 ImVec4 region_card(const std::vector<ScreenRegion>& told, ImVec2 area) {
   const float width = std::min(px(kCardWidth), area.x - px(kRegionMark * 4 + 8));
-  const float parts = list_parts(nullptr, told, {0, 0}, width - px(kCardPad) * 2);
-  const float height = std::min(px(kCardPad) * 2 + px(kCardHead) + parts + px(kCardFoot), area.y - px(16));
+  const float parts = list_parts(nullptr, told, {0, 0}, width - px(kRegionsPad) * 2);
+  const float height = std::min(px(kRegionsPad) * 2 + px(kCardHead) + parts + px(kCardFoot), area.y - px(16));
   const float x = std::floor((area.x - width) * 0.5f), y = std::floor((area.y - height) * 0.5f);
   return {x, y, x + width, y + height};
 }
 
 /// Draws the card; true when one of its buttons was pressed.
 bool draw_region_card(const std::vector<ScreenRegion>& told, const ImVec4& card, CommandSink& sink) {
-  const float inner = card.z - card.x - px(kCardPad) * 2, parts = list_parts(nullptr, told, {0, 0}, inner);
+  const float inner = card.z - card.x - px(kRegionsPad) * 2, parts = list_parts(nullptr, told, {0, 0}, inner);
   ImGui::SetCursorPos({card.x, card.y});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().raised);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(8));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kCardPad), px(kCardPad)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kRegionsPad), px(kRegionsPad)});
   ImGui::BeginChild("Parts", {card.z - card.x, card.w - card.y},
                     ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_Borders);
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -14,12 +14,12 @@ namespace {
 enum class Tip { root, accepted, rejected, unreached, bonus };
 
 /// A node of the drawn tree: column, row, and parent.
-struct Spot {
+struct TreeSpot {
   float column, row;
   int parent;
   Tip tip;
 };
-constexpr Spot kTree[] = {
+constexpr TreeSpot kTree[] = {
     {0, 0, -1, Tip::root},       {1, 0, 0, Tip::accepted},    {2, 0, 1, Tip::accepted},    {3, 0, 2, Tip::accepted},
     {4, 0, 3, Tip::accepted},    {5, 0, 4, Tip::accepted},    {6, 0, 5, Tip::accepted},    {7, 0, 6, Tip::bonus},
     {1, 2, 0, Tip::rejected},    {2, 2, 8, Tip::unreached},   {3, -2, 2, Tip::rejected},   {4, -2, 10, Tip::unreached},
@@ -79,11 +79,11 @@ void centred(float x, float y, Type type, Colour colour, std::string_view words)
 void draw_tree_picture(ImVec2 a, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float left = a.x + std::floor((width - px(34) * 9) * 0.5f), middle = a.y + px(98);
-  auto at = [&](const Spot& s) { return ImVec2(left + px(34) * s.column, middle + px(21) * s.row); };
+  auto at = [&](const TreeSpot& s) { return ImVec2(left + px(34) * s.column, middle + px(21) * s.row); };
   for (const Tip drawn : {Tip::unreached, Tip::rejected, Tip::bonus, Tip::accepted})
-    for (const Spot& s : kTree)
+    for (const TreeSpot& s : kTree)
       if (s.tip == drawn) draw_edge(list, at(kTree[s.parent]), at(s), s.tip);
-  for (const Spot& s : kTree) draw_spot(list, at(s), s.tip);
+  for (const TreeSpot& s : kTree) draw_spot(list, at(s), s.tip);
 }
 
 void draw_pair_picture(ImVec2 a, float width) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
 
-bool work_under_way(const ViewModel& view) {
+bool is_busy(const ViewModel& view) {
   return view.busy() || view.calibration.busy() || view.report.busy() || view.comparison.busy() ||
          view.checks.check.running() || view.recording.running();
 }
@@ -36,7 +36,7 @@ void note_work(ViewModel& view) {
 
 std::optional<int64_t> release_due_ms(const ViewModel& view) {
   const uint32_t minutes = view.models.idle_minutes;
-  if (minutes == 0 || view.model_state != ModelState::ready || work_under_way(view)) return std::nullopt;
+  if (minutes == 0 || view.model_state != ModelState::ready || is_busy(view)) return std::nullopt;
   return view.idle.since_ms + minutes * kMinuteMs;
 }
 

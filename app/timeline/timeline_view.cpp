@@ -6,7 +6,7 @@
 namespace canopy::app {
 namespace {
 
-constexpr double kGap = 5;       // between bars at kRoundPitch
+constexpr double kBarGap = 5;    // between bars at kRoundPitch
 constexpr double kSmallGap = 1;  // between the narrowest bars
 constexpr double kLeastPitch = 1e-4;
 
@@ -16,7 +16,7 @@ double fitting_pitch(size_t rounds, double width) {
 
 /// The width of a bar. The gap shrinks with the pitch, so that a bar is never thinner than 2 pixels.
 double bar_width(double pitch) {
-  const double gap = std::clamp(pitch / kRoundPitch * kGap, kSmallGap, kGap);
+  const double gap = std::clamp(pitch / kRoundPitch * kBarGap, kSmallGap, kBarGap);
   return std::max(2.0, pitch - gap);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/format/model_file.h"
 #include "engine/text/model_tokenizer.h"
 
 namespace canopy {

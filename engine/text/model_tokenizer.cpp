@@ -1,6 +1,7 @@
 #include "engine/text/model_tokenizer.h"
 
 #include "engine/base/error.h"
+#include "engine/format/model_file.h"
 
 namespace canopy {
 namespace {

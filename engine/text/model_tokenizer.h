@@ -3,10 +3,11 @@
 
 #include <memory>
 
-#include "engine/format/model_file.h"
 #include "engine/text/tokenizer.h"
 
 namespace canopy {
+
+struct TokenizerSource;
 
 /// Builds the tokenizer from what the file holds. Throws Error(bad_input) when it holds none, or one that is not
 /// supported or contradicts itself.

@@ -6,6 +6,7 @@
 #include "engine/format/config_gguf.h"
 #include "engine/format/describe.h"
 #include "engine/format/gguf.h"
+#include "engine/format/model_file.h"
 #include "engine/text/model_tokenizer.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"
