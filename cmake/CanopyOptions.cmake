@@ -67,7 +67,7 @@ function(canopy_library name)
   target_link_libraries(canopy_${name} PRIVATE ${ARG_LINK})
 
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/")
-  if(folder MATCHES "^engine/")
+  if(folder MATCHES "^(engine/|cuda_backend)")
     canopy_compile_together(canopy_${name} 16)
     if(ARG_LIGHT)
       canopy_optimize(canopy_${name} -O1)

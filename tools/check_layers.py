@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every include between the folders of engine/ and app/ runs down.
+"""Checks that every include between the folders of engine/, cuda_backend/ and app/ runs down.
 
 usage: tools/check_layers.py [--show] [FOLDER]
 
@@ -15,7 +15,7 @@ import os
 import re
 import sys
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:app|engine)/[^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:app|engine|cuda_backend)/[^"]+)"', re.MULTILINE)
 LIBRARY = re.compile(r"^\s*canopy_(?:app_)?library\(\s*(\w+)([^)]*)\)", re.MULTILINE)
 LINKED = re.compile(r"^\s*target_link_libraries\(\s*([\w-]+)([^)]*)\)", re.MULTILINE)
 KEYWORDS = {"SOURCES", "DEPENDS", "LINK", "DRAWN", "PUBLIC", "PRIVATE", "INTERFACE"}
@@ -49,9 +49,9 @@ class Folder:
 
 
 def read_folders(root):
-    """Folder by its path from the root, for every CMakeLists.txt under engine/ and app/."""
+    """Folder by its path from the root, for every CMakeLists.txt under them."""
     folders = {}
-    for top in ("engine", "app"):
+    for top in ("engine", "cuda_backend", "app"):
         for path, _, names in os.walk(os.path.join(root, top)):
             if "CMakeLists.txt" not in names:
                 continue
@@ -108,7 +108,7 @@ def check(root):
     layer, circle = layers(links)
     problems = [f"{path}/CMakeLists.txt: links folders in a circle" for path in sorted(circle)]
     allowed = {path: everything_below(path, links) for path in folders}
-    for top in ("engine", "app"):
+    for top in ("engine", "cuda_backend", "app"):
         for path, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
                 if not name.endswith((".h", ".cpp")):

@@ -260,7 +260,7 @@ def table_of(kernels):
 #include <algorithm>
 #include <iterator>
 
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/kernels/params.h"
 
 namespace canopy::predict {{
 namespace {{

@@ -332,8 +332,8 @@ int64_t time_from(const std::string& text, const std::string& what) {
   const bool in_day = h >= 0 && h < 24 && min >= 0 && min < 60 && s >= 0 && s < 60 && ms >= 0;
   if (fields != 7 || static_cast<size_t>(used) != text.size() || !date.ok() || !in_day)
     throw bad_input(what + ": the time is \"" + text + "\"; it must be like \"2026-01-31T13:45:00.000Z\".");
-  return duration_cast<std::chrono::milliseconds>(sys_days(date).time_since_epoch()).count() + ((h * 60 + min) * 60 + s) * 1000LL +
-         ms;
+  return duration_cast<std::chrono::milliseconds>(sys_days(date).time_since_epoch()).count() +
+         ((h * 60 + min) * 60 + s) * 1000LL + ms;
 }
 
 }  // namespace canopy::app

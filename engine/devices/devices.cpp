@@ -4,10 +4,10 @@
 #include <optional>
 #include <thread>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/cpu/cpu_device.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 
 namespace canopy {

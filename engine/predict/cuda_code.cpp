@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/kernels/params.h"
 
 namespace canopy::predict {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
+#include "cuda_backend/attention_plan.h"
+#include "cuda_backend/product_plan.h"
+#include "cuda_backend/weight_tiles.h"
 #include "engine/base/error.h"
-#include "engine/cuda_backend/attention_plan.h"
-#include "engine/cuda_backend/product_plan.h"
-#include "engine/cuda_backend/weight_tiles.h"
 #include "engine/predict/cuda_code.h"
 #include "engine/predict/expert_work.h"
 #include "engine/predict/op_work.h"

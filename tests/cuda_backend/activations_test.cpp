@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/kernels/params.h"
 #include "tests/compute/op_test.h"
 
 namespace canopy::test {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/kernels/params.h"
 #include "tests/compute/op_test.h"
 
 namespace canopy::test {

@@ -1,7 +1,7 @@
 // The CUDA backend on the made-up GPU, for the cases of the ops. CANOPY_TEST_CAPABILITY: 89 for one of compute
 // capability 8.9; 9.0 else.
 
-#include "engine/cuda_backend/cuda_device.h"
+#include "cuda_backend/cuda_device.h"
 #include "tests/compute/devices.h"
 #include "tests/cuda_backend/fake_device.h"
 #include "tests/reference/reference_device.h"

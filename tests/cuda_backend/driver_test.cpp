@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 
+#include "cuda_backend/cuda_device.h"
+#include "cuda_backend/driver_library.h"
 #include "engine/base/error.h"
-#include "engine/cuda_backend/cuda_device.h"
-#include "engine/cuda_backend/driver_library.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {

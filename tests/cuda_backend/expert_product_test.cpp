@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/cuda_backend/product_plan.h"
-#include "engine/cuda_backend/weight_tiles.h"
+#include "cuda_backend/product_plan.h"
+#include "cuda_backend/weight_tiles.h"
 #include "tests/compute/contract_rows.h"
 #include "tests/compute/expert_data.h"
 #include "tests/compute/op_test.h"

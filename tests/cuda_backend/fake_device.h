@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "engine/cuda_backend/cuda_device.h"
-#include "engine/cuda_backend/embedded_kernels.h"
+#include "cuda_backend/cuda_device.h"
+#include "cuda_backend/embedded_kernels.h"
 #include "tests/cuda_backend/fake_driver.h"
 
 namespace canopy::test {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/base/error.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "tests/cuda_backend/fake_device.h"
 
 namespace canopy::test {

@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cuda_backend/cuda_device.h"
+#include "cuda_backend/driver_library.h"
+#include "cuda_backend/embedded_kernels.h"
 #include "engine/base/error.h"
-#include "engine/cuda_backend/cuda_device.h"
-#include "engine/cuda_backend/driver_library.h"
-#include "engine/cuda_backend/embedded_kernels.h"
 
 namespace canopy::test {
 namespace {

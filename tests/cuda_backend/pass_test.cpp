@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "engine/cuda_backend/context.h"
-#include "engine/cuda_backend/cuda_device.h"
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/context.h"
+#include "cuda_backend/cuda_device.h"
+#include "cuda_backend/kernels/params.h"
 #include "tests/cuda_backend/fake_device.h"
 #include "tests/cuda_backend/fake_driver.h"
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "engine/cuda_backend/product_plan.h"
-#include "engine/cuda_backend/weight_tiles.h"
+#include "cuda_backend/product_plan.h"
+#include "cuda_backend/weight_tiles.h"
 #include "tests/cuda_backend/deep_case.h"
 #include "tests/cuda_backend/fake_device.h"
 

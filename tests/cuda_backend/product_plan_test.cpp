@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/cuda_backend/product_plan.h"
-#include "engine/cuda_backend/weight_tiles.h"
+#include "cuda_backend/product_plan.h"
+#include "cuda_backend/weight_tiles.h"
 #include "tests/compute/random_data.h"
 #include "tests/cuda_backend/gpu_limits.h"
 

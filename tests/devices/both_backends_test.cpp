@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/base/log.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/devices/devices.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/vulkan_device.h"

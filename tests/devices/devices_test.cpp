@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/base/error.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"
 

@@ -1,6 +1,6 @@
 // The CUDA backend on a made-up GPU, for a program of tests of passes.
 
-#include "engine/cuda_backend/cuda_device.h"
+#include "cuda_backend/cuda_device.h"
 #include "tests/cuda_backend/fake_device.h"
 #include "tests/model/device_under_test.h"
 

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/cpu/cpu_device.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/gpu_under_test.h"
 #include "tests/reference/reference_device.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "cuda_backend/cuda_device.h"
 #include "engine/base/error.h"
 #include "engine/base/paths.h"
-#include "engine/cuda_backend/cuda_device.h"
 #include "engine/session/engine.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"

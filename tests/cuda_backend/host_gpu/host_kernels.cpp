@@ -3,7 +3,7 @@
 #include <bit>
 #include <map>
 
-#include "engine/cuda_backend/kernels/params.h"
+#include "cuda_backend/kernels/params.h"
 #include "gpu.h"
 
 namespace canopy::host_gpu {

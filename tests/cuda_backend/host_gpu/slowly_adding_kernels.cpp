@@ -4,12 +4,12 @@
 #define CANOPY_HOST_ARCHITECTURE ::canopy::host_gpu::kSlowlyAdding
 #define cuda cuda_slowly_adding
 
-#include "engine/cuda_backend/kernels/experts.cu"
-#include "engine/cuda_backend/kernels/peak.cu"
-#include "engine/cuda_backend/kernels/product_i.cu"
-#include "engine/cuda_backend/kernels/product_k.cu"
-#include "engine/cuda_backend/kernels/product_two.cu"
-#include "engine/cuda_backend/kernels/product_x.cu"
+#include "cuda_backend/kernels/experts.cu"
+#include "cuda_backend/kernels/peak.cu"
+#include "cuda_backend/kernels/product_i.cu"
+#include "cuda_backend/kernels/product_k.cu"
+#include "cuda_backend/kernels/product_two.cu"
+#include "cuda_backend/kernels/product_x.cu"
 
 namespace canopy::host_gpu {
 

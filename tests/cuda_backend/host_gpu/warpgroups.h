@@ -1,5 +1,5 @@
 #pragma once
-// Products of warpgroups (engine/cuda_backend/kernels/nvcc/gpu.h) on the host. They are computed as late as they may
+// Products of warpgroups (cuda_backend/kernels/nvcc/gpu.h) on the host. They are computed as late as they may
 // be, when a thread waits for them, and until then every mistake is an error that a GPU would answer with wrong sums:
 // sums or operands that are touched too early, rows in shared memory that were not shown, warps of a group that do
 // different things.

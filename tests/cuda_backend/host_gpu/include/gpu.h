@@ -1,5 +1,5 @@
 #pragma once
-// What kernels are written against, on the host: engine/cuda_backend/kernels/nvcc/gpu.h says what each means.
+// What kernels are written against, on the host: cuda_backend/kernels/nvcc/gpu.h says what each means.
 
 #include <array>
 #include <bit>

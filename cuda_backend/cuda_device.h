@@ -1,0 +1,31 @@
+#pragma once
+// The CUDA backend of the device interface.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "cuda_backend/device_facts.h"
+#include "cuda_backend/driver_library.h"
+#include "cuda_backend/embedded_kernels.h"
+#include "engine/compute/backend.h"
+
+namespace canopy {
+
+struct CudaDeviceOptions {
+  cuda::DriverApi api = {};
+  cuda::DeviceFacts facts;             // of the device to open
+  std::span<const std::byte> kernels;  // fat binaries, one after the other (embedded_kernels.h)
+};
+
+/// The device belongs to the thread that opens it. Throws unavailable, out_of_memory or device_lost.
+std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options);
+
+/// CUDA as one of the backends. `driver` and `kernels`: made up in tests; NVIDIA's and those of this program by
+/// default.
+Backend cuda_backend(
+    std::function<cuda::FoundDriver()> driver = [] { return cuda::find_driver(); },
+    const cuda::EmbeddedKernels& kernels = cuda::embedded_kernels());
+
+}  // namespace canopy
