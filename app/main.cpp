@@ -3,15 +3,12 @@
 #include <iostream>
 #include <vector>
 
-#include "app/base/message_log.h"
-#include "app/base/process.h"
-#include "app/base/stderr_log.h"
-#include "app/commit/built_commit.h"
-#include "app/run/run.h"
-#include "app/settings/options.h"
-#include "app/settings/saved_settings.h"
-#include "engine/base/atomic_file.h"
+#include "app/run.h"
+#include "app/state/built_commit.h"
+#include "app/state/process.h"
+#include "app/state/settings.h"
 #include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/format/model_paths.h"
 #include "engine/session/engine_thread.h"
 

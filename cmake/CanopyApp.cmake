@@ -1,14 +1,18 @@
-# canopy_app_library(app_FOLDER [DRAWN] DEPENDS lower ... LINK target ...)
-# The library of one folder of the window: every .cpp file in it. DEPENDS names what its files may include, the folders
+# canopy_app_library(app_FOLDER [DRAWN] [SOURCES a.cpp ...] [EXCLUDE b.cpp ...] DEPENDS lower ... LINK target ...)
+# The library of one folder of the window: every .cpp file in it, unless SOURCES or EXCLUDE say otherwise. DEPENDS names what its files may include, the folders
 # below it and libraries of the engine; tools/check_layers.py holds them to it.
 #
 # DRAWN: the folder is compiled against Dear ImGui. A program links canopy_app_FOLDER, with Dear ImGui, or canopy_app_FOLDER_test,
 # the same objects with Dear ImGui hooked for the Test Engine, which must never reach the release program.
 #
-# A dozen files are compiled as one, as most of what they take is the headers that they share.
+# Some files are compiled as one, as most of what they take is the headers that they share.
 function(canopy_app_library name)
-  cmake_parse_arguments(ARG "DRAWN" "" "DEPENDS;LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  cmake_parse_arguments(ARG "DRAWN" "" "SOURCES;EXCLUDE;DEPENDS;LINK" ${ARGN})
+  set(sources ${ARG_SOURCES})
+  if(NOT sources)
+    file(GLOB sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+    list(REMOVE_ITEM sources ${ARG_EXCLUDE} "")
+  endif()
   if(NOT sources)
     add_library(canopy_${name} INTERFACE)
     target_link_libraries(canopy_${name} INTERFACE canopy_flags)
@@ -16,7 +20,7 @@ function(canopy_app_library name)
   endif()
   if(NOT ARG_DRAWN)
     canopy_library(${name} SOURCES ${sources} DEPENDS ${ARG_DEPENDS} LINK ${ARG_LINK})
-    canopy_compile_together(canopy_${name} 12)
+    canopy_compile_together(canopy_${name} 5)
     canopy_precompile(canopy_${name} plain -O1 LINK nlohmann_json::nlohmann_json)
     return()
   endif()
@@ -29,9 +33,9 @@ function(canopy_app_library name)
     endif()
   endforeach()
   canopy_library(${name}_drawing SOURCES ${sources} DEPENDS ${depends} LINK ${ARG_LINK})
-  canopy_compile_together(canopy_${name}_drawing 12)
+  canopy_compile_together(canopy_${name}_drawing 5)
   target_link_libraries(canopy_${name}_drawing PUBLIC canopy_imgui_headers canopy_implot)
-  if("app_panels" IN_LIST ARG_DEPENDS)
+  if("app_ui" IN_LIST ARG_DEPENDS)
     canopy_precompile(canopy_${name}_drawing window -O1 LINK canopy_imgui_headers canopy_implot)
   endif()
   foreach(flavour "" _test)

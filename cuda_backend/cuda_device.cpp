@@ -1,20 +1,184 @@
 #include "cuda_backend/cuda_device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "cuda_backend/attention_plan.h"
+#include <nlohmann/json.hpp>
+
+#include "cuda_backend/context.h"
+#include "cuda_backend/kernels/params.h"
 #include "cuda_backend/objects.h"
-#include "cuda_backend/peak.h"
+#include "cuda_backend/plan.h"
 #include "cuda_backend/record.h"
-#include "cuda_backend/weight_upload.h"
-#include "engine/base/damage_hash.h"
+#include "cuda_backend/weight_tiles.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/half.h"
+#include "engine/base/figures.h"
+#include "engine/base/machine.h"
+#include "engine/base/numbers.h"
+#include "engine/compute/types.h"
+
+namespace canopy::cuda {
+
+// Measures what a GPU reaches in reading memory, in multiply-adds and on tensor cores, which its kernels are compared
+// with.
+
+/// The fastest of several multiply-add kernels, prepared. Takes half a second to make; the context must outlive it.
+class FmaProbe {
+ public:
+  explicit FmaProbe(Context& context);
+
+  /// GFLOP/s of the best run while choosing the kernel.
+  double best() const { return best_; }
+  /// GFLOP/s of a loop over 32 sums, not unrolled.
+  double plain() const { return plain_; }
+  /// GFLOP/s of one more run of some 30 ms: what the GPU reaches at this moment.
+  double run();
+
+ private:
+  double try_kernel(const std::string& kernel, uint32_t fmas);
+
+  Context& context_;
+  Memory out_;
+  std::unique_ptr<Graph> graph_;
+  double flops_ = 0;  // of the graph
+  double best_ = 0, plain_ = 0;
+};
+
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kBlocksOfAMultiprocessor = 16;  // twice what one holds at once
+constexpr uint64_t kReadBlockBytes = uint64_t{kPeakReadUnits} * kThreads * 16;
+
+double seconds_of(Context& context, const Graph& graph) {
+  const auto start = std::chrono::steady_clock::now();
+  context.start(graph);
+  context.finish();
+  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double device = context.last_ms() * 1e-3;
+  return device > 0 ? device : wall;
+}
+
+/// Several times the cache, as far as memory is free.
+uint64_t read_bytes(const Context& context) {
+  const uint64_t wanted = std::clamp<uint64_t>(uint64_t{context.facts().l2_bytes} * 8, 4 << 20, uint64_t{512} << 20);
+  const uint64_t blocks = std::min(wanted, context.memory().available / 4) / kReadBlockBytes;
+  return std::max<uint64_t>(blocks, 1) * kReadBlockBytes;
+}
+
+double read_gb_s(Context& context) {
+  const uint64_t bytes = read_bytes(context);
+  const Memory data(context, bytes, false, "the peak's data"), out(context, 16, false, "the peak's result");
+  context.fill(data.address(), 1, bytes / 4);
+  const KernelCall call = call_of("peak_read", PeakReadParams{data.address(), out.address(), 0}, kThreads,
+                                  static_cast<uint32_t>(bytes / kReadBlockBytes));
+  std::unique_ptr<Graph> graph;
+  uint32_t recorded_times = 0;
+  const auto run = [&](uint32_t times) {
+    if (times != recorded_times) graph = std::make_unique<Graph>(context, std::vector<KernelCall>(times, call));
+    recorded_times = times;
+    return seconds_of(context, *graph);
+  };
+  return static_cast<double>(bytes) / best_seconds(run, 256) * 1e-9;
+}
+
+/// A kernel that repeats a loop.
+class LoopKernel {
+ public:
+  LoopKernel(Context& context, Address out, std::string name, uint32_t shared_bytes = 0)
+      : context_(context), out_(out), name_(std::move(name)), shared_bytes_(shared_bytes) {}
+
+  /// GFLOP/s, the best of several runs. `fmas`: of a thread, in one loop.
+  double rate(uint32_t fmas) {
+    const auto run = [this](uint32_t loops) {
+      if (loops != loops_) record(loops);
+      return seconds_of(context_, *graph_);
+    };
+    flops_ = 2.0 * fmas * kThreads * blocks();
+    return flops_ / best_seconds(run, 1u << 20) * 1e-9;
+  }
+  /// What rate() ran last, and its operations.
+  std::unique_ptr<Graph> take_graph() { return std::move(graph_); }
+  double flops() const { return flops_ * loops_; }
+
+ private:
+  uint32_t blocks() const { return std::max(1u, context_.facts().multiprocessors) * kBlocksOfAMultiprocessor; }
+  void record(uint32_t loops) {
+    PeakLoopParams params;
+    params.out = out_;
+    params.loops = loops;
+    const KernelCall call = call_of(name_, params, kThreads, blocks(), 1, 1, shared_bytes_);
+    graph_ = std::make_unique<Graph>(context_, std::span(&call, 1));
+    loops_ = loops;
+  }
+
+  Context& context_;
+  const Address out_;
+  const std::string name_;
+  const uint32_t shared_bytes_;
+  std::unique_ptr<Graph> graph_;
+  uint32_t loops_ = 0;
+  double flops_ = 0;  // of one loop
+};
+
+double matrix_gflop_s(Context& context, bool warpgroups) {
+  const Memory out(context, 16, false, "the peak's result");
+  if (warpgroups) {
+    constexpr uint32_t fmas = kPeakWarpgroupProducts * 64 * 64 * 16 / 128;  // of the 128 threads of a warpgroup
+    return LoopKernel(context, out.address(), "peak_warpgroups", kPeakWarpgroupBytes).rate(fmas);
+  }
+  constexpr uint32_t fmas = kPeakMatrixChains * 2 * 16 * 8 * 16 / 32;  // of the 32 threads of a warp
+  return LoopKernel(context, out.address(), "peak_matrix").rate(fmas);
+}
+
+}  // namespace
+
+FmaProbe::FmaProbe(Context& context) : context_(context), out_(context, 16, false, "the peak's result") {
+  plain_ = try_kernel("peak_fma_plain", 32);
+  graph_.reset();
+  best_ = 0;
+  for (const uint32_t chains : {8u, 16u, 32u}) try_kernel("peak_fma_" + std::to_string(chains), chains * 4);
+}
+
+/// GFLOP/s. Keeps the kernel when it is the fastest so far. `fmas`: of a thread, in one loop.
+double FmaProbe::try_kernel(const std::string& kernel, uint32_t fmas) {
+  LoopKernel looped(context_, out_.address(), kernel);
+  const double rate = looped.rate(fmas);
+  if (rate > best_) {
+    best_ = rate;
+    flops_ = looped.flops();
+    graph_ = looped.take_graph();
+  }
+  return rate;
+}
+
+double FmaProbe::run() {
+  return flops_ / seconds_of(context_, *graph_) * 1e-9;
+}
+
+/// Read rate, and that of multiply-adds and of tensor cores, each the best of several runs, by the device's clock.
+/// `warpgroups`: whether products are made by those. Takes about a second and, for that long, up to 512 MiB of device
+/// memory (a quarter of what is free at most).
+DevicePeak measure_peak(Context& context, bool warpgroups) {
+  DevicePeak peak;
+  const FmaProbe probe(context);
+  peak.fma_gflop_s = probe.best();
+  peak.plain_fma_gflop_s = probe.plain();
+  peak.matrix_gflop_s = matrix_gflop_s(context, warpgroups);
+  peak.read_gb_s = read_gb_s(context);
+  return peak;
+}
+
+}  // namespace canopy::cuda
 
 namespace canopy {
 namespace {
@@ -290,6 +454,111 @@ void CudaDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span
 
 std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options) {
   return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace canopy
+
+namespace canopy::cuda {
+
+// What a GPU is, as JSON: the same for `canopy-cli devices --json` and for reports.
+
+/// Sizes in bytes. No uuid.
+nlohmann::ordered_json to_json(const DeviceFacts& facts) {
+  return {{"name", facts.name},
+          {"type", device_type(facts)},
+          {"vendor", "NVIDIA"},
+          {"driver", facts.driver},
+          {"compute_capability", capability_words(facts.capability)},
+          {"pci_address", facts.pci_address},
+          {"memory_bytes", facts.memory_bytes},
+          {"usable", facts.usable()},
+          {"reason", facts.reason},
+          {"multiprocessors", facts.multiprocessors},
+          {"l2_bytes", facts.l2_bytes},
+          {"max_shared_bytes", facts.shared_bytes}};
+}
+
+}  // namespace canopy::cuda
+
+namespace canopy {
+
+// CUDA as one of the backends: what its devices are, before one is opened.
+
+namespace {
+
+FoundDevice found(const cuda::DeviceFacts& facts) {
+  const std::string capability = cuda::capability_words(facts.capability);
+  FoundDevice device;
+  device.backend = "cuda";
+  device.ordinal = static_cast<uint32_t>(facts.ordinal);
+  device.name = facts.name;
+  device.type = cuda::device_type(facts);
+  device.driver = facts.driver;
+  device.about = facts.driver + ", compute capability " + capability + ", " + byte_figures(facts.memory_bytes);
+  device.gpu = facts.uuid;
+  device.usable = facts.usable();
+  device.reason = facts.reason;
+  device.uuid = cuda::device_identity(facts);
+  device.memory_bytes = facts.memory_bytes;
+  device.words = facts.driver.substr(0, facts.driver.find(" (")) + ", compute capability " + capability;
+  device.details = facts.driver + "\nCompute capability " + capability;
+  device.facts = cuda::to_json(facts);
+  return device;
+}
+
+FoundDevices find(const cuda::FoundDriver& driver, const cuda::EmbeddedKernels& kernels) {
+  FoundDevices all;
+  all.lacking = "NVIDIA GPUs with CUDA";
+  if (!driver.api) {
+    if (driver.present) all.problem = driver.reason;
+    return all;
+  }
+  try {
+    for (const cuda::DeviceFacts& facts : cuda::list_devices(*driver.api, kernels)) all.devices.push_back(found(facts));
+  } catch (const Error& e) {
+    all.problem = e.what();
+  }
+  return all;
+}
+
+std::unique_ptr<Device> open(const cuda::FoundDriver& driver, const cuda::EmbeddedKernels& embedded, uint32_t ordinal,
+                             const std::string& kernels) {
+  if (!driver.api) throw Error(ErrorKind::unavailable, driver.reason);
+  std::unique_ptr<Device> device =
+      open_cuda_device({*driver.api, cuda::list_devices(*driver.api, embedded).at(ordinal), embedded.fatbins});
+  if (kernels == "matrix") {
+    while (device->fall_back()) {
+    }
+  }
+  return device;
+}
+
+void pack(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch) {
+  const cuda::TileLayout tiles = cuda::tile_layout(parts, layout);
+  const uint64_t bytes = tiles.group_bytes(), most = scratch.size_bytes() / bytes;
+  const std::span<std::byte> packed = std::as_writable_bytes(scratch);
+  for (uint64_t first = 0; first < tiles.groups(); first += most) {
+    parallel_for(std::min<uint64_t>(most, tiles.groups() - first), 1, [&](uint64_t begin, uint64_t end) {
+      std::vector<std::byte> bands;
+      for (uint64_t i = begin; i < end; ++i) {
+        cuda::fill_group(parts, layout, tiles, static_cast<uint32_t>(first + i), packed.subspan(i * bytes, bytes),
+                         bands);
+      }
+    });
+  }
+}
+
+}  // namespace
+
+Backend cuda_backend(std::function<cuda::FoundDriver()> driver, const cuda::EmbeddedKernels& kernels) {
+  return {"cuda",
+          "CUDA",
+          {"matrix"},
+          [driver, &kernels] { return find(driver(), kernels); },
+          [driver, &kernels](uint32_t ordinal, const DeviceSettings& settings) {
+            return open(driver(), kernels, ordinal, settings.kernels);
+          },
+          pack};
 }
 
 }  // namespace canopy

@@ -6,12 +6,12 @@
 #include <memory>
 #include <span>
 
-#include "cuda_backend/device_facts.h"
-#include "cuda_backend/driver_library.h"
-#include "cuda_backend/embedded_kernels.h"
+#include "cuda_backend/driver.h"
 #include "engine/compute/backend.h"
 
 namespace canopy {
+
+// The CUDA backend of the device interface.
 
 struct CudaDeviceOptions {
   cuda::DriverApi api = {};

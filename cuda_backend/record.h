@@ -7,10 +7,12 @@
 #include "cuda_backend/context.h"
 #include "cuda_backend/kernels/params.h"
 #include "cuda_backend/objects.h"
-#include "cuda_backend/product_plan.h"
+#include "cuda_backend/plan.h"
 #include "engine/compute/ops.h"
 
 namespace canopy::cuda {
+
+// Ops as calls of kernels.
 
 /// Bytes of a matrix of floats. Throws bad_input where there is no such number.
 uint64_t floats(uint64_t rows, uint64_t cols);

@@ -11,7 +11,7 @@
 
 #include "cuda_backend/kernels/params.h"
 #include "engine/compute/types.h"
-#include "engine/compute/weight_parts.h"
+#include "engine/compute/weights.h"
 
 namespace canopy::cuda {
 

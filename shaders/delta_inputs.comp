@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// What the recurrence of a gated delta net reads (DeltaInputsArgs of engine/compute/delta_net.h has the formulas). One
+// What the recurrence of a gated delta net reads (DeltaInputsArgs of engine/compute/ops.h has the formulas). One
 // workgroup per (head, step), query heads first, then key heads, value heads and, last, the numbers of all value heads.
 #include "delta.glsl"
 #include "exponentials.glsl"

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// The recurrence of a gated delta net over a list of steps (engine/compute/delta_net.h). Per value head:
+// The recurrence of a gated delta net over a list of steps (engine/compute/ops.h). Per value head:
 //
 //   S <- decay S;  u = beta (value - S^T key);  S <- S + key u^T;  out = S^T query
 //

@@ -2,7 +2,7 @@
 // workgroup computes a tile of TILE_ROWS rows of the weight and TILE_COLUMNS rows of the pass over one chunk of the
 // weight's columns. Workgroup (x, y, z): tile of columns, tile of rows, chunk.
 //
-// The order of a sum follows from the weight's shape alone (engine/compute/product_split.h), never from the width of the
+// The order of a sum follows from the weight's shape alone (engine/vulkan/product_config.h), never from the width of the
 // pass or from who computes what: a chunk is summed from zero, by the rule of its family (product_fma.glsl,
 // product_matrix.glsl), and chunks are added in ascending order. Where there are several, each writes its sums to
 // `partials`, and the workgroup that comes last for a tile adds them; nobody waits.

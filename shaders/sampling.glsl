@@ -1,4 +1,4 @@
-// The arithmetic by which a token is drawn: engine/compute/sampling_arithmetic.h, function by function. Both give the
+// The arithmetic by which a token is drawn: engine/compute/sampling.h, function by function. Both give the
 // same bits; what the functions mean and how exact they are is said there.
 
 // SamplingWords and the structs behind it in engine/compute/sampling.h.
@@ -143,7 +143,7 @@ int gumbel_noise(uvec2 u) {
   return int(high_product(log2, LN2) >> 2) - 69774480;
 }
 
-// Philox4x32-10: engine/compute/philox.h.
+// Philox4x32-10: engine/compute/sampling.h.
 uvec4 philox(uvec4 c, uvec2 k) {
   for (int round = 0; round < 10; ++round) {
     uint high0, low0, high1, low1;

@@ -1,4 +1,4 @@
-// Weights as the device keeps them (engine/vulkan/weight_layout.h): bands of 64 rows, in each unit u of row r at index
+// Weights as the device keeps them (engine/vulkan/device_objects.h): bands of 64 rows, in each unit u of row r at index
 // u * 64 + r, so that neighbouring invocations read neighbouring units of 16 bytes and a workgroup reads forward; and,
 // for block types, one word of scale per block of 32 at index block * 64 + r.
 //

@@ -1,4 +1,4 @@
-// Blocks of 32 columns as words (engine/vulkan/word_layout.h): per block MAIN words of codes and HIGH words of their upper
+// Blocks of 32 columns as words (engine/vulkan/device_objects.h): per block MAIN words of codes and HIGH words of their upper
 // bits; per group of GROUP blocks 16 bits of scale for each block, two to a word, and DS words both halves of which are a
 // factor of all. In a band of 64 rows, word j of row r is at index j * 64 + r.
 //

@@ -2,14 +2,169 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <limits>
 
-#include "app/base/terms.h"
-#include "app/look/fonts.h"
-#include "app/look/widgets.h"
-#include "app/panels/term_words.h"
+#include "app/ui/widgets.h"
 
 namespace canopy::app {
+namespace {
+
+constexpr double kHeadroom = 1.08;
+constexpr double kTile = 16;
+constexpr int kWidthTicks = 8;
+
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 2.5, 4.0, 5.0})
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+int digits_of(double step) {
+  for (int digits = 0; digits < 4; ++digits) {
+    const double scaled = step * std::pow(10, digits);
+    if (std::abs(scaled - std::round(scaled)) < 1e-6 * scaled) return digits;
+  }
+  return 4;
+}
+
+}  // namespace
+
+Ticks ticks_to(double highest, int lines, bool whole_numbers) {
+  Ticks ticks;
+  if (!std::isfinite(highest) || highest <= 0) highest = 1;
+  double step = round_step(highest / std::max(1, lines));
+  if (whole_numbers) step = std::max(1.0, std::ceil(step));
+  ticks.top = highest * kHeadroom;
+  const int digits = digits_of(step);
+  for (int i = 0; i * step <= ticks.top; ++i) {
+    ticks.at.push_back(i * step);
+    ticks.labels.push_back(digits == 0 ? whole(i * step) : fixed(i * step, digits));
+  }
+  // With the 0 alone, nobody could tell how high the bars are.
+  if (ticks.at.size() == 1) {
+    ticks.at.push_back(step);
+    ticks.labels.push_back(digits == 0 ? whole(step) : fixed(step, digits));
+    ticks.top = step;
+  }
+  return ticks;
+}
+
+Ticks ticks_at(std::vector<double> at) {
+  Ticks ticks;
+  ticks.at = std::move(at);
+  for (const double each : ticks.at) ticks.labels.push_back(whole(each));
+  ticks.top = ticks.at.empty() ? 1 : ticks.at.back();
+  return ticks;
+}
+
+Ticks budget_ticks(double end) {
+  Ticks ticks = width_ticks(end);
+  ticks.at.front() = 0;
+  ticks.labels.front() = "0";
+  return ticks;
+}
+
+std::vector<bool> labels_that_fit(const std::vector<float>& places, const std::vector<float>& lengths, float gap) {
+  const size_t count = std::min(places.size(), lengths.size());
+  for (size_t step = 1; step <= count; ++step) {
+    bool fit = true;
+    for (size_t i = step; i < count && fit; i += step)
+      fit = std::abs(places[i] - places[i - step]) >= (lengths[i] + lengths[i - step]) / 2 + gap;
+    if (!fit) continue;
+    std::vector<bool> shown(count, false);
+    for (size_t i = 0; i < count; i += step) shown[i] = true;
+    return shown;
+  }
+  return std::vector<bool>(count, false);
+}
+
+Ticks width_ticks(double end) {
+  double step = kTile;
+  while (end / step > kWidthTicks) step *= 2;
+  std::vector<double> at = {1};
+  for (int i = 1; i * step <= end; ++i) at.push_back(i * step);
+  Ticks ticks = ticks_at(std::move(at));
+  ticks.top = end;
+  return ticks;
+}
+
+namespace {
+
+constexpr float kGap = 5;  // between a mark and its label
+constexpr int kRings = 8;  // steps of a label's height that it may move up or down from its mark
+constexpr int kSteps = 4;  // the same, to the side
+constexpr double kCovered = 1e6, kOutside = 1e5, kCurvePoint = 40,
+                 kRing = 12;  // penalties of a place; one pixel of distance costs 1
+
+Box box_at(float left, float middle, const LabelWish& wish) {
+  return {left, middle - wish.height * 0.5f, left + wish.width, middle + wish.height * 0.5f};
+}
+
+Box mark_box(const LabelWish& wish) {
+  return {wish.mark.x - wish.reach, wish.mark.y - wish.reach, wish.mark.x + wish.reach, wish.mark.y + wish.reach};
+}
+
+/// The box moved into the room; a box larger than the room is aligned with its upper left corner.
+Box inside(Box box, const Box& room) {
+  const float dx = std::max(std::min(0.0f, room.right - box.right), room.left - box.left);
+  const float dy = std::max(std::min(0.0f, room.bottom - box.bottom), room.top - box.top);
+  return {box.left + dx, box.top + dy, box.right + dx, box.bottom + dy};
+}
+
+struct Candidate {
+  Box box;
+  int ring = 0;  // distance from the nearest place, in heights of the label
+};
+
+/// Places for a label, the nearest first: beside the mark, then further aside, above and below in steps of its height.
+std::vector<Candidate> candidates(const LabelWish& wish, const Box& room) {
+  const float right = wish.mark.x + wish.reach + kGap, left = wish.mark.x - wish.reach - kGap - wish.width;
+  const float centred = wish.mark.x - wish.width * 0.5f;
+  std::vector<Candidate> found;
+  for (int ring = 0; ring <= kRings; ++ring) {
+    const float up = wish.mark.y - static_cast<float>(ring) * wish.height;
+    const float down = wish.mark.y + static_cast<float>(ring) * wish.height;
+    for (const float y : {up, down}) {
+      for (int step = 0; step <= kSteps; ++step) {
+        const float aside = static_cast<float>(step) * wish.height;
+        found.push_back({inside(box_at(right + aside, y, wish), room), ring + step});
+        found.push_back({inside(box_at(left - aside, y, wish), room), ring + step});
+      }
+      if (ring > 0) found.push_back({inside(box_at(centred, y, wish), room), ring});
+    }
+  }
+  return found;
+}
+
+double distance(const Box& box, Spot to) {
+  const float dx = std::max({box.left - to.x, 0.0f, to.x - box.right});
+  const float dy = std::max({box.top - to.y, 0.0f, to.y - box.bottom});
+  return std::hypot(dx, dy);
+}
+
+}  // namespace
+
+std::vector<Box> place_labels(std::span<const LabelWish> wishes, const Box& room, std::span<const Box> taken,
+                              std::span<const Spot> curve) {
+  std::vector<Box> blocked(taken.begin(), taken.end()), places;
+  for (const LabelWish& wish : wishes) blocked.push_back(mark_box(wish));
+  for (const LabelWish& wish : wishes) {
+    double least = std::numeric_limits<double>::infinity();
+    Box best;
+    for (const auto& [box, ring] : candidates(wish, room)) {
+      double cost = distance(box, wish.mark) + kRing * ring;
+      for (const Box& other : blocked) cost += box.overlaps(other) ? kCovered : 0;
+      if (box.right > room.right || box.bottom > room.bottom) cost += kOutside;
+      for (const Spot& each : curve) cost += box.holds(each.x, each.y) ? kCurvePoint : 0;
+      if (cost < least) least = cost, best = box;
+    }
+    blocked.push_back(best);
+    places.push_back(best);
+  }
+  return places;
+}
+
 namespace {
 
 ImVec4 plot_colour(Colour colour) {

@@ -1,5 +1,5 @@
 #pragma once
-// The style of plots, and the titles, axes and legends around them.
+// The frame of a chart: round numbers on its axes, places for labels, the style of plots, titles and legends.
 
 #include <imgui.h>
 #include <implot.h>
@@ -7,15 +7,68 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "app/base/figures.h"
-#include "app/base/theme.h"
-#include "app/charts/label_places.h"
-#include "app/charts/ticks.h"
-#include "app/look/dash.h"
-#include "app/look/fonts.h"
+#include "app/state/theme.h"
+#include "app/state/words.h"
+#include "app/ui/look.h"
+#include "app/ui/shapes.h"
 
 namespace canopy::app {
+
+// Ticks of an axis, at three or four round numbers. Pure.
+
+/// The ticks of an axis that begins at 0.
+struct Ticks {
+  std::vector<double> at;           // 0, step, ...
+  std::vector<std::string> labels;  // text of each
+  double top = 1;                   // value at the end of the axis: a little above the highest one
+};
+
+/// Ticks up to `highest` in steps of 1, 2, 2.5, 4 or 5 times a power of ten; at most `lines`, not counting 0. whole:
+/// only at whole numbers.
+Ticks ticks_to(double highest, int lines = 3, bool whole = true);
+
+/// Ticks at the given values, written as whole numbers; the axis ends at the last one.
+Ticks ticks_at(std::vector<double> at);
+
+/// Ticks of the width axis: 1, then multiples of the kernels' tile, with a step that gives at most eight.
+Ticks width_ticks(double end);
+
+/// Ticks of an axis of drafted nodes: 0, then as width_ticks().
+Ticks budget_ticks(double end);
+
+/// Which labels of an axis to write, so that no two touch: every first, second, ... of them, the first always. places:
+/// of the ticks along the axis; lengths: of their labels along it; gap: least distance between two labels.
+std::vector<bool> labels_that_fit(const std::vector<float>& places, const std::vector<float>& lengths, float gap);
+
+// Places for the labels of marks in a chart: they cover neither each other nor a mark, and curves as little as
+// possible. Pure; lengths are pixels.
+
+struct Box {
+  float left = 0, top = 0, right = 0, bottom = 0;
+  bool overlaps(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+  bool holds(float x, float y) const { return x >= left && x <= right && y >= top && y <= bottom; }
+};
+
+struct Spot {
+  float x = 0, y = 0;
+};
+
+struct LabelWish {
+  Spot mark;                    // centre of the mark
+  float reach = 0;              // radius of the mark
+  float width = 0, height = 0;  // of the label
+};
+
+/// A box inside `room` for each wish, in their order: the nearest free place to its mark. Earlier wishes are served
+/// first. No box covers a mark or a `taken` box. curve: points that are avoided if possible.
+std::vector<Box> place_labels(std::span<const LabelWish> wishes, const Box& room, std::span<const Box> taken,
+                              std::span<const Spot> curve);
+
+// The style of plots, and the titles, axes and legends around them.
 
 /// Sets sizes and colours of the current ImPlot context. Call when theme or scale have changed.
 void apply_chart_style(const Theme& theme, float scale);

@@ -1,15 +1,51 @@
 #include "app/charts/cost_panels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "app/charts/chart_frame.h"
-#include "app/charts/label_places.h"
-#include "app/charts/statistics_view.h"
-#include "app/look/widgets.h"
-#include "app/panels/panel.h"
+#include "app/state/models.h"
+#include "app/ui/widgets.h"
+#include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
+namespace {
+
+constexpr uint32_t kCurvePoints = 64;
+
+void add_curve(const Roofline& fitted, ContextCosts& costs) {
+  const double from = costs.width.front(), to = costs.width.back();
+  for (uint32_t i = 0; i <= kCurvePoints; ++i) {
+    const double width = std::round(from + (to - from) * i / kCurvePoints);
+    if (!costs.curve_width.empty() && costs.curve_width.back() == width) continue;
+    costs.curve_width.push_back(width);
+    costs.curve_ms.push_back(1000 * fitted.seconds(static_cast<uint32_t>(width), costs.context));
+  }
+}
+
+}  // namespace
+
+CostView cost_view(const CostSnapshot& costs) {
+  CostView view;
+  view.fit_error = costs.fit_error;
+  view.passes = costs.passes.size();
+  for (const MeasuredPass& pass : costs.passes) {
+    if (view.contexts.empty() || view.contexts.back().context != pass.context)
+      view.contexts.push_back(
+          {.context = pass.context, .width = {}, .ms = {}, .residual = {}, .curve_width = {}, .curve_ms = {}});
+    ContextCosts& here = view.contexts.back();
+    here.width.push_back(pass.width);
+    here.ms.push_back(pass.ms);
+    here.residual.push_back(pass.residual());
+    view.widest = std::max(view.widest, pass.width);
+    view.slowest_ms = std::max(view.slowest_ms, pass.ms);
+    view.worst_error = std::max(view.worst_error, std::abs(pass.residual()));
+  }
+  for (ContextCosts& each : view.contexts) add_curve(costs.fitted, each);
+  return view;
+}
+
 namespace {
 
 constexpr float kHeader = 30;
@@ -212,6 +248,254 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
       chart.say("Nothing was measured yet: Calibrate, in the panel Calibration, takes about 90 s");
   }
   axis_caption(kWidths);
+}
+
+namespace {
+
+constexpr uint64_t kLeastNodes = 5;  // points of fewer nodes are left out, as they are too uncertain
+
+std::string progress_words(const CalibrationState& state) {
+  switch (state.phase) {
+    case CalibrationState::Phase::waiting: return "Waiting for the engine";
+    case CalibrationState::Phase::cancelling: return "Cancelling";
+    default: break;
+  }
+  std::string words = "Pass " + grouped(state.progress.done) + " of " + grouped(state.progress.total);
+  if (state.progress.seconds_left > 0) words += ", " + fixed(std::ceil(state.progress.seconds_left), 0) + " s left";
+  return words;
+}
+
+void draw_running(const CalibrationState& state, CommandSink& sink) {
+  const Theme& t = colours();
+  label(Type::mono, t.text2, progress_words(state));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  draw_bar(ImGui::GetWindowDrawList(), at, {room, px(8)}, state.fraction(), t.accent, t.raised);
+  ImGui::Dummy({room, px(12)});
+  ButtonSpec cancel{"Cancel calibration", Icon::none, ButtonKind::line};
+  cancel.words = "Cancel";
+  cancel.enabled = state.phase != CalibrationState::Phase::cancelling;
+  cancel.tooltip = "What was measured before stays in use";
+  if (button(cancel)) sink.post(CalibrationCommand(StopCalibration{}));
+}
+
+const char* why_not(const ViewModel& view) {
+  if (view.model_state == ModelState::released) return "The model is released; your next message loads it again";
+  if (!view.model || view.model_state != ModelState::ready) return "Open a model first";
+  if (view.model->drafter.empty()) return "Without a drafter there is nothing to calibrate";
+  return nullptr;
+}
+
+void draw_calibration(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const CalibrationState& state = view.calibration;
+  const std::string note =
+      state.costs ? counted(state.costs->passes.size(), "pass", "passes") + " measured" : "not measured";
+  chart_title("Costs of passes", note,
+              "What passes of the loaded pair cost on this device: every width to 64 rows, wider "
+              "ones by tiles, at several contexts. Kept between launches.");
+  if (state.busy()) return draw_running(state, sink);
+  const char* refusal = why_not(view);
+  ButtonSpec start{"Calibrate", Icon::none, state.costs ? ButtonKind::line : ButtonKind::primary};
+  start.enabled = refusal == nullptr;
+  start.tooltip = refusal ? refusal : "Measures for up to 90 s; a reply under way is finished first";
+  if (button(start)) sink.post(CalibrationCommand(StartCalibration{}));
+  if (!state.note.empty()) {
+    push_type(Type::secondary);
+    ImGui::PushStyleColor(ImGuiCol_Text, t.text2);
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(state.note.c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::PopStyleColor();
+    ImGui::PopFont();
+  }
+  if (state.costs)
+    pair_line("Roofline off by", percent(state.costs->fit_error),
+              "Mean distance of the roofline, fitted to the measured passes, from them.");
+}
+
+struct Points {
+  std::vector<double> predicted, observed;
+};
+
+Points points_of(const std::array<ReliabilityTally::Bin, ReliabilityTally::kBins>& bins) {
+  Points points;
+  for (const ReliabilityTally::Bin& bin : bins) {
+    if (bin.nodes < kLeastNodes) continue;
+    points.predicted.push_back(bin.predicted());
+    points.observed.push_back(bin.observed());
+  }
+  return points;
+}
+
+Axes share_axes() {
+  Axes axes;
+  axes.x.at = axes.y.at = {0, 0.25, 0.5, 0.75, 1};
+  axes.x.labels = axes.y.labels = {"0", "0.25", "0.50", "0.75", "1"};
+  axes.x.top = axes.y.top = 1.04;
+  axes.x_lines = true;
+  return axes;
+}
+
+/// The tooltip with the numbers of the bin under the mouse.
+void reliability_tooltip(const ReliabilityTally& tally) {
+  const auto place = static_cast<size_t>(std::clamp(ImPlot::GetPlotMousePos().x, 0.0, 0.999) * ReliabilityTally::kBins);
+  const auto words = [&](const char* name, const ReliabilityTally::Bin& bin) {
+    return std::string(name) + ": " + grouped(bin.hits) + " of " + grouped(bin.nodes) + " nodes came, promised " +
+           fixed(bin.predicted(), 3);
+  };
+  ImGui::SetTooltip("%s\n%s", words("drafter", tally.raw()[place]).c_str(),
+                    words("calibrated", tally.calibrated()[place]).c_str());
+}
+
+void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
+  const Theme& t = colours();
+  chart_title(
+      "Path probabilities", counted(tally.nodes(), "node", "nodes") + " of " + counted(rounds, "round", "rounds"),
+      "Verified nodes by the probability that their path was given, against the share of them that the text came "
+      "through. On the dotted line promises are kept. A round that ended inside its tree is left out.");
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float next = legend_mark({at.x, at.y + px(8)}, LegendMark::ring, t.text2, "drafter");
+  legend_mark({next + px(14), at.y + px(8)}, LegendMark::dot, t.accepted, "calibrated");
+  ImGui::Dummy({0, px(18)});
+  const float side = ImGui::GetContentRegionAvail().x;
+  {
+    const Chart chart("Reliability chart", {side, px(240)}, share_axes());
+    if (!chart) return;
+    const double diagonal[] = {0, 1};
+    plot_dashed(diagonal, diagonal, reference_spec(), reference_dash());
+    if (rounds < kEnoughRounds || tally.nodes() == 0) return chart.say("after 8 rounds with drafts");
+    ImPlotSpec raw = accepted_spec(), calibrated = accepted_spec();
+    raw.LineColor = raw.MarkerLineColor = ImGui::ColorConvertU32ToFloat4(t.text2);
+    raw.MarkerFillColor = ImGui::ColorConvertU32ToFloat4(t.panel);
+    raw.LineWeight = 1.2f * look().scale;
+    const Points before = points_of(tally.raw()), after = points_of(tally.calibrated());
+    ImPlot::PlotLine("drafter", before.predicted.data(), before.observed.data(),
+                     static_cast<int>(before.predicted.size()), raw);
+    ImPlot::PlotLine("calibrated", after.predicted.data(), after.observed.data(),
+                     static_cast<int>(after.predicted.size()), calibrated);
+    if (chart.hovered()) reliability_tooltip(tally);
+  }
+  axis_caption("across: promised, up: share that came");
+  ImGui::Dummy({0, px(14)});
+  pair_line("Drafter off by", percent(ReliabilityTally::error(tally.raw())),
+            "Mean distance of promised from observed over " + counted(tally.nodes(), "node", "nodes") + ".");
+  pair_line(
+      "Calibrated off by", percent(ReliabilityTally::error(tally.calibrated())),
+      "The same for the probabilities that the tree was ordered by. Equal where nothing was calibrated: in mode Tree.");
+}
+
+}  // namespace
+
+void CalibrationPanel::draw(const ViewModel& view, CommandSink& sink) {
+  const TrailPoint& point = trail_.up_to(view.rounds.log, view.rounds.playback.shown, StatisticsTrail::kRoundsAFrame);
+  if (!trail_.done()) keep_drawing(0.1);
+  const PanelBody body("Calibration body");
+  draw_calibration(view, sink);
+  ImGui::Dummy({0, px(8)});
+  draw_reliability(point.reliability, point.rounds.rounds());
+  if (const auto& learnt = view.calibration.learnt)
+    pair_line("Learnt from", counted(learnt->drafts, "draft", "drafts"),
+              "Drafts, in all replies, that the calibration of this drafter has learnt from.");
+}
+
+CacheView cache_view(const RoundRecord* shown, const ModelReady* model, uint64_t context_used) {
+  CacheView view;
+  if (model != nullptr) {
+    view.capacity = model->memory.context > 0 ? model->memory.context : model->context;
+    view.slots = model->memory.rows;
+    view.cache_bytes = model->memory.cache;
+    view.tree_bytes = model->memory.tree;
+    view.state_bytes = model->memory.states;
+  }
+  if (shown == nullptr) {
+    view.committed = context_used;
+    return view;
+  }
+  view.committed = shown->context;
+  view.kept = std::min<uint64_t>(shown->width, uint64_t{drafted_part(*shown).tokens} + 1);
+  view.dropped = shown->width - view.kept;
+  return view;
+}
+
+namespace {
+
+constexpr uint64_t kMostCells = 256;
+
+/// Draws how much of the context is in use.
+void draw_context_bar(const CacheView& cache) {
+  const Theme& t = colours();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  ImGui::InvisibleButton("Context bar", {std::max(1.0f, room), px(16)});
+  const std::string words = grouped(cache.used()) + " of " + grouped(cache.capacity) + " positions after this round.";
+  tooltip(words.c_str());
+  draw_bar(ImGui::GetWindowDrawList(), at, {room, px(16)},
+           static_cast<float>(cache.used()) / static_cast<float>(std::max<uint64_t>(1, cache.capacity)), t.verify,
+           t.card);
+}
+
+/// Draws one cell for each row of the tree, filled where its K/V was kept.
+void draw_slots(const CacheView& cache) {
+  const Theme& t = colours();
+  const uint64_t rows = cache.kept + cache.dropped, cells = std::min(rows, kMostCells);
+  const float pitch = px(12), size = px(10), room = ImGui::GetContentRegionAvail().x;
+  const auto columns = std::max<uint64_t>(1, static_cast<uint64_t>(room / pitch));
+  const uint64_t lines = (cells + columns - 1) / columns;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::InvisibleButton("Tree slots", {std::max(1.0f, room), std::max(1.0f, pitch * static_cast<float>(lines))});
+  tooltip(
+      "One cell a row of the shown round's pass. Filled: moved behind the text. Outlined: dropped, free for the next "
+      "round.");
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (uint64_t i = 0; i < cells; ++i) {
+    const ImVec2 a = {at.x + pitch * static_cast<float>(i % columns), at.y + pitch * static_cast<float>(i / columns)};
+    const ImVec2 b = {a.x + size, a.y + size};
+    if (i < cache.kept)
+      list->AddRectFilled(a, b, t.accepted, px(2));
+    else
+      list->AddRect({a.x + 0.5f, a.y + 0.5f}, {b.x - 0.5f, b.y - 0.5f}, t.unreached, px(2), px(1));
+  }
+  if (rows > cells) label(Type::caption, t.text3, "and " + grouped(rows - cells) + " more");
+}
+
+}  // namespace
+
+void KvPanel::draw(const ViewModel& view, CommandSink&) {
+  const PanelBody body("KV body");
+  const RoundsState& rounds = view.rounds;
+  const auto shown = rounds.shown();
+  const bool live = rounds.log->is_live();
+  const ModelReady* model = live && view.model ? &*view.model : nullptr;
+  if (!shown && !model) return empty_panel("No cache yet. Open a model, or watch the demo.");
+  const CacheView cache = cache_view(shown.get(), model, view.context_used);
+  chart_title("Context, positions", live ? "measured, after this round" : "replayed, after this round");
+  if (cache.capacity > 0) {
+    draw_context_bar(cache);
+    pair_line("Used", grouped(cache.used()) + " of " + grouped(cache.capacity), "Positions of the K/V cache.");
+  } else {
+    pair_line("Used", grouped(cache.used()), "Positions of the K/V cache; the trace does not say how many there are.");
+  }
+  pair_line("Committed before", grouped(cache.committed), "Positions of prompt and reply before the round.");
+  ImGui::Dummy({0, px(8)});
+  chart_title("Rows of the pass", shown ? "round " + grouped(rounds.playback.shown + 1) : "after the first round");
+  if (shown) {
+    draw_slots(cache);
+    pair_line("Kept", grouped(cache.kept) + " of " + grouped(cache.kept + cache.dropped),
+              "The root and the accepted nodes: their K/V moved behind the text.");
+    pair_line("Dropped", grouped(cache.dropped), "Nodes off the path; their slots are free for the next round.");
+  }
+  if (cache.slots > 0)
+    pair_line("Tree slots", grouped(cache.slots), "Rows that the largest pass and its tree may have on this device.");
+  if (cache.cache_bytes == 0 || view.model_state == ModelState::released) return;
+  ImGui::Dummy({0, px(8)});
+  chart_title("Memory", "on the device");
+  pair_line("Text", bytes_text(cache.cache_bytes), "Keys and values of all positions, " + view.model->kv_type + ".");
+  pair_line("Tree", bytes_text(cache.tree_bytes), "Keys and values of the tree's rows.");
+  if (cache.state_bytes > 0)
+    pair_line(
+        "States", bytes_text(cache.state_bytes),
+        "Of recurrent layers, for the points that the text can be gone back to. They do not grow with the context.");
 }
 
 }  // namespace canopy::app

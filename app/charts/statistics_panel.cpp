@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "app/charts/chart_frame.h"
-#include "app/charts/statistics_view.h"
-#include "app/look/widgets.h"
-#include "app/panels/panel.h"
-#include "app/panels/term_words.h"
+#include "app/ui/widgets.h"
 
 namespace canopy::app {
 namespace {

@@ -1,9 +1,8 @@
 #pragma once
 // The panel of statistics over the shown reply, from its first round to the shown one.
 
-#include "app/charts/statistics_trail.h"
 #include "app/charts/statistics_view.h"
-#include "app/panels/panel.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
 

@@ -1,13 +1,44 @@
 #pragma once
+// The panel of the conversation: header, messages and composer, the bar that searches it, and the bar of a recording.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "app/chat/composer.h"
-#include "app/chat/find_bar.h"
 #include "app/chat/transcript.h"
-#include "app/panels/panel.h"
+#include "app/state/conversation.h"
+#include "app/state/view_model.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
+
+/// The bar that searches the shown conversation: Enter and the arrows go from hit to hit, Esc closes it.
+class FindBar {
+ public:
+  /// Draws it at the cursor. True when another hit became the current() one and should be scrolled to.
+  bool draw(const ViewModel& view, CommandSink& sink, float width);
+
+  const std::vector<ChatHit>& hits() const { return hits_; }
+  /// The current hit; null if there is none.
+  const ChatHit* current() const { return at_ < hits_.size() ? &hits_[at_] : nullptr; }
+  /// Whether it has the keyboard focus.
+  bool active() const { return active_; }
+  /// Call in frames in which the bar is not drawn. True in the first of them.
+  bool close();
+
+ private:
+  bool search(const ViewModel& view);
+
+  std::string wanted_;
+  std::vector<ChatHit> hits_;
+  size_t at_ = 0;
+  bool open_ = false, active_ = false;
+  // The text and conversation that hits_ belong to:
+  std::string searched_;
+  uint64_t leaf_ = 0;
+  size_t bytes_ = 0, messages_ = 0;
+};
 
 /// The panel of the conversation: messages in a column of readable width, and the composer below.
 class ChatPanel final : public Panel {

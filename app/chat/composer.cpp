@@ -1,20 +1,243 @@
 #include "app/chat/composer.h"
 
-#include <imgui.h>
 #include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <numbers>
 #include <utility>
+#include <vector>
 
-#include "app/chat/attached_files.h"
-#include "app/chat/context_meter.h"
-#include "app/look/text_block.h"
-#include "app/look/widgets.h"
 #include "app/state/chat_update.h"
+#include "app/ui/look.h"
+#include "app/ui/widgets.h"
 
 namespace canopy::app {
+namespace {
+
+constexpr float kFileLine = 24, kFileIcon = 20;
+constexpr float kChip = 26, kChipGap = 6, kChipClose = 24, kProblemLine = 18;
+
+std::string chip_words(const ViewModel& view, const Attachment& attachment) {
+  if (attachment.tokens > 0) return attached_words(attachment);
+  const bool counts = attachment.id != 0 && view.model_state == ModelState::ready;
+  return attachment.name + (counts ? ", counting" : "");
+}
+
+float chip_width(const ViewModel& view, const Attachment& attachment, float room) {
+  return std::min(room, text_size(Type::secondary, chip_words(view, attachment)).x + px(kFileIcon + 10 + kChipClose));
+}
+
+/// Calls f(index, upper left corner, width) for each chip, in rows. Returns the height of all in pixels.
+template <class F>
+float lay_out_chips(const ViewModel& view, ImVec2 at, float width, const F& f) {
+  float x = at.x, y = at.y;
+  for (size_t i = 0; i < view.chat.attachments.size(); ++i) {
+    const float chip = chip_width(view, view.chat.attachments[i], width);
+    if (x > at.x && x + chip > at.x + width) x = at.x, y += px(kChip + kChipGap);
+    f(i, ImVec2{x, y}, chip);
+    x += chip + px(kChipGap);
+  }
+  return view.chat.attachments.empty() ? 0 : y - at.y + px(kChip + kChipGap);
+}
+
+TextBlock problem_block(const ViewModel& view, float width) {
+  TextBlock block;
+  block.layout(view.chat.attach_problem, Type::secondary, width - px(24 + kChipClose));
+  return block;
+}
+
+}  // namespace
+
+std::string attached_words(const Attachment& attachment) {
+  return attachment.tokens == 0 ? attachment.name
+                                : attachment.name + ", " + counted(attachment.tokens, "token", "tokens");
+}
+
+float attached_height(const Message& message) {
+  return px(kFileLine) * static_cast<float>(message.attachments.size());
+}
+
+float attached_width(const Message& message, float room) {
+  float widest = 0;
+  for (const Attachment& each : message.attachments)
+    widest = std::max(widest, text_size(Type::secondary, attached_words(each)).x + px(kFileIcon));
+  return std::min(room, widest);
+}
+
+void draw_attached(const Message& message, ImVec2 at, float room) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const Attachment& each : message.attachments) {
+    draw_icon(list, Icon::clip, {at.x + px(7), at.y + px(10)}, px(14), t.text2);
+    draw_text_middle(list, at.x + px(kFileIcon), at.y + px(10), Type::secondary, t.text2,
+                     elided(Type::secondary, attached_words(each), room - px(kFileIcon)));
+    at.y += px(kFileLine);
+  }
+}
+
+float chips_height(const ViewModel& view, float width) {
+  const float chips = lay_out_chips(view, {0, 0}, width, [](size_t, ImVec2, float) {});
+  if (view.chat.attach_problem.empty()) return chips;
+  return chips + problem_block(view, width).height(px(kProblemLine)) + px(kChipGap);
+}
+
+void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float chips = lay_out_chips(view, at, width, [&](size_t i, ImVec2 a, float chip) {
+    const Attachment& file = view.chat.attachments[i];
+    list->AddRectFilled(a, {a.x + chip, a.y + px(kChip)}, t.raised, px(5));
+    draw_icon(list, Icon::clip, {a.x + px(13), a.y + px(kChip * 0.5f)}, px(14), t.text2);
+    draw_text_middle(list, a.x + px(kFileIcon + 4), a.y + px(kChip * 0.5f), Type::secondary, t.text,
+                     elided(Type::secondary, chip_words(view, file), chip - px(kFileIcon + 6 + kChipClose)));
+    ImGui::PushID(static_cast<int>(i));
+    ImGui::SetCursorScreenPos({a.x + chip - px(kChipClose), a.y + px(1)});
+    ButtonSpec remove{"Remove file", Icon::close};
+    remove.show_label = false;
+    remove.height = 24;
+    remove.tooltip = "Do not send this file";
+    if (button(remove)) sink.post(ChatCommand(RemoveAttachment{i}));
+    ImGui::PopID();
+  });
+  if (view.chat.attach_problem.empty()) return;
+  const float y = at.y + chips;
+  draw_cross(list, {at.x + px(8), y + px(kProblemLine * 0.5f)}, px(4), t.rejected, px(2));
+  ImGui::SetCursorScreenPos({at.x + width - px(kChipClose), y - px(3)});
+  ButtonSpec dismiss{"Dismiss file problem", Icon::close};
+  dismiss.show_label = false;
+  dismiss.height = 24;
+  dismiss.tooltip = "Dismiss";
+  if (button(dismiss)) sink.post(ChatCommand(RemoveAttachment{view.chat.attachments.size()}));
+  problem_block(view, width)
+      .draw(list, {at.x + px(22), y}, view.chat.attach_problem, Type::secondary, t.text2, px(kProblemLine));
+}
+
+namespace {
+
+constexpr float kPromptLabel = 130, kPromptText = 66;
+
+bool blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+bool keeps(const ViewModel& view, const std::string& name) {
+  const auto& all = view.chat.prompts;
+  return std::any_of(all.begin(), all.end(), [&](const NamedPrompt& p) { return p.name == name; });
+}
+
+}  // namespace
+
+void PromptMenu::draw(const ViewModel& view, CommandSink& sink, float width) {
+  draw_choice(view, sink, width);
+  std::string text = view.messages.system_prompt;
+  push_type(Type::base);
+  const bool changed =
+      ImGui::InputTextMultiline("##system prompt", &text, {width, px(kPromptText)}, ImGuiInputTextFlags_WordWrap);
+  // Esc closes the menu. Dear ImGui would also undo what was typed; ignore that change.
+  if (changed && !ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(SetSystemPrompt{text});
+  ImGui::PopFont();
+  draw_keeping(view, sink, width);
+}
+
+void PromptMenu::draw_choice(const ViewModel& view, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(14), Type::base, colours().text2, "System prompt");
+  const std::string& text = view.messages.system_prompt;
+  const std::string name = name_of_prompt(view.chat.prompts, text);
+  if (name != known_) name_ = known_ = name;
+  ImGui::SetCursorScreenPos({a.x + px(kPromptLabel), a.y});
+  ImGui::SetNextItemWidth(width - px(kPromptLabel));
+  push_type(Type::base);
+  const std::string shown = text.empty() ? "None" : name.empty() ? "Not kept under a name" : name;
+  if (ImGui::BeginCombo("##kept prompts", shown.c_str())) {
+    if (ImGui::Selectable("None", text.empty())) sink.post(ChatCommand(SetSystemPrompt{""}));
+    for (const NamedPrompt& prompt : view.chat.prompts) {
+      ImGui::PushID(prompt.name.c_str());
+      if (ImGui::Selectable(prompt.name.c_str(), prompt.name == name))
+        sink.post(ChatCommand(SetSystemPrompt{prompt.text}));
+      tooltip(prompt.text.c_str());
+      ImGui::PopID();
+    }
+    ImGui::EndCombo();
+  } else {
+    tooltip("The prompts that you keep; each chat has its own choice");
+  }
+  ImGui::PopFont();
+  ImGui::SetCursorScreenPos({a.x, a.y + px(34)});
+}
+
+/// The name under which the text is kept, with what can be done: keep it, give it that name, delete it.
+void PromptMenu::draw_keeping(const ViewModel& view, CommandSink& sink, float width) {
+  const bool has_text = !blank(view.messages.system_prompt);
+  const std::string kept = name_of_prompt(view.chat.prompts, view.messages.system_prompt);
+  ButtonSpec save{"Save prompt", Icon::none, ButtonKind::line}, remove{"Delete prompt", Icon::trash};
+  const bool renames = !kept.empty() && name_ != kept;
+  save.words = renames ? "Rename" : "Save";
+  save.enabled = has_text && !blank(name_) && (kept.empty() || renames) && !(renames && keeps(view, name_));
+  save.tooltip = renames              ? "Give this system prompt the name on the left"
+                 : keeps(view, name_) ? "Replace the text that is kept under this name"
+                                      : "Keep this text under the name on the left, for every chat";
+  remove.show_label = false;
+  remove.enabled = !kept.empty();
+  remove.tooltip = "Delete this prompt from those that are kept; the chat keeps its text";
+  const float buttons = button_size(save).x + px(28) + px(12);
+  ImGui::SetNextItemWidth(width - buttons);
+  push_type(Type::base);
+  ImGui::InputTextWithHint("##prompt name", "Name, to keep it", &name_);
+  ImGui::PopFont();
+  ImGui::SameLine(0, px(8));
+  if (button(save)) {
+    if (renames)
+      sink.post(ChatCommand(RenamePrompt{kept, name_}));
+    else
+      sink.post(ChatCommand(SavePrompt{name_, view.messages.system_prompt}));
+  }
+  ImGui::SameLine(0, px(4));
+  if (button(remove)) sink.post(ChatCommand(DeletePrompt{kept}));
+}
+
+namespace {
+
+constexpr float kMeter = 28, kMeterRing = 6.5f;
+
+std::string share_words(const ContextUse& use, bool room) {
+  return room && use.nearly_full() ? percent(std::min(1.0f, use.share()), 0) : "";
+}
+
+}  // namespace
+
+/// Width of the meter in pixels: a ring, and the share in figures when little is left and there is room for them.
+float context_meter_width(const ViewModel& view, bool room) {
+  const ContextUse use = context_use(view);
+  if (use.planned == 0) return 0;
+  const std::string words = share_words(use, room);
+  return px(kMeter) + (words.empty() ? 0 : text_size(Type::mono_caption, words).x + px(6));
+}
+
+/// Draws how much of the model's context the chat takes, in a row 28 px high. Nothing without a model.
+void draw_context_meter(const ViewModel& view, ImVec2 at, bool room) {
+  const ContextUse use = context_use(view);
+  if (use.planned == 0) return;
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 centre = {at.x + px(kMeter * 0.5f), at.y + px(kMeter * 0.5f)};
+  const float share = std::clamp(use.share(), 0.0f, 1.0f), top = -std::numbers::pi_v<float> * 0.5f;
+  const Colour colour = use.nearly_full() ? t.bonus : t.text2;
+  list->AddCircle(centre, px(kMeterRing), ImGui::GetColorU32(t.line), 0, px(3));
+  if (share > 0) {
+    list->PathArcTo(centre, px(kMeterRing), top, top + share * 2 * std::numbers::pi_v<float>);
+    list->PathStroke(ImGui::GetColorU32(colour), px(3));
+  }
+  const std::string words = share_words(use, room);
+  if (!words.empty()) draw_text_middle(list, at.x + px(kMeter), centre.y, Type::mono_caption, t.bonus_text, words);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::InvisibleButton("Context", {context_meter_width(view, room), px(kMeter)});
+  tooltip(context_words(use).c_str());
+}
+
 namespace {
 
 constexpr float kMenuWidth = 320;

@@ -1,14 +1,45 @@
 #pragma once
+// The box in which messages are written, with its files, the menu of sampling and system prompt, and the meter of the
+// context.
 
 #include <imgui.h>
 
 #include <string>
 
-#include "app/chat/prompt_menu.h"
-#include "app/state/ui_command.h"
+#include "app/state/conversation.h"
 #include "app/state/view_model.h"
 
 namespace canopy::app {
+
+// Files that go with a question: as lines in its message, and as chips in the composer.
+
+/// "main.cpp, 1,204 tokens"; without tokens that are not counted yet.
+std::string attached_words(const Attachment& attachment);
+
+/// Height of the lines of a message's files in pixels; 0 without any.
+float attached_height(const Message& message);
+/// Width of the widest of them in pixels, at most `room`.
+float attached_width(const Message& message, float room);
+void draw_attached(const Message& message, ImVec2 at, float room);
+
+/// Height in pixels of the chips of files that go with the next question, and of what was wrong with the last one.
+float chips_height(const ViewModel& view, float width);
+/// Draws them, each with a button that removes it.
+void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width);
+
+/// The part of the chat's settings for its system prompt: its text, and the prompts that are kept under names.
+class PromptMenu {
+ public:
+  /// Draws at the cursor, `width` pixels wide.
+  void draw(const ViewModel& view, CommandSink& sink, float width);
+
+ private:
+  void draw_choice(const ViewModel& view, CommandSink& sink, float width);
+  void draw_keeping(const ViewModel& view, CommandSink& sink, float width);
+
+  std::string name_;   // that is typed
+  std::string known_;  // name of the prompt that the chat had in the last frame
+};
 
 /// The box in which messages are written. Enter sends, Shift+Enter begins a new line. While a reply is being written
 /// its button stops the reply.

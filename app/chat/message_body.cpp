@@ -1,10 +1,405 @@
 #include "app/chat/message_body.h"
 
-#include <algorithm>
+#include <imgui_internal.h>
 
-#include "app/conversation/thinking.h"
+#include <algorithm>
+#include <cmath>
 
 namespace canopy::app {
+namespace {
+
+constexpr float kPitch = 22;
+constexpr float kIndent = 20;       // of a list
+constexpr float kQuote = 14;        // of a block quote
+constexpr float kCodePadding = 10;  // of the card of a code block
+constexpr float kCodeHead = 30;     // height of its line with language and Copy
+constexpr float kCellPadding = 8;
+constexpr size_t kMissingShown = 8;
+constexpr float kSlant = 0.2f;  // there is no italic font: upright letters are sheared by this
+
+struct Decoded {
+  uint32_t c = 0;
+  uint32_t length = 1;
+};
+
+Decoded decode(const std::string& text, uint32_t at) {
+  unsigned c = 0;
+  const int length = ImTextCharFromUtf8(&c, text.data() + at, text.data() + text.size());
+  return {c, static_cast<uint32_t>(std::max(1, length))};
+}
+
+/// Characters of scripts without spaces: a line may be broken after any of them.
+bool breaks_anywhere(uint32_t c) {
+  return (c >= 0x2E80 && c <= 0xD7FF && !(c >= 0xAC00 && c <= 0xD7A3)) || (c >= 0xF900 && c <= 0xFAFF) ||
+         (c >= 0xFF00 && c <= 0xFFEF) || (c >= 0x20000 && c <= 0x3FFFF);
+}
+
+/// Punctuation that must not begin a line.
+bool clings(uint32_t c) {
+  switch (c) {
+    case 0x3001:
+    case 0x3002:
+    case 0x300D:
+    case 0x300F:
+    case 0x3011:
+    case 0x3015:
+    case 0xFF01:
+    case 0xFF09:
+    case 0xFF0C:
+    case 0xFF0E:
+    case 0xFF1A:
+    case 0xFF1B:
+    case 0xFF1F:
+    case ',':
+    case '.':
+    case ')':
+    case '!':
+    case '?':
+    case ':':
+    case ';': return true;
+    default: return false;
+  }
+}
+
+float advance_of(Type type, uint32_t c) {
+  ImFontBaked* baked = font_of(type)->GetFontBaked(text_height(type));
+  return baked->GetCharAdvance(static_cast<ImWchar>(c)) * (text_height(type) / baked->Size);
+}
+
+/// From the top of a line of text to its baseline, in pixels.
+float ascent_of(Type type) {
+  ImFontBaked* baked = font_of(type)->GetFontBaked(text_height(type));
+  return baked->Ascent * (text_height(type) / baked->Size);
+}
+
+bool has_glyph(Type type, uint32_t c) {
+  return font_of(type)->IsGlyphInFont(static_cast<ImWchar>(c));
+}
+
+/// Characters that are never drawn: joiners, variation selectors, marks of direction.
+bool invisible(uint32_t c) {
+  return c < 0x20 || c == 0x00AD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+         (c >= 0x2060 && c <= 0x2069) || (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || (c >= 0xE0100 && c <= 0xE01EF);
+}
+
+/// Letters that must be joined or written from right to left: Hebrew, Arabic and related scripts, and the scripts of
+/// India and South-East Asia.
+bool needs_shaping(uint32_t c) {
+  return (c >= 0x0590 && c <= 0x0DFF) || (c >= 0x0E00 && c <= 0x109F) || (c >= 0x1780 && c <= 0x17FF) ||
+         (c >= 0xFB1D && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE);
+}
+
+}  // namespace
+
+Type RichBlock::type_of(Face face) {
+  switch (face) {
+    case Face::regular: return Type::chat;
+    case Face::strong: return Type::chat_semibold;
+    case Face::mono: return Type::mono;
+    case Face::title: return Type::title;
+  }
+  return Type::chat;
+}
+
+RichBlock::Face RichBlock::face_for(const Block& block, uint8_t style) const {
+  if (block.kind == Block::Kind::code || (style & kCode)) return Face::mono;
+  if (block.kind == Block::Kind::heading) return block.level <= 2 ? Face::title : Face::strong;
+  return style & kStrong ? Face::strong : Face::regular;
+}
+
+/// Measures the advance of each byte and finds the stretches of one face. Characters that a face lacks are taken from
+/// the regular one, which has the fonts of other scripts.
+void RichBlock::measure(const Block& block) {
+  advance_.assign(block.text.size(), 0);
+  faces_.clear();
+  missing_.clear();
+  unshaped_ = false;
+  for (const TextRun& run : block.runs) {
+    for (uint32_t at = run.begin; at < run.end;) {
+      const Decoded d = decode(block.text, at);
+      Face face = face_for(block, run.style);
+      if (face != Face::regular && d.c >= 0x80 && !has_glyph(type_of(face), d.c) && has_glyph(Type::chat, d.c))
+        face = Face::regular;
+      if (d.c >= 0x80 && !invisible(d.c) && !has_glyph(type_of(face), d.c) && missing_.size() < kMissingShown &&
+          std::find(missing_.begin(), missing_.end(), d.c) == missing_.end())
+        missing_.push_back(d.c);
+      unshaped_ |= needs_shaping(d.c);
+      if (d.c != '\n' && !(d.c >= 0x80 && invisible(d.c)))
+        advance_[at] = d.c == '\t' ? advance_of(type_of(face), ' ') * 4 : advance_of(type_of(face), d.c);
+      const uint32_t next = std::min(at + d.length, run.end);
+      const bool same = !faces_.empty() && faces_.back().end == at && faces_.back().face == face &&
+                        faces_.back().style == run.style && faces_.back().link == run.link;
+      if (same)
+        faces_.back().end = next;
+      else
+        faces_.push_back({at, next, 0, face, run.style, run.link});
+      at = next;
+    }
+  }
+}
+
+float RichBlock::advance(uint32_t begin, uint32_t end) const {
+  float sum = 0;
+  for (uint32_t i = begin; i < end; ++i) sum += advance_[i];
+  return sum;
+}
+
+void RichBlock::add_line(uint32_t begin, uint32_t end, float x, float y) {
+  float width = 0;
+  for (uint32_t i = begin; i < end; ++i) {
+    at_[i] = width;
+    width += advance_[i];
+  }
+  lines_.push_back({begin, end, x, y, width});
+  widest_ = std::max(widest_, x + width);
+}
+
+/// Breaks bytes [begin, end) into lines of at most `width` pixels, from y downwards.
+void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, float width, float& y) {
+  const std::string& text = block.text;
+  uint32_t start = begin, stop = begin;  // of the line; the last place where it may be broken
+  float used = 0;
+  bool after_blank = false, after_wide = false;
+  auto emit = [&](uint32_t to) {
+    add_line(start, to, x, y);
+    y += pitch_;
+  };
+  for (uint32_t at = begin; at < end;) {
+    const Decoded d = decode(text, at);
+    const uint32_t next = std::min(at + d.length, end);
+    if (d.c == '\n') {
+      emit(at);
+      start = stop = next;
+      used = 0;
+      after_blank = after_wide = false;
+      at = next;
+      continue;
+    }
+    const bool blank = d.c == ' ' || d.c == '\t', wide = breaks_anywhere(d.c);
+    if (at > start && !blank && (after_blank || ((wide || after_wide) && !clings(d.c)))) stop = at;
+    if (!blank && at > start && used + advance_[at] > width) {
+      const uint32_t cut = stop > start ? stop : at;
+      uint32_t shown = cut;  // without the spaces at the break
+      while (shown > start && text[shown - 1] == ' ') --shown;
+      emit(shown);
+      for (uint32_t i = shown; i < cut; ++i) at_[i] = lines_.back().width;
+      start = stop = cut;
+      used = advance(start, at);
+    }
+    used += advance_[at];
+    after_blank = blank;
+    after_wide = wide;
+    at = next;
+  }
+  emit(end);
+}
+
+void RichBlock::layout_table(const Block& block, float left, float width) {
+  const auto columns = std::max(1u, block.columns);
+  const float padding = px(kCellPadding);
+  std::vector<float> wish(columns, px(24)), share(columns);
+  for (const TableCell& cell : block.cells)
+    if (cell.column < columns) wish[cell.column] = std::max(wish[cell.column], advance(cell.begin, cell.end) + 1);
+  float all = 0;
+  for (float w : wish) all += w;
+  const float room =
+      std::max(px(24) * static_cast<float>(columns), width - left - padding * 2 * static_cast<float>(columns));
+  for (uint32_t i = 0; i < columns; ++i) share[i] = all <= room ? wish[i] : std::floor(wish[i] * room / all);
+  // If the columns are too wide together, narrow ones keep their width and the wide ones are wrapped.
+  const float equal = room / static_cast<float>(columns);
+  if (all > room) {
+    float spare = room, greedy = 0;
+    for (float w : wish) w <= equal ? spare -= w : greedy += w;
+    for (uint32_t i = 0; i < columns; ++i) share[i] = wish[i] <= equal ? wish[i] : std::floor(wish[i] * spare / greedy);
+  }
+  float y = 0;
+  for (size_t i = 0; i < block.cells.size();) {
+    const uint32_t row = block.cells[i].row;
+    float bottom = y + pitch_, x = left;
+    for (; i < block.cells.size() && block.cells[i].row == row; ++i) {
+      const TableCell& cell = block.cells[i];
+      const float w = share[std::min(cell.column, columns - 1)];
+      const size_t first = lines_.size();
+      float cell_y = y + px(2);
+      wrap(block, cell.begin, cell.end, x + padding, std::max(w, px(16)), cell_y);
+      for (size_t l = first; l < lines_.size(); ++l) {
+        const float spare = std::max(0.0f, w - lines_[l].width);
+        if (cell.align == TableCell::Align::right) lines_[l].x += spare;
+        if (cell.align == TableCell::Align::centre) lines_[l].x += spare * 0.5f;
+      }
+      bottom = std::max(bottom, cell_y);
+      x += w + padding * 2;
+    }
+    y = bottom + px(2);
+    rules_.push_back(y);
+    widest_ = std::max(widest_, x);
+  }
+  height_ = y;
+}
+
+void RichBlock::layout(const Block& block, float width) {
+  lines_.clear();
+  pieces_.clear();
+  rules_.clear();
+  widest_ = 0;
+  width_ = width;
+  at_.assign(block.text.size() + 1, 0);
+  measure(block);
+  left_ = px(kIndent) * static_cast<float>(block.indent) + px(kQuote) * static_cast<float>(block.quotes);
+  left_ = std::min(left_, width * 0.5f);
+  pitch_ = px(kPitch);
+  gap_ = px(block.indent > 0 && !block.marker.empty() ? 4 : 8);
+  if (block.kind == Block::Kind::heading) gap_ = px(14);
+  top_ = 0;
+  if (block.kind == Block::Kind::rule) {
+    height_ = px(9);
+  } else if (block.kind == Block::Kind::table) {
+    layout_table(block, left_, width);
+  } else if (block.kind == Block::Kind::code) {
+    top_ = px(kCodeHead);
+    float y = top_ + px(6);
+    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_ + px(kCodePadding),
+         std::max(px(40), width - left_ - px(kCodePadding) * 2), y);
+    height_ = y + px(8);
+  } else {
+    float y = 0;
+    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_, std::max(px(40), width - left_), y);
+    height_ = y;
+  }
+  cut_pieces();
+}
+
+void RichBlock::cut_pieces() {
+  size_t face = 0;
+  for (uint32_t l = 0; l < lines_.size(); ++l) {
+    const Line& line = lines_[l];
+    while (face > 0 && faces_[face - 1].end > line.begin) --face;
+    for (size_t f = face; f < faces_.size() && faces_[f].begin < line.end; ++f) {
+      Piece piece = faces_[f];
+      if (piece.end <= line.begin) continue;
+      face = f;
+      piece.begin = std::max(piece.begin, line.begin);
+      piece.end = std::min(piece.end, line.end);
+      piece.line = l;
+      if (piece.begin < piece.end) pieces_.push_back(piece);
+    }
+  }
+}
+
+void RichBlock::draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) const {
+  const Theme& t = colours();
+  for (uint8_t q = 0; q < block.quotes; ++q) {
+    const float x = pos.x + px(kIndent) * static_cast<float>(block.indent) + px(kQuote) * static_cast<float>(q);
+    list->AddRectFilled({x, pos.y}, {x + px(3), pos.y + height_}, t.ctl, px(1));
+  }
+  const ImVec2 a = {pos.x + left_, pos.y}, b = {pos.x + width_, pos.y + height_};
+  if (block.kind == Block::Kind::rule) {
+    const float y = std::floor(pos.y + height_ * 0.5f);
+    list->AddRectFilled({a.x, y}, {b.x, y + std::max(1.0f, px(1))}, t.line);
+  } else if (block.kind == Block::Kind::code) {
+    list->AddRectFilled(a, b, t.canvas, px(6));
+    list->AddRect(a, b, t.line, px(6), std::max(1.0f, px(1)));
+    list->AddRectFilled({a.x, a.y + top_}, {b.x, a.y + top_ + std::max(1.0f, px(1))}, t.line);
+    app::draw_text_middle(list, a.x + px(kCodePadding), a.y + top_ * 0.5f, Type::secondary, t.text3,
+                          block.language.empty() ? "text" : block.language);
+  } else if (block.kind == Block::Kind::table) {
+    const float right = pos.x + std::min(widest_, width_);
+    for (size_t i = 0; i + 1 < rules_.size(); ++i) {
+      const float y = std::floor(pos.y + rules_[i]);
+      list->AddRectFilled({a.x, y}, {right, y + std::max(1.0f, px(1))}, i == 0 ? t.ctl : t.line);
+    }
+  }
+  for (const Piece& piece : pieces_) {
+    if (!(piece.style & kCode) || block.kind == Block::Kind::code) continue;
+    const Line& line = lines_[piece.line];
+    const float y = pos.y + line.y, x = pos.x + line.x;
+    list->AddRectFilled({x + at_[piece.begin] - px(2), y + px(2)},
+                        {x + x_of(line, piece.end) + px(2), y + pitch_ - px(2)}, t.raised, px(3));
+  }
+  if (!block.marker.empty()) {
+    const float x = pos.x + left_ - px(6) - text_size(Type::chat, block.marker).x;
+    app::draw_text_middle(list, std::max(pos.x, x), pos.y + pitch_ * 0.5f, Type::chat, t.text2, block.marker);
+  }
+}
+
+ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) const {
+  const Theme& t = colours();
+  const float top = list->GetClipRectMin().y, bottom = list->GetClipRectMax().y;
+  const float baseline = (pitch_ - text_height(Type::chat)) * 0.5f + ascent_of(Type::chat);
+  for (const Piece& piece : pieces_) {
+    const Line& line = lines_[piece.line];
+    const float y = pos.y + line.y;
+    if (y + pitch_ < top || y > bottom) continue;
+    const Type type = type_of(piece.face);
+    const float x = std::floor(pos.x + line.x + at_[piece.begin]);
+    const float end_x = pos.x + line.x + x_of(line, piece.end);
+    const bool inline_code = (piece.style & kCode) && block.kind != Block::Kind::code;
+    Colour colour = piece.link != TextRun::no_link ? t.accent_text : t.text;
+    if (block.quotes > 0 && piece.link == TextRun::no_link) colour = t.text2;
+    const float at_y = std::floor(y + baseline - ascent_of(type));
+    const int first = list->VtxBuffer.Size;
+    list->AddText(font_of(type), text_height(type), {x, at_y}, ImGui::GetColorU32(colour),
+                  block.text.data() + piece.begin, block.text.data() + piece.end);
+    if (piece.style & kEmphasis && !inline_code)
+      for (int v = first; v < list->VtxBuffer.Size; ++v)
+        list->VtxBuffer[v].pos.x += (y + baseline - list->VtxBuffer[v].pos.y) * kSlant;
+    const float thin = std::max(1.0f, px(1));
+    if (piece.link != TextRun::no_link) {
+      const float line_y = std::floor(y + baseline + px(2));
+      list->AddRectFilled({x, line_y}, {end_x, line_y + thin}, with_alpha(colour, 0.6f));
+    }
+    if (piece.style & kStruck) {
+      const float line_y = std::floor(y + baseline - px(4));
+      list->AddRectFilled({x, line_y}, {end_x, line_y + thin}, colour);
+    }
+  }
+  if (lines_.empty()) return pos;
+  const Line& last = lines_.back();
+  return {pos.x + last.x + last.width, pos.y + last.y};
+}
+
+void RichBlock::rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::function<void(ImVec2, ImVec2)>& f) const {
+  auto line = std::partition_point(lines_.begin(), lines_.end(), [&](const Line& l) { return l.end < begin; });
+  for (; line != lines_.end() && line->begin < end; ++line) {
+    const uint32_t a = std::max(begin, line->begin), b = std::min(end, line->end);
+    if (a >= b) continue;
+    f({pos.x + line->x + x_of(*line, a), pos.y + line->y},
+      {pos.x + line->x + x_of(*line, b), pos.y + line->y + pitch_});
+  }
+}
+
+uint32_t RichBlock::byte_at(ImVec2 point, ImVec2 pos, const Block& block) const {
+  if (lines_.empty()) return 0;
+  // The nearest line; of lines of a table beside each other the one under the point.
+  const Line* best = nullptr;
+  float best_distance = 0;
+  for (const Line& line : lines_) {
+    const float dy = std::max({0.0f, pos.y + line.y - point.y, point.y - pos.y - line.y - pitch_});
+    const float dx = std::max({0.0f, pos.x + line.x - point.x, point.x - pos.x - line.x - line.width});
+    const float distance = dy * 1000 + dx;
+    if (best && distance >= best_distance) continue;
+    best = &line;
+    best_distance = distance;
+  }
+  const float x = point.x - pos.x - best->x;
+  for (uint32_t at = best->begin; at < best->end;) {
+    const uint32_t next = std::min(at + decode(block.text, at).length, best->end);
+    if (x < at_[at] + advance_[at] * 0.5f) return at;
+    at = next;
+  }
+  return best->end;
+}
+
+uint16_t RichBlock::link_at(ImVec2 point, ImVec2 pos, const Block&) const {
+  for (const Piece& piece : pieces_) {
+    if (piece.link == TextRun::no_link) continue;
+    const Line& line = lines_[piece.line];
+    const float x = pos.x + line.x, y = pos.y + line.y;
+    if (point.y >= y && point.y < y + pitch_ && point.x >= x + at_[piece.begin] && point.x < x + x_of(line, piece.end))
+      return piece.link;
+  }
+  return TextRun::no_link;
+}
 
 void MessageBody::layout(const Message& message, float width) {
   layout(message.text, thinking_of(message).answer, message.role == Role::user, width);

@@ -1,5 +1,8 @@
 #pragma once
-// The laid out text of one message: its blocks below each other. Positions are bytes of the message's text.
+// The laid out text of one message: its blocks of Markdown, in several faces and wrapped, below each other. Positions
+// are bytes of the message's text.
+
+#include <imgui.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,13 +12,83 @@
 #include <utility>
 #include <vector>
 
-#include <imgui.h>
-
 #include "app/chat/markdown.h"
-#include "app/chat/rich_block.h"
-#include "app/conversation/message.h"
+#include "app/state/conversation.h"
+#include "app/ui/look.h"
 
 namespace canopy::app {
+
+// The layout of a block of Markdown: words in several faces, wrapped. It has the position of each byte, so that marking
+// a token, a selection or a search hit needs only a look-up.
+
+class RichBlock {
+ public:
+  /// Lays a block out at `width` pixels. Call again when block, width or scale have changed.
+  void layout(const Block& block, float width);
+
+  float height() const { return height_; }
+  float widest() const { return widest_; }
+  /// Space above this block if another one is before it, in pixels.
+  float gap() const { return gap_; }
+
+  /// Draws backgrounds: cards of code, bars of quotes, lines of tables. pos is the block's upper left corner, here and
+  /// below.
+  void draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) const;
+  /// Draws the words inside the clip rectangle. Returns the end of the text, at the top of its last line.
+  ImVec2 draw_text(ImDrawList* list, ImVec2 pos, const Block& block) const;
+
+  /// Calls f(a, b) with the corners of each rectangle that bytes [begin, end) of the text cover, line by line.
+  void rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::function<void(ImVec2, ImVec2)>& f) const;
+
+  /// The byte of the text nearest to a point, on a character boundary.
+  uint32_t byte_at(ImVec2 point, ImVec2 pos, const Block& block) const;
+  /// Index of the link at a point; TextRun::no_link if there is none.
+  uint16_t link_at(ImVec2 point, ImVec2 pos, const Block& block) const;
+
+  /// Characters that are in none of the fonts, each once, only the first few.
+  const std::vector<uint32_t>& missing() const { return missing_; }
+
+  /// Whether it has letters that should be joined or written from right to left, which is not supported here.
+  bool unshaped() const { return unshaped_; }
+
+  /// Height of the line above code with language and Copy button, in pixels; 0 for other blocks.
+  float head() const { return top_; }
+
+ private:
+  enum class Face : uint8_t { regular, strong, mono, title };
+  struct Line {
+    uint32_t begin, end;  // bytes of the text
+    float x, y, width;    // relative to the block's corner
+  };
+  struct Piece {  // part of a line in one face
+    uint32_t begin, end;
+    uint32_t line;
+    Face face;
+    uint8_t style;
+    uint16_t link;
+  };
+  static Type type_of(Face face);
+  Face face_for(const Block& block, uint8_t style) const;
+  void measure(const Block& block);
+  void wrap(const Block& block, uint32_t begin, uint32_t end, float x, float width, float& y);
+  void add_line(uint32_t begin, uint32_t end, float x, float y);
+  void layout_table(const Block& block, float left, float width);
+  void cut_pieces();
+  float x_of(const Line& line, uint32_t byte) const { return byte >= line.end ? line.width : at_[byte]; }
+  float advance(uint32_t begin, uint32_t end) const;
+
+  std::vector<Line> lines_;
+  std::vector<Piece> pieces_;
+  std::vector<Piece> faces_;    // before wrapping
+  std::vector<float> advance_;  // by byte, 0 inside a character
+  std::vector<float> at_;       // by byte, distance from the beginning of its line
+  std::vector<float> rules_;    // y of the horizontal lines of a table
+  std::vector<uint32_t> missing_;
+  float height_ = 0, widest_ = 0, gap_ = 0, left_ = 0, top_ = 0, pitch_ = 0, width_ = 0;
+  bool unshaped_ = false;
+};
+
+// The laid out text of one message: its blocks below each other. Positions are bytes of the message's text.
 
 class MessageBody {
  public:

@@ -1,6 +1,5 @@
 #include "app/chat/transcript.h"
 
-#include <imgui.h>
 #include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
@@ -8,16 +7,106 @@
 #include <cfloat>
 #include <cmath>
 
-#include "app/chat/attached_files.h"
-#include "app/chat/reply_end.h"
-#include "app/chat/text_limits.h"
-#include "app/chat/token_marks.h"
-#include "app/conversation/thinking.h"
-#include "app/look/widgets.h"
-#include "app/panels/error_cards.h"
-#include "app/state/drafting.h"
+#include "app/chat/composer.h"
+#include "app/chat/reply.h"
+#include "app/state/chat_update.h"
+#include "app/ui/look.h"
+#include "app/ui/panel.h"
+#include "app/ui/widgets.h"
 
 namespace canopy::app {
+
+// Text that cannot be shown as it should be: characters without a font, and scripts that are written letter by letter.
+
+namespace {
+
+/// The kind of script of a character, for a sentence about missing fonts.
+const char* script_of(uint32_t c) {
+  struct Range {
+    uint32_t first, last;
+    const char* name;
+  };
+  static constexpr Range kRanges[] = {
+      {0x0370, 0x03FF, "Greek"},     {0x0400, 0x052F, "Cyrillic"}, {0x0530, 0x058F, "Armenian"},
+      {0x0590, 0x05FF, "Hebrew"},    {0x0600, 0x08FF, "Arabic"},   {0x0900, 0x0DFF, "Indian scripts"},
+      {0x0E00, 0x0E7F, "Thai"},      {0x1100, 0x11FF, "Korean"},   {0x2190, 0x2BFF, "symbols"},
+      {0x2E80, 0x303F, "Chinese"},   {0x3040, 0x30FF, "Japanese"}, {0x3100, 0x9FFF, "Chinese"},
+      {0xAC00, 0xD7AF, "Korean"},    {0xF900, 0xFAFF, "Chinese"},  {0x1F000, 0x1FAFF, "emoji"},
+      {0x20000, 0x3FFFF, "Chinese"},
+  };
+  for (const Range& range : kRanges)
+    if (c >= range.first && c <= range.last) return range.name;
+  return "some characters";
+}
+
+}  // namespace
+
+/// Sets `note`, if it is empty, to a sentence about what of this body cannot be shown properly.
+void note_text_limits(const MessageBody& body, std::string& note) {
+  if (!note.empty()) return;
+  const std::vector<uint32_t> missing = body.missing();
+  if (!missing.empty()) {
+    const char* script = script_of(missing.front());
+    note = std::string("No font for ") + script +
+           " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
+  } else if (body.unshaped()) {
+    note = "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
+  }
+}
+
+namespace {
+
+bool in_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+}  // namespace
+
+TextSelection::Mouse TextSelection::item(uint64_t id, const MessageBody& body, ImVec2 a, ImVec2 b, ImVec2 pos,
+                                         std::string_view text) {
+  Mouse result;
+  if (b.x <= a.x || b.y <= a.y) return result;
+  ImGui::SetCursorScreenPos(a);
+  ImGui::SetNextItemAllowOverlap();  // other items may be above it: the Copy button of a code block
+  ImGui::InvisibleButton("text", {b.x - a.x, b.y - a.y});
+  result.over = ImGui::IsItemHovered();
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (ImGui::IsItemActivated()) {
+    press(id, body.byte_at(mouse, pos), text, ImGui::GetMouseClickedCount(ImGuiMouseButton_Left));
+  } else if ((ImGui::IsItemActive() || ImGui::IsItemDeactivated()) && dragging_ && id_ == id) {
+    caret_ = body.byte_at(mouse, pos);
+    result.clicked = ImGui::IsItemDeactivated() && result.over && empty();
+  }
+  return result;
+}
+
+void TextSelection::draw(uint64_t id, const MessageBody& body, ImVec2 pos, ImDrawList* list) const {
+  if (id_ != id || empty()) return;
+  const Colour colour = selection_behind(colours());
+  body.rects(pos, begin(), end(), [&](ImVec2 a, ImVec2 b) { list->AddRectFilled(a, b, colour); });
+}
+
+void TextSelection::press(uint64_t id, size_t byte, std::string_view text, int clicks) {
+  const bool extend = ImGui::GetIO().KeyShift && id == id_;
+  id_ = id;
+  caret_ = byte;
+  if (!extend) anchor_ = byte;
+  dragging_ = clicks <= 1;
+  if (dragging_) return;
+  size_t from = std::min(byte, text.size()), to = from;
+  auto belongs = [&](char c) { return clicks == 2 ? in_word(c) : c != '\n'; };
+  while (from > 0 && belongs(text[from - 1])) --from;
+  while (to < text.size() && belongs(text[to])) ++to;
+  anchor_ = from;
+  caret_ = to;
+}
+
+std::string TextSelection::of(std::string_view text) const {
+  const size_t from = std::min(begin(), text.size());
+  return std::string(text.substr(from, std::min(end(), text.size()) - from));
+}
+
 namespace {
 
 constexpr float kLinePitch = 22;

@@ -1,19 +1,27 @@
 #pragma once
-// Measures ways to decode against each other, over the same prompts and alternating in time.
+// canopy-cli bench --modes and --forced: ways to decode against each other, over the same prompts and alternating in
+// time.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include "engine/comparison/statistics.h"
-#include "engine/comparison/way_to_decode.h"
-#include "engine/session/comparison_runner.h"
+#include <CLI/CLI.hpp>
+
+#include "app/cli/commands.h"
+#include "engine/bench/sweep.h"
+#include "engine/bench/sweep_summary.h"
+#include "engine/session/comparison.h"
 #include "engine/session/engine.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::cli {
+
+// Measures ways to decode against each other, over the same prompts and alternating in time.
 
 struct BenchPrompt {
   std::string category;
@@ -67,7 +75,7 @@ struct ModesCallbacks {
 };
 
 /// Runs every way on every prompt `repeats` times, in an order that is drawn anew for each prompt
-/// (engine/session/comparison_runner.h). Stopped by stop, it gives what whole repeats measured, or the whole prompts of
+/// (engine/session/comparison.h). Stopped by stop, it gives what whole repeats measured, or the whole prompts of
 /// the first; with nothing whole it throws cancelled. Throws what Engine::reply() throws.
 ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts, const ModesSettings& settings,
                           const ModesCallbacks& callbacks);
@@ -75,5 +83,72 @@ ModesResult measure_modes(Engine& model, const std::vector<BenchPrompt>& prompts
 /// The tokens that a round was expected to emit when it was drafted, the root's included: the planner's forecast for
 /// the chosen width, else the sum of the nodes' own path probabilities (the paper's A(W)).
 double expected_tokens(const RoundRecord& record);
+
+// Compares acceptance lengths with those of another implementation. Its replies are forced token by token, so that both
+// draft after the same texts.
+
+/// A reply, and how many tokens each round of each way to decode emitted in it, the bonus included.
+struct ForcedReply {
+  std::string category;
+  std::vector<uint32_t> prompt_ids;
+  std::vector<uint32_t> output_ids;                      // the first one comes out of the prompt's pass
+  std::map<std::string, std::vector<uint32_t>> lengths;  // by way: "chain", "tree4", "tree16", ...
+};
+
+/// Reads [{"category", "prompt_ids", "output_ids", "chain": {"acceptance_lengths": [...]}, "tree4": {...}, ...}, ...].
+/// Throws bad_input naming file, entry and field.
+std::vector<ForcedReply> read_forced(const std::filesystem::path& path);
+
+/// A number of rounds and the tokens they emitted.
+struct RoundSum {
+  uint64_t rounds = 0;
+  uint64_t tokens = 0;
+  double tau() const { return rounds > 0 ? static_cast<double>(tokens) / static_cast<double>(rounds) : 0; }
+};
+
+/// The comparison of one way over the replies of one category. Only rounds that start where a whole block and its bonus
+/// still fit into the reply count, on both sides: after that the reference drafts past the end, and Canopy does not.
+struct ForcedResult {
+  WayToDecode way;
+  std::string category;  // all_categories for all of them
+  uint64_t replies = 0;
+  RoundSum ours, theirs;
+  uint64_t same_starts = 0;   // rounds that start at the same token on both sides
+  uint64_t same_lengths = 0;  // those of them that emitted as many tokens as the reference
+  double difference() const;  // (our tau - theirs) / theirs
+};
+
+/// Forces every reply on every way and compares. Once stopped, it gives the replies that were through all
+/// ways; with none it throws cancelled. Throws bad_input for a way that a reply has no lengths of, and what
+/// Engine::reply() throws.
+std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<ForcedReply>& replies,
+                                         const std::vector<WayToDecode>& ways, const ModesCallbacks& callbacks);
+
+// The part of `canopy-cli bench` that compares ways to decode: --modes and --forced.
+
+struct ModesOptions {
+  std::vector<std::string> modes;
+  std::vector<uint32_t> budgets = {4, 16, 64};
+  std::vector<std::string> prompts;  // files and folders; empty: the prompts that come with Canopy
+  std::vector<uint32_t> prompt_tokens;
+  std::string policy = "measured";
+  std::string forced;
+  uint32_t limit = 0;  // prompts of each category; 0: all
+  uint32_t max_tokens = 128;
+  uint32_t repeats = 3;
+  std::string json, csv, markdown;  // files, "-" for standard output; empty: none
+};
+
+void add_modes_options(CLI::App& command, ModesOptions& options);
+
+/// Whether the command line asks for this part. Throws UsageError for options of it without --modes or --forced.
+bool asks_for_modes(const CLI::App& command, const ModesOptions& options);
+
+/// Checks the files that a measurement is written to before measuring, so that an hour's is not lost to a mistyped
+/// folder, and none replaces a file that is read. Throws UsageError and bad_input.
+void check_bench_targets(const ModelChoice& model, const ModesOptions& options);
+
+/// Returns the exit code. Throws UsageError for options that contradict each other, before anything is loaded.
+int run_modes(const ModelChoice& model, const ModesOptions& options);
 
 }  // namespace canopy::cli

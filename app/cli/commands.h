@@ -1,14 +1,27 @@
 #pragma once
+// The commands of canopy-cli, and the options of all commands that use a model. Each add_... function adds a command to
+// the parser; the chosen one sets the action, which runs after parsing.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/base/files.h"
+#include "engine/compute/backend.h"
+#include "engine/session/engine.h"
+
+namespace canopy::cli {
+
 // The commands of canopy-cli. Each add_… function adds a command with its options to the parser; the chosen one sets
 // the action, which runs after parsing. Nothing of Vulkan is used before. Actions throw canopy::Error, and UsageError
 // for wrong arguments.
-
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <stdexcept>
-#include <string>
-
-namespace canopy::cli {
 
 /// The arguments of a command contradict each other: exit code 2.
 struct UsageError : std::runtime_error {
@@ -33,5 +46,41 @@ void add_sweep(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_logits(CLI::App& app, Action& action);  // hidden: for tools/bench_llamacpp
+
+// The options of all commands that use a model, and opening that model.
+
+struct ModelChoice {
+  std::string model;    // empty: the default model in the cache
+  std::string drafter;  // empty: the one that comes with Canopy, where it fits; "none": none
+  std::string device;
+  std::string kv = "f16";
+  uint32_t context = 0;
+  std::string quantize = "none";
+  DeviceSettings settings;
+  bool self_test = true;
+  uint32_t max_width = 128;  // most rows of a pass
+  double calibration_s = 0;  // see OpenRequest
+};
+void add_model_options(CLI::App& command, ModelChoice& choice);
+
+/// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.
+std::string model_path(const ModelChoice& choice);
+
+/// Throws bad_input, before anything is measured or written, where one of the `outputs` of a command is one of its
+/// `inputs`, a file of its model or drafter, or another output. Empty paths and "-" are none.
+void require_outputs_apart(std::span<const NamedFile> outputs, std::vector<NamedFile> inputs = {},
+                           const ModelChoice* model = nullptr);
+
+/// `name` for each of these files.
+std::vector<NamedFile> named_files(const std::string& name, const std::vector<std::filesystem::path>& paths);
+
+/// The model comes after the device, as members are destroyed in reverse order.
+struct OpenedModel {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Engine> model;
+};
+
+/// Shows progress and warnings on standard error. Ctrl-C cancels it.
+OpenedModel open_model(const ModelChoice& choice);
 
 }  // namespace canopy::cli

@@ -1,27 +1,22 @@
-// canopy-cli logits: prints the likeliest tokens after every position of a text, to compare with other programs. Not in
-// the main help, as it is made for tools/bench_llamacpp.
+#include "app/cli/logits_command.h"
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <numeric>
-#include <span>
-#include <vector>
 
-#include "app/base/number_options.h"
 #include "app/cli/commands.h"
-#include "app/cli/interrupt.h"
-#include "app/cli/likeliest.h"
-#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
-#include "engine/base/atomic_file.h"
+#include "app/state/number_options.h"
 #include "engine/base/error.h"
-#include "engine/base/text_encoding.h"
-#include "engine/model/state_line.h"
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/model/recurrent_memory.h"
 #include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
+
+// canopy-cli logits: prints the likeliest tokens after every position of a text, to compare with other programs. Not in
+// the main help, as it is made for tools/bench_llamacpp.
+
 namespace {
 
 using nlohmann::ordered_json;

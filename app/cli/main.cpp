@@ -8,11 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "app/base/process.h"
-#include "app/base/stderr_log.h"
 #include "app/cli/commands.h"
+#include "app/state/process.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 
 namespace {
 

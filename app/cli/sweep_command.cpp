@@ -1,5 +1,5 @@
-// canopy-cli sweep: prompts x ways to decode x repeats, measured by the protocol of docs/comparing-gpus.md into a file
-// that the window reads too; and files of others beside it.
+// canopy-cli sweep: prompts x ways to decode x repeats, measured by the protocol of docs/comparing-gpus.md; and
+// canopy-cli results: such measurements as a web page or as Markdown.
 
 #include <algorithm>
 #include <cfloat>
@@ -13,32 +13,30 @@
 #include <system_error>
 #include <utility>
 
-#include "app/base/number_options.h"
-#include "app/cli/bench_progress.h"
-#include "app/cli/bench_prompts.h"
 #include "app/cli/bench_report.h"
 #include "app/cli/commands.h"
-#include "app/cli/interrupt.h"
-#include "app/cli/model_options.h"
 #include "app/cli/terminal.h"
-#include "app/commit/built_commit.h"
+#include "app/export/results_page.h"
+#include "app/state/built_commit.h"
+#include "app/state/number_options.h"
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/paths.h"
-#include "engine/base/printable.h"
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_journal.h"
-#include "engine/comparison/sweep_name.h"
-#include "engine/comparison/sweep_overlay.h"
-#include "engine/comparison/sweep_prompts.h"
-#include "engine/comparison/sweep_table.h"
-#include "engine/comparison/verdict.h"
-#include "engine/devices/devices.h"
-#include "engine/session/comparison_plan.h"
-#include "engine/session/comparison_subjects.h"
+#include "engine/base/text.h"
+#include "engine/bench/prompt_file.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
+#include "engine/bench/sweep_summary.h"
+#include "engine/bench/sweep_table.h"
+#include "engine/session/comparison.h"
+#include "engine/session/devices.h"
 
 namespace canopy::cli {
+
+// canopy-cli sweep: prompts x ways to decode x repeats, measured by the protocol of docs/comparing-gpus.md into a file
+// that the window reads too; and files of others beside it.
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -439,6 +437,45 @@ void add_sweep(CLI::App& app, Action& action) {
       if (command->count(name) > 0) options->given.insert(name);
     action = [options] { return run_sweep(*options); };
   });
+}
+
+// canopy-cli results: measurements as a web page or as Markdown.
+
+namespace {
+
+struct ResultsOptions {
+  std::vector<std::string> files;
+  std::string html, markdown;
+};
+
+int show_results(const ResultsOptions& options) {
+  if (options.html == "-" && options.markdown == "-")
+    throw UsageError("Only one of --html and --markdown can go to standard output.");
+  const std::vector<NamedFile> outputs = {{"--html", options.html}, {"--markdown", options.markdown}};
+  require_outputs_apart(outputs, named_files("the measurement", {options.files.begin(), options.files.end()}));
+  std::vector<app::Results> all;
+  for (const std::string& file : options.files) all.push_back(app::read_results(file));
+  if (!options.html.empty()) {
+    write_report(options.html, app::results_page(all));
+    if (options.html != "-") note("The page is in " + shown(options.html) + ".");
+  }
+  if (options.html.empty() || !options.markdown.empty())
+    write_report(options.markdown.empty() ? "-" : options.markdown, app::results_markdown(all));
+  return 0;
+}
+
+}  // namespace
+
+void add_results(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("results", "Make a web page or Markdown of sweeps and comparisons");
+  const auto options = std::make_shared<ResultsOptions>();
+  command->add_option("files", options->files, "Files of `canopy-cli sweep`; the first is put beside the others")
+      ->required();
+  command->add_option("--html", options->html,
+                      "Write a web page with plots, machines and the raw files; - is standard output");
+  command->add_option("--markdown", options->markdown,
+                      "Write tables to paste; - is standard output, which is the default");
+  command->callback([&action, options] { action = [options] { return show_results(*options); }; });
 }
 
 }  // namespace canopy::cli

@@ -1,15 +1,40 @@
 #pragma once
-// One column of Compare: what it is, what it reached, and what it writes.
-
-#include <optional>
-#include <string>
+// A column of Compare: what it is, what it reached and what it writes, and the menu of how it decodes and with what.
 
 #include <imgui.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
+
 #include "app/chat/message_body.h"
 #include "app/compare/compare_figures.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
+
+// The menu of a column of Compare: how it decodes, and with what.
+
+class ColumnMenu {
+ public:
+  /// Opens it for that column, below a point.
+  void open(const ViewModel& view, size_t column, ImVec2 at);
+  /// Draws it while it is open.
+  void draw(const ViewModel& view, CommandSink& sink);
+
+ private:
+  void draw_ways(ComparisonColumn& column, float width);
+  void draw_subject(const ViewModel& view, ComparisonColumn& column, float width);
+  void draw_ends(const ViewModel& view, CommandSink& sink, float width);
+
+  size_t column_ = 0;
+  bool opening_ = false;
+  ImVec2 at_{};
+  int budget_ = 16;
+  std::string model_, drafter_, server_;  // as they are typed
+};
+
+// One column of Compare: what it is, what it reached, and what it writes.
 
 /// What a column is drawn with beside its figures.
 struct ColumnScene {

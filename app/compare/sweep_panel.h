@@ -1,14 +1,17 @@
 #pragma once
-// Sweep: many prompts, widths and repeats; what was measured, and what others measured elsewhere beside it.
+// Sweep: many prompts, widths and repeats; the chart of what was measured, and what others measured elsewhere beside
+// it.
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "app/compare/sweep_view.h"
-#include "app/panels/panel.h"
+#include "app/compare/compare_figures.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
+
+// Sweep: many prompts, widths and repeats; what was measured, and what others measured elsewhere beside it.
 
 class SweepPanel : public Panel {
  public:

@@ -1,5 +1,11 @@
 #include "app/platform/desktop_window.h"
-#include "app/platform/drawn_hash.h"
+
+#include <portable_file_dialogs.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
@@ -15,6 +21,162 @@
 extern "C" VkResult glfwCreateWindowSurface(VkInstance, GLFWwindow*, const VkAllocationCallbacks*, VkSurfaceKHR*);
 
 namespace canopy::app {
+namespace {
+
+constexpr int kPollMilliseconds = 50;
+
+}  // namespace
+
+bool FileDialog::available() {
+  return pfd::settings::available();
+}
+
+FileDialog::~FileDialog() {
+  closing_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void FileDialog::open(Wanted wanted) {
+  if (open_.exchange(true)) return;
+  if (thread_.joinable()) thread_.join();
+  thread_ = std::thread([this, wanted] {
+    const bool text = wanted == Wanted::text;
+    const std::vector<std::string> models = {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"};
+    const std::vector<std::string> all = {"All files", "*"};
+    pfd::open_file dialog(text ? "Attach text files" : "Open model", "", text ? all : models,
+                          text ? pfd::opt::multiselect : pfd::opt::none);
+    while (!dialog.ready(kPollMilliseconds)) {
+      if (!closing_) continue;
+      dialog.kill();
+      open_ = false;
+      return;
+    }
+    const std::vector<std::string> paths = dialog.result();
+    if (!paths.empty()) {
+      const std::lock_guard lock(mutex_);
+      chosen_ = ChosenFiles{paths, text};
+    }
+    open_ = false;
+    wake_();
+  });
+}
+
+std::optional<ChosenFiles> FileDialog::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(chosen_, std::nullopt);
+}
+
+namespace {
+
+/// Mixes eight bytes at a time: a tree of a thousand nodes has megabytes of vertices.
+class Mixer {
+ public:
+  void word(uint64_t value) { hash_ = std::rotl((hash_ ^ value) * 0x9E3779B97F4A7C15u, 29); }
+  void bytes(const void* data, size_t size) {
+    const auto* at = static_cast<const std::byte*>(data);
+    for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+      uint64_t value = 0;
+      std::memcpy(&value, at, sizeof value);
+      word(value);
+    }
+    uint64_t rest = size;
+    std::memcpy(reinterpret_cast<std::byte*>(&rest) + 1, at, std::min<size_t>(size, 7));
+    word(rest);
+  }
+  template <class T>
+  void value(const T& each) {
+    bytes(&each, sizeof each);
+  }
+  uint64_t result() const { return hash_ ^ (hash_ >> 31); }
+
+ private:
+  uint64_t hash_ = 0x2545F4914F6CDD1Du;
+};
+
+}  // namespace
+
+uint64_t drawn_hash(const ImDrawData& data, ImU32 clear) {
+  Mixer mix;
+  mix.value(data.DisplayPos);
+  mix.value(data.DisplaySize);
+  mix.value(data.FramebufferScale);
+  mix.word(clear);
+  for (const ImDrawList* list : data.CmdLists) {
+    mix.bytes(list->VtxBuffer.Data, static_cast<size_t>(list->VtxBuffer.size_in_bytes()));
+    mix.bytes(list->IdxBuffer.Data, static_cast<size_t>(list->IdxBuffer.size_in_bytes()));
+    for (const ImDrawCmd& command : list->CmdBuffer) {
+      mix.value(command.ClipRect);
+      mix.value(command.TexRef._TexData);
+      mix.value(command.TexRef._TexID);
+      mix.word((uint64_t{command.VtxOffset} << 32) | command.IdxOffset);
+      mix.word(command.ElemCount);
+    }
+  }
+  return mix.result();
+}
+
+bool textures_wait(const ImDrawData& data) {
+  if (!data.Textures) return false;
+  return std::ranges::any_of(*data.Textures,
+                             [](const ImTextureData* each) { return each->Status != ImTextureStatus_OK; });
+}
+
+namespace {
+
+constexpr int kSettle = 3;
+constexpr double kMaxRate = 30;         // frames a second while the engine works
+constexpr double kSoftwareShare = 0.1;  // share of the processor for drawing while the engine works
+constexpr double kInputInterval = 1.0 / 60;
+constexpr double kInputShare = 0.5;  // more after input, as that is short
+constexpr double kPointerShare = 0.25;
+constexpr int kPointerFrames = 2;  // what is pointed at is known after the first
+constexpr double kMemory = 0.3;
+
+}  // namespace
+
+void FramePacer::on_input() {
+  owed_ = kSettle;
+  input_ = true;
+}
+
+void FramePacer::on_pointer() {
+  owed_ = std::max(owed_, kPointerFrames);
+  pointer_ = true;
+}
+
+void FramePacer::on_engine_event(bool generating) {
+  generating_ = generating;
+  // While more events follow, each brings a frame anyway. The last event gets all the frames the layout needs.
+  owed_ = std::max(owed_, generating ? 1 : kSettle);
+}
+
+void FramePacer::on_frame(double start, double cost) {
+  cost_ = cost_ == 0 ? cost : cost_ + kMemory * (cost - cost_);
+  last_ = start;
+  owed_ = std::max(0, owed_ - 1);
+  if (input_ || pointer_) {
+    rested_ = start + kRest;
+  } else if (start >= rested_) {
+    rested_ = kNever;
+    owed_ = kSettle - 1;
+  }
+  input_ = pointer_ = false;
+}
+
+double FramePacer::engine_interval() const {
+  const double by_rate = 1.0 / kMaxRate;
+  return software_ ? std::max(by_rate, cost_ / kSoftwareShare) : by_rate;
+}
+
+double FramePacer::wait(double now) const {
+  if (owed_ == 0 && !moving_) return rested_ == kNever ? kNever : std::max(0.0, rested_ - now);
+  double interval = kInputInterval;
+  if (software_ && (moving_ || (input_ && generating_))) interval = std::max(interval, cost_ / kInputShare);
+  if (!input_ && generating_) interval = engine_interval();
+  if (pointer_ && !input_) interval = software_ ? std::max(kInputInterval, cost_ / kPointerShare) : kInputInterval;
+  return std::max(0.0, last_ + interval - now);
+}
+
 namespace {
 
 std::string glfw_reason() {

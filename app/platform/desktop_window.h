@@ -1,21 +1,115 @@
 #pragma once
+// The desktop: a window, its file dialog, and when to draw.
 
+#include <imgui.h>
+
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "app/gfx/ui_device.h"
-#include "app/gfx/window_target.h"
-#include "app/look/imgui_context.h"
-#include "app/platform/file_dialog.h"
-#include "app/settings/options.h"
+#include "app/platform/imgui_context.h"
+#include "app/platform/vulkan.h"
+#include "app/state/settings.h"
 
 struct GLFWwindow;
 
 namespace canopy::app {
+
+/// Files that the user gave the window.
+struct ChosenFiles {
+  std::vector<std::string> paths;
+  bool to_attach = false;  // chosen to go with the next question, whatever they are
+};
+
+/// The system's dialog for opening a model or choosing text files, on a thread of its own, so that the window goes on
+/// drawing while it is open.
+class FileDialog {
+ public:
+  /// Whether this system has a program for dialogs (zenity, kdialog, ...).
+  static bool available();
+
+  /// wake is called on the dialog's thread when the dialog closes.
+  explicit FileDialog(std::function<void()> wake) : wake_(std::move(wake)) {}
+  /// Closes an open dialog and waits for its thread.
+  ~FileDialog();
+
+  enum class Wanted { model, text };
+
+  /// Opens the dialog unless it is open.
+  void open(Wanted wanted);
+  /// What was chosen since the last call.
+  std::optional<ChosenFiles> take();
+
+ private:
+  std::function<void()> wake_;
+  std::mutex mutex_;
+  std::optional<ChosenFiles> chosen_;
+  std::atomic<bool> open_{false};
+  std::atomic<bool> closing_{false};
+  std::thread thread_;
+};
+
+// Whether a frame would look like the one before: a software device then need not draw it.
+
+/// A hash of all that decides how a frame looks: size, background, vertices, indices, clips and textures. Frames with
+/// the same value look the same (but for a chance of 2^-64).
+uint64_t drawn_hash(const ImDrawData& data, ImU32 clear);
+
+/// Whether a texture has contents that were not uploaded yet, so that the frame must be drawn.
+bool textures_wait(const ImDrawData& data);
+
+// Decides when the window draws a frame. Nothing is drawn while nothing happens. On a software device, where drawing
+// takes processor time from the engine, the distance between frames depends on their measured cost.
+
+class FramePacer {
+ public:
+  /// All times are seconds of one steady clock.
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  /// Seconds after input at which a frame is drawn again, for tooltips: a little more than their delays
+  /// (app/ui/style.cpp).
+  static constexpr double kRest = 0.5;
+
+  explicit FramePacer(bool software_device) : software_(software_device) {}
+
+  /// Call on input: the next frame is drawn at once.
+  void on_input();
+  /// Call when the pointer moved with no button held: a frame is due soon, as what lies under it may light up. On a
+  /// software device such frames take at most a quarter of the processor.
+  void on_pointer();
+  /// Call on an event of the engine. generating: a load or a reply is in progress, so more events will follow.
+  void on_engine_event(bool generating);
+  /// Call with true while what is shown moves by itself, so that frames are drawn one after the other.
+  void on_motion(bool moving) { moving_ = moving; }
+  /// Call after a frame, with the time it began and its cost in seconds, device time included.
+  void on_frame(double start, double cost);
+
+  /// Seconds from `now` until the next frame; 0: draw now, kNever: wait for an event.
+  double wait(double now) const;
+
+  /// Least distance in seconds between the beginnings of two frames that the engine caused.
+  double engine_interval() const;
+  double average_cost() const { return cost_; }
+
+ private:
+  bool software_;
+  bool generating_ = false;
+  bool moving_ = false;
+  int owed_ = 3;          // frames still to draw; Dear ImGui needs up to three until its layout is final
+  bool input_ = true;     // the next frame is due to input
+  bool pointer_ = false;  // the next frame is due to a move of the pointer
+  double last_ = -kNever;
+  double cost_ = 0;         // running mean, seconds
+  double rested_ = kNever;  // time at which a tooltip is due after input
+};
 
 /// A GLFW window with a Dear ImGui context and the device that draws it. Only one at a time, on the main thread.
 class DesktopWindow {

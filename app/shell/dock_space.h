@@ -1,20 +1,81 @@
 #pragma once
-// The area between the bars, where panels lie side by side and in tabs. It uses Dear ImGui's docking and adds first
-// places, lengths that follow window and scale, and saved arrangements.
+// The area between the bars, where panels lie side by side and in tabs: which share a place by the room there is,
+// lengths that follow window and scale, and the file in which the user's layout is kept.
 
 #include <imgui.h>
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "app/shell/dock_shape.h"
-#include "app/shell/layout_file.h"
 
 struct ImGuiDockNode;
 
 namespace canopy::app {
+
+// Rules for the room that docked panels get. Pure arithmetic in units of the 100% design, so that it is tested without
+// a window.
+
+/// Which panels share a place, by the room in units of the design: on a projector at 300% a window is small, however
+/// many pixels it has.
+enum class DockShape {
+  wide,    // chat | tree over budget | statistics, and the timeline below
+  medium,  // chat | everything else in tabs
+  narrow,  // everything in tabs
+};
+
+/// Places of the wide shape; in the other shapes several of them are one.
+enum class DockPlace { left, centre, below, right, bottom };
+
+inline constexpr float kChatWidth = 364;
+inline constexpr float kStatisticsWidth = 360;
+inline constexpr float kBudgetHeight = 286;
+inline constexpr float kTimelineHeight = 106;
+
+DockShape dock_shape(float width, float height);
+
+/// Whether the timeline is a strip at the bottom; otherwise it is a tab.
+bool has_timeline_strip(float height);
+
+/// The length of a side panel: the wished one, limited so that its neighbours keep the larger part of the room.
+float fitted_length(float wish, float room);
+
+/// "wide", "medium" or "narrow", as written in the layout file.
+std::string_view to_string(DockShape shape);
+
+// The file of the panels' layout, layout.json in the user's configuration folder. It contains text of Dear ImGui, which
+// trusts what it reads; so that text is passed on only in the form in which Canopy wrote it.
+
+struct DockArrangement {
+  std::string ini;     // layout as text of Dear ImGui
+  float scale = 1.0f;  // the interface scale at which the lengths in `ini` are pixels
+  bool operator==(const DockArrangement&) const = default;
+};
+
+struct SavedLayout {
+  std::map<DockShape, DockArrangement> docks;
+  std::set<std::string> closed;  // names of closed panels
+  bool operator==(const SavedLayout&) const = default;
+};
+
+struct LayoutRead {
+  SavedLayout layout;
+  std::string note;  // why the file was ignored; empty when all is well or there is no file
+};
+
+/// Reads the file. Never throws: an error goes into `note`, and the default layout is used.
+LayoutRead read_layout(const std::string& path);
+
+/// Replaces the file. On failure the old file stays as it was. Throws Error (bad_input) naming path and reason.
+void write_layout(const std::string& path, const SavedLayout& layout);
+
+/// The path of the layout file, in the folder of the settings file; empty where that path is empty.
+std::string layout_path_beside(const std::string& settings_path);
+
+// The area between the bars, where panels lie side by side and in tabs. It uses Dear ImGui's docking and adds first
+// places, lengths that follow window and scale, and saved arrangements.
 
 /// The window of a panel by its name, and its first place.
 struct DockedWindow {

@@ -1,16 +1,27 @@
 #pragma once
-// "What am I looking at": the parts of the window that are on show, numbered, with a sentence on each.
-
-#include <string_view>
-#include <vector>
+// The parts of the window: each a window of Dear ImGui at a fixed place; and "What am I looking at", which numbers
+// those on show and has a sentence on each.
 
 #include <imgui.h>
 
-#include "app/state/ui_command.h"
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "app/state/theme.h"
+#include "app/state/view_model.h"
 
 namespace canopy::app {
 
-/// A part of the window in a frame, by the name that region_words() knows (app/base/terms.h).
+// A window of Dear ImGui at a fixed place, without decoration and padding: the bars, the start page, the parts of
+// Watch.
+
+/// pos, size: pixels. contents draws into the window.
+void draw_fixed(const char* name, ImVec2 pos, ImVec2 size, Colour background, const std::function<void()>& contents);
+
+// "What am I looking at": the parts of the window that are on show, numbered, with a sentence on each.
+
+/// A part of the window in a frame, by the name that region_words() knows (app/state/words.h).
 struct ScreenRegion {
   std::string_view name;
   ImVec2 pos, size;  // pixels

@@ -2,26 +2,22 @@
 
 #include <imgui_internal.h>
 
-#include "app/bars/status_bar.h"
-#include "app/bars/top_bar.h"
 #include "app/charts/budget_panel.h"
-#include "app/charts/calibration_panel.h"
 #include "app/charts/cost_panels.h"
-#include "app/charts/kv_panel.h"
+#include "app/charts/round_table_panel.h"
 #include "app/charts/statistics_panel.h"
+#include "app/charts/timeline_panel.h"
 #include "app/chat/chat_panel.h"
-#include "app/chat/history_panel.h"
+#include "app/chat/history.h"
 #include "app/compare/compare_panel.h"
 #include "app/compare/sweep_panel.h"
-#include "app/look/fonts.h"
-#include "app/panels/actions.h"
-#include "app/shell/command_palette.h"
-#include "app/shell/fixed_window.h"
-#include "app/shell/log_panel.h"
+#include "app/shell/screen_regions.h"
 #include "app/shell/start_panel.h"
-#include "app/timeline/round_table_panel.h"
-#include "app/timeline/timeline_panel.h"
 #include "app/tree/tree_panel.h"
+#include "app/ui/actions.h"
+#include "app/ui/bars.h"
+#include "app/ui/look.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
 namespace {

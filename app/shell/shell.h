@@ -8,17 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "app/bars/report_box.h"
-#include "app/bars/share_box.h"
-#include "app/chat/chat_files_dialog.h"
-#include "app/panels/panel.h"
-#include "app/panels/path_browser.h"
-#include "app/shell/command_palette.h"
+#include "app/charts/transport.h"
+#include "app/chat/history.h"
 #include "app/shell/dock_space.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/watch_layout.h"
 #include "app/shell/what_if_layout.h"
-#include "app/timeline/record_box.h"
+#include "app/ui/actions.h"
+#include "app/ui/dialogs.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
 

@@ -1,8 +1,9 @@
 #pragma once
+// The start page: the demo, ways to get a model, the progress of the first load, and the devices.
 
 #include <imgui.h>
 
-#include "app/panels/panel.h"
+#include "app/ui/panel.h"
 
 namespace canopy::app {
 

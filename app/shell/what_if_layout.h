@@ -1,13 +1,37 @@
 #pragma once
-// "What if": what other devices would make of the rounds on show, side by side and on one clock (look/watch.md, "What
-// if").
+// "What if": what other devices would make of the rounds on show, as cards side by side and as a race on one clock.
 
+#include <imgui.h>
+
+#include <cstdint>
 #include <vector>
 
-#include "app/shell/race_view.h"
 #include "app/shell/screen_regions.h"
+#include "app/state/view_model.h"
+#include "app/state/what_if.h"
 
 namespace canopy::app {
+
+// The devices of "What if" on one clock, with the passes that each would take.
+
+class RaceView {
+ public:
+  void draw(const ViewModel& view, ImVec2 pos, ImVec2 size);
+
+ private:
+  void take(const ViewModel& view);
+  void draw_controls(ImVec2 pos, ImVec2 size);
+  void draw_lane(const ViewModel& view, const RaceLane& lane, ImVec2 pos, ImVec2 size, float left, float right) const;
+
+  uint64_t number_ = 0;  // of the answer that the race is of
+  size_t lanes_ = 0;
+  Race race_;
+  bool running_ = false;
+  double now_ms_ = 0;  // of the race
+};
+
+// "What if": what other devices would make of the rounds on show, side by side and on one clock (look/watch.md, "What
+// if").
 
 class WhatIfLayout {
  public:

@@ -1,20 +1,244 @@
 #include "app/state/chat_update.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <variant>
-#include <vector>
 
-#include "app/conversation/attached_text.h"
-#include "app/conversation/message.h"
-#include "app/conversation/thinking.h"
-#include "app/state/context_use.h"
-#include "app/state/continue_reply.h"
-#include "app/state/drafting.h"
+#include "app/state/conversation.h"
 #include "app/state/view_model.h"
+#include "app/state/words.h"
 #include "engine/base/error.h"
 
 namespace canopy::app {
+
+DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
+  if (model.drafter.empty()) return DecodeMode::ar;
+  if (chosen) return *chosen;
+  return model.is_software ? DecodeMode::tree : DecodeMode::adaptive;
+}
+
+bool is_chosen(const ViewModel& view, DecodeMode mode) {
+  return view.drafting == mode || (mode == DecodeMode::tree && view.shell.tree_budget != kShownBudget);
+}
+
+TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t reply) {
+  if (round.mode == DecodeMode::adaptive) return TreeSetBy::controller;
+  const RoundLog& log = *view.rounds.log;
+  if (!log.is_live()) return TreeSetBy::recording;
+  for (const Conversation::Node& node : view.messages.nodes()) {
+    if (node.message.id != log.replies()[reply].message || !node.message.parameters.mode_chosen) continue;
+    return *node.message.parameters.mode_chosen ? TreeSetBy::user : TreeSetBy::fallback;
+  }
+  return TreeSetBy::recording;  // of an earlier day
+}
+
+const char* mode_title(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "AR";
+    case DecodeMode::chain: return "Chain";
+    case DecodeMode::tree: return "Tree";
+    case DecodeMode::adaptive: return "Adaptive";
+  }
+  return "";
+}
+
+const char* mode_detail(DecodeMode mode) {
+  switch (mode) {
+    case DecodeMode::ar: return "Autoregressive: one token a pass, no drafts";
+    case DecodeMode::chain: return "DFlash: the drafter's likeliest line, checked in one pass";
+    case DecodeMode::tree: return "DDTree: a draft tree of a fixed size, checked in one pass";
+    case DecodeMode::adaptive: return "BASTION: each round the width that is fastest here";
+  }
+  return "";
+}
+
+std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
+  constexpr double clearly = 1.1;
+  if (chosen || reply.mode == DecodeMode::ar || reply.mode == DecodeMode::adaptive) return "";
+  if (reply.tokens_per_second <= 0 || reply.ar_tokens_per_second < clearly * reply.tokens_per_second) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "Plain decoding is about %.1f\u00d7 faster on this device.",
+                reply.ar_tokens_per_second / reply.tokens_per_second);
+  return text;
+}
+
+std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%s is %.1f\u00d7 faster here", layout == WindowLayout::watch ? "Plain" : "AR",
+                reply.tokens_per_second > 0 ? reply.ar_tokens_per_second / reply.tokens_per_second : 0.0);
+  return text;
+}
+
+namespace {
+
+/// Bytes that a message takes in a prompt; tokens are in proportion, near enough to decide how many turns to drop.
+size_t bytes_of(const Message& message) {
+  size_t bytes = message.text.size();
+  for (const Attachment& each : message.attachments) bytes += each.name.size() + each.text.size();
+  return bytes;
+}
+
+size_t bytes_from(const Conversation& chat, size_t first) {
+  size_t bytes = chat.system_prompt.size();
+  for (size_t i = first; i < chat.size(); ++i) bytes += bytes_of(chat[i]);
+  return bytes;
+}
+
+/// The next question after message i; the number of messages where there is none.
+size_t question_after(const Conversation& chat, size_t i) {
+  for (++i; i < chat.size(); ++i)
+    if (chat[i].role == Role::user) return i;
+  return chat.size();
+}
+
+}  // namespace
+
+ContextUse context_use(const ViewModel& view) {
+  ContextUse use;
+  use.planned = view.model ? view.model->context : 0;
+  use.used = view.context_used;
+  const Conversation& chat = view.messages;
+  // Of a chat that was just opened: what it took when its last reply was written.
+  for (size_t i = chat.size(); use.used == 0 && i-- > chat.unsent();)
+    if (chat[i].result) use.used = chat[i].result->context_used;
+  for (const Attachment& each : view.chat.attachments) use.waiting += each.tokens;
+  return use;
+}
+
+std::string context_words(const ContextUse& use) {
+  if (use.planned == 0) return "How much of the context this chat takes: needs a model";
+  std::string words = "This chat takes " + grouped(use.used) + " of " + grouped(use.planned) +
+                      " tokens, the most that the model can see at once here";
+  if (use.waiting > 0) words += "\nThe attached files will take about " + grouped(use.waiting) + " more";
+  if (use.nearly_full()) words += "\nWhen it is full you can drop the oldest turns, or stop";
+  return words;
+}
+
+bool can_drop_turns(const ViewModel& view) {
+  const Conversation& chat = view.messages;
+  return !chat.empty() && question_after(chat, chat.unsent()) < chat.size();
+}
+
+bool drop_oldest_turns(ViewModel& view) {
+  Conversation& chat = view.messages;
+  if (view.busy() || !can_drop_turns(view)) return false;
+  const ContextUse use = context_use(view);
+  const double all = static_cast<double>(std::max<size_t>(1, bytes_from(chat, chat.unsent())));
+  const auto left = [&](size_t from) {
+    const uint32_t known = use.used > 0 ? use.used : use.planned;
+    return static_cast<uint32_t>(known * (static_cast<double>(bytes_from(chat, from)) / all));
+  };
+  size_t from = question_after(chat, chat.unsent());
+  while (left(from) > use.planned / 2 && question_after(chat, from) < chat.size()) from = question_after(chat, from);
+  const uint32_t tokens = left(from);
+  chat.left_out = static_cast<uint32_t>(from);
+  view.context_used = tokens;
+  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::drop_oldest; });
+  return chat.back().failed_unsaid() || chat.back().role == Role::user;
+}
+
+void say_context_is_full(ViewModel& view, uint32_t prompt_tokens) {
+  const std::string planned = view.model ? grouped(view.model->context) : "all";
+  const std::string fact = prompt_tokens > 0 ? "The chat with this question takes " + grouped(prompt_tokens) +
+                                                   " tokens; the model can see " + planned + " at once here."
+                                             : "The reply ended where the chat filled all " + planned +
+                                                   " tokens that the model can see at once here.";
+  Card card{++view.last_id, true, "The context is full", "", Card::Action::drop_oldest};
+  if (can_drop_turns(view)) {
+    card.detail = fact + " Drop the oldest turns to go on: they stay here and on the disk, and the model no longer " +
+                  "sees them. Or stop here.";
+  } else {
+    card.action = Card::Action::run_again;
+    card.detail = fact + " There are no older turns to drop: shorten the question, or begin a new chat.";
+  }
+  std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title; });
+  view.cards.push_back(std::move(card));
+}
+
+std::vector<Command> take_count_requests(ViewModel& view) {
+  std::vector<Command> wanted;
+  if (view.model_state != ModelState::ready || !view.model) return wanted;
+  for (Attachment& each : view.chat.attachments) {
+    if (each.id != 0 && each.vocabulary == view.model->vocabulary) continue;
+    each.id = ++view.last_id;
+    each.tokens = 0;
+    each.vocabulary = view.model->vocabulary;
+    wanted.emplace_back(CountTokens{each.id, fenced(each)});
+  }
+  return wanted;
+}
+
+void take_count(ViewModel& view, const TokensCounted& event) {
+  for (Attachment& each : view.chat.attachments) {
+    if (each.id != event.id) continue;
+    each.tokens = event.tokens;
+    if (event.vocabulary != 0) each.vocabulary = event.vocabulary;
+  }
+}
+
+bool is_unfinished(const ViewModel& view, size_t i) {
+  if (view.replaying() || i + 1 != view.messages.size()) return false;
+  const Message& message = view.messages[i];
+  if (message.role != Role::assistant || message.writing || !message.result || message.text.empty()) return false;
+  return message.result->reason == FinishReason::max_tokens || message.result->reason == FinishReason::cancelled;
+}
+
+std::string continue_obstacle(const ViewModel& view, const Message& reply) {
+  if (!reply.result || reply.result->tokens.ids.empty())
+    return "The tokens of this reply are not known: they are not kept with it.";
+  if (!view.can_send()) return "Needs a model that is idle.";
+  if (view.model->vocabulary != reply.result->tokens.vocabulary || model_title(*view.model) != reply.parameters.model)
+    return "Another model is open than the one that wrote this reply" +
+           (reply.parameters.model.empty() ? std::string() : ", " + reply.parameters.model) + ".";
+  if (reply.result->context_used >= view.model->context) return "The context is full.";
+  return "";
+}
+
+Effects continue_reply(ViewModel& view, uint64_t id) {
+  const size_t i = view.messages.find(id);
+  if (i == view.messages.size() || !is_unfinished(view, i) || !continue_obstacle(view, view.messages[i]).empty())
+    return {};
+  Message& message = view.messages.back();
+  const ReplyParameters& asked = message.parameters;
+  Generate command;
+  command.reply_id = ++view.last_id;
+  command.turns = turns_before(view.messages, i, asked.system_prompt, asked.left_out);
+  command.thinking = asked.thinking;
+  command.sampling = asked.sampling;
+  command.max_tokens = view.max_tokens;
+  command.begun = message.result->tokens;
+  begin_reading(view, command);
+  message.before = std::exchange(message.result, std::nullopt);
+  message.writing = true;
+  Effects effects;
+  effects.engine.push_back(std::move(command));
+  return effects;
+}
+
+void on_continued(Message& message, const ReplyStarted& event) {
+  cut_text(message, event.begun_bytes);
+  message.continued.push_back({event.reply_id, message.rounds, static_cast<uint32_t>(message.text.size())});
+}
+
+ReplyFinished whole_ending(const Message& message, const ReplyFinished& part) {
+  if (!message.before) return part;
+  const ReplyFinished& before = *message.before;
+  const double first = message.continued.empty() ? message.rounds : message.continued.back().first_round;
+  const double rest = message.rounds - first;
+  const double emitted = before.tau * first + part.tau * rest;
+  ReplyFinished whole = part;
+  whole.prompt_tokens = before.prompt_tokens;
+  whole.reused_tokens = before.reused_tokens;
+  whole.prefill_ms = before.prefill_ms;
+  whole.decode_ms = before.decode_ms + part.decode_ms;
+  whole.tau = message.rounds > 0 ? emitted / message.rounds : 0;
+  whole.tokens_per_second = whole.decode_ms > 0 ? 1000.0 * emitted / whole.decode_ms : 0;
+  // What drafted a part of it has drafted it.
+  if (part.mode == DecodeMode::ar) whole.mode = before.mode;
+  return whole;
+}
+
 namespace {
 
 bool is_blank(const std::string& text) {

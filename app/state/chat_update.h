@@ -1,6 +1,6 @@
 #pragma once
-// The part of update() in view_model.h that is about the conversation: how events and commands change it. Pure, like
-// the rest of update().
+// How events of the engine and commands of the user change the conversation: a reply from its request to its end, how
+// it is drafted, how much of the context it takes, and how it is continued.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +8,110 @@
 #include <string>
 #include <vector>
 
-#include "app/conversation/chat_state.h"
-#include "engine/client/engine_client.h"
+#include "app/state/chat.h"
+#include "app/state/settings.h"
+#include "engine/session/engine_client.h"
 
 namespace canopy::app {
+
+// How replies are drafted: the mode that is used for what the user chose, and texts about it.
+
+struct ViewModel;
+
+/// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. On a device
+/// that computes on the CPU, where plain decoding is usually fastest, the default is small trees: then there is
+/// something to see, and a line of text says what it costs.
+DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model);
+
+/// Who or what settled how many guesses a pass has.
+enum class TreeSetBy {
+  controller,  // Canopy, anew for each pass
+  user,        // by the mode, or by the size of its trees
+  recording,   // it was settled when the rounds were recorded; by whom, they do not say
+  fallback,    // nobody: what mode_for() takes on a device that computes on the CPU, and where there is no drafter
+};
+
+/// Whether the user chose this mode of the next reply, or the size of its trees; else mode_for() did.
+bool is_chosen(const ViewModel& view, DecodeMode mode);
+
+/// Who settled it for a round of the shown log. reply: the index of its reply in the log.
+TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t reply);
+
+/// "Adaptive", "Tree", ...
+const char* mode_title(DecodeMode mode);
+/// One line that explains the mode.
+const char* mode_detail(DecodeMode mode);
+
+/// "Plain decoding is about 1.8× faster on this device." when a reply was drafted although plain decoding would have
+/// been clearly faster, and the user did not choose the mode; else empty.
+std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply);
+
+/// The same in a few words: "AR is 1.8× faster here", in Watch "Plain is 1.8× faster here".
+std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout);
+
+// How much of the model's context the shown chat takes, and what is done when it is full.
+
+struct ViewModel;
+
+struct ContextUse {
+  uint32_t used = 0;     // tokens, of the chat as far as it was last sent and answered
+  uint32_t planned = 0;  // tokens that the open model can hold; 0: no model
+  uint32_t waiting = 0;  // of the attached files that go with the next question, as far as they are counted
+
+  float share() const { return planned == 0 ? 0 : static_cast<float>(used + waiting) / static_cast<float>(planned); }
+  /// Whether little is left: the meter turns amber.
+  bool nearly_full() const { return share() >= 0.85f; }
+};
+
+ContextUse context_use(const ViewModel& view);
+
+/// What the meter says when it is pointed at.
+std::string context_words(const ContextUse& use);
+
+/// Whether older turns can be left out of the next prompt, so that more than its question remains.
+bool can_drop_turns(const ViewModel& view);
+
+/// Leaves so many of the oldest turns out of later prompts that about half of the context is free, at least one. True
+/// when the last question has no answer yet, so that it is to be answered now.
+bool drop_oldest_turns(ViewModel& view);
+
+/// Shows the card that gives the choice. prompt_tokens: of a prompt that was refused; 0: a reply came to the end.
+void say_context_is_full(ViewModel& view, uint32_t prompt_tokens);
+
+// The tokens of attached files, counted by the open model's tokenizer on the engine's thread.
+
+struct ViewModel;
+
+/// The counts to ask for now: of files that go with the next question and were not counted in the vocabulary of the
+/// open model. Each is asked for once.
+std::vector<Command> take_count_requests(ViewModel& view);
+
+/// Takes an answer; one to a file that is gone changes nothing.
+void take_count(ViewModel& view, const TokensCounted& event);
+
+// "Continue": a reply that the token limit or the user ended is gone on with, in place. It becomes the reply that a
+// larger limit would have given, token for token. Part of update() in view_model.h, and pure like it.
+
+struct Effects;
+struct Message;
+struct ViewModel;
+
+/// Whether message i of the chat is one to go on with: the last one, a reply that a limit or the user ended.
+bool is_unfinished(const ViewModel& view, size_t i);
+
+/// Why an unfinished reply cannot be gone on with now, as a sentence; empty when it can.
+std::string continue_obstacle(const ViewModel& view, const Message& reply);
+
+// ---- for chat_update.cpp --------------------------------------------------------------------------------------------
+
+Effects continue_reply(ViewModel& view, uint64_t message);
+/// The engine goes on: what does not stand of the text is taken away, and the part begins.
+void on_continued(Message& message, const ReplyStarted& event);
+/// The ending of the whole reply, from that of its last part and how it had ended before (Message::before).
+ReplyFinished whole_ending(const Message& message, const ReplyFinished& part);
+
+// The part of update() in view_model.h that is about the conversation: how events and commands change it. Pure, like
+// the rest of update().
 
 struct Effects;
 struct ViewModel;

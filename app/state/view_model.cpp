@@ -2,15 +2,46 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "app/state/chat_update.h"
-#include "app/state/context_use.h"
-#include "app/state/model_update.h"
-#include "app/state/part_commands.h"
-#include "app/state/token_counts.h"
+#include "app/state/words.h"
+#include "engine/base/figures.h"
+#include "engine/base/files.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy::app {
+
+// How the model of the window changes: it is opened, loads, and is there; with its device, and with settings that take
+// effect when it is loaded.
+
+Effects open_model(ViewModel& view, const std::string& path);
+Effects choose_device(ViewModel& view, const std::string& selector);
+Effects on_models_command(ViewModel& view, const ModelsCommand& command);
+
+void on_load_progress(ViewModel& view, const LoadProgress& e);
+void on_model_ready(ViewModel& view, const ModelReady& e);
+/// Call at the end of each load, which is one ModelReady or one Failure. True when that load was replaced by a newer
+/// one.
+bool ends_superseded_load(ViewModel& view);
+
+// Commands that change one part of the window's state, and what they ask for beside it; events that end what they
+// began.
+
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command);
+Effects on_recording_command(ViewModel& view, const RecordingCommand& command);
+Effects on_report_command(ViewModel& view, const ReportCommand& command);
+Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command);
+Effects on_verify_command(ViewModel& view, const VerifyCommand& command);
+Effects on_share_command(ViewModel& view, const ShareCommand& command);
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command);
+Effects on_shell_command(ViewModel& view, const ShellCommand& command);
+Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command);
+
+/// Tells what the check of a recording found: a note where it is as it should be, else a card that stays.
+void tell_verified(ViewModel& view);
+/// The drafts behind every token are there, or not. What was drafted before a cancellation is kept in the file.
+void on_densified(ViewModel& view, const TraceDensified& e);
+
 namespace {
 
 template <class... F>
@@ -265,6 +296,301 @@ Effects update(ViewModel& view, const UiCommand& command) {
   follow_playback(view);
   hold_replies(view, effects.engine);
   return before_check(view, std::move(effects));
+}
+
+namespace {
+
+/// Loads the present model again, so that a changed setting takes effect. Does nothing without a model.
+Effects load_again(ViewModel& view) {
+  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
+                                                                         : open_model(view, view.model_path);
+}
+
+}  // namespace
+
+void on_load_progress(ViewModel& view, const LoadProgress& e) {
+  if (view.model_state != ModelState::loading) return;
+  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
+}
+
+bool ends_superseded_load(ViewModel& view) {
+  if (view.superseded_loads == 0) return false;
+  --view.superseded_loads;
+  return true;
+}
+
+void on_model_ready(ViewModel& view, const ModelReady& e) {
+  view.model = e;
+  view.idle.opened.reset();
+  view.context_used = 0;
+  if (ends_superseded_load(view)) return;
+  view.model_state = ModelState::ready;
+  view.loading = {};
+  remember_model(view.models, view.model_path);
+  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
+}
+
+Effects open_model(ViewModel& view, const std::string& path) {
+  if (path.empty()) return {};
+  Effects effects = stop_reply(view);
+  if (view.model_state == ModelState::loading) {
+    effects.engine.emplace_back(CancelLoad{});
+    ++view.superseded_loads;
+  }
+  begin_load(view, path);
+  LoadModel load;
+  load.path = path;
+  load.device = view.device_selector;
+  load.quantize = view.quantize;
+  load.kv = view.kv;
+  ask_for(view.models, load);
+  effects.engine.push_back(std::move(load));
+  return effects;
+}
+
+Effects choose_device(ViewModel& view, const std::string& selector) {
+  view.device_selector = selector;
+  return load_again(view);
+}
+
+Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
+  if (std::holds_alternative<LookForModels>(command)) {
+    Effects effects;
+    effects.search = begin_search(view.models, view.model_path);
+    effects.search->standard = view.default_model;
+    return effects;
+  }
+  choose(view.models, command);
+  return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
+}
+
+void begin_load(ViewModel& view, const std::string& path) {
+  std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
+  view.model_path = path;
+  view.model_state = ModelState::loading;
+  view.loading = {"Opening " + file_name(path), 0, 0};
+  view.path_box_shown = false;
+}
+
+namespace {
+
+/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
+std::string comparison_obstacle(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "A model is being loaded.";
+  return {};
+}
+
+}  // namespace
+
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
+  const bool possible =
+      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
+  Effects effects;
+  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
+  Effects effects;
+  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
+    effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_report_command(ViewModel& view, const ReportCommand& command) {
+  const bool possible = report_obstacle(view).empty();
+  ReportWish wish = update(view.report, command, view.device_selector, possible);
+  Effects effects;
+  if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
+  effects.report = std::move(wish.file);
+  return effects;
+}
+
+Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
+  const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
+  ComparisonWish wish = update(view.comparison, command, room);
+  Effects effects;
+  const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
+  // A model that was released is brought back first.
+  if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
+  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
+  effects.sweep = std::move(wish.read);
+  return effects;
+}
+
+void tell_verified(ViewModel& view) {
+  const RecordingVerified& result = *view.verify.result;
+  if (result.difference.empty() && result.replies > 0)
+    view.chat.note = verified_words(result);
+  else
+    warn(view, result.replies > 0 ? "The recording has another text" : "The recording cannot be checked",
+         verified_words(result));
+}
+
+void on_densified(ViewModel& view, const TraceDensified& e) {
+  view.what_if.densifying = false;
+  if (e.cancelled) return;
+  if (e.problem.empty())
+    view.what_if.dense_trace = e.path;
+  else
+    warn(view, "The recording got no drafts behind every token", e.problem);
+}
+
+Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
+  Effects effects;
+  if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_share_command(ViewModel& view, const ShareCommand& command) {
+  Effects effects;
+  effects.share = update(view.share, command, view.rounds.log->rounds() > 0);
+  return effects;
+}
+
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
+  update(view.rounds, command);
+  Effects effects;
+  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
+  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
+  return effects;
+}
+
+Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
+  update(view.shell, command);
+  Effects effects;
+  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
+    effects.sweep = SweepFileRequest{};
+  if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
+  if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
+  return effects;
+}
+
+bool can_make_dense(const ViewModel& view) {
+  return view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && view.replaying() &&
+         view.rounds.log->times().empty() && !view.what_if.densifying;
+}
+
+Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
+  update(view.what_if, command);
+  Effects effects;
+  if (const auto* show = std::get_if<ShowAsIf>(&command)) effects.as_if = show->there;
+  if (std::holds_alternative<MakeDense>(command) && can_make_dense(view)) {
+    view.what_if.densifying = true;
+    view.what_if.dense_progress = {};
+    effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
+  }
+  if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
+  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
+  return effects;
+}
+
+std::string report_obstacle(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "A model is being loaded";
+  if (view.calibration.busy()) return "A calibration is running";
+  if (view.comparison.busy()) return "A comparison is being measured";
+  const bool usable = std::ranges::any_of(view.devices, &DeviceChoice::usable);
+  return usable ? "" : "There is no device that can be used";
+}
+
+// The cards of failures and warnings.
+
+void add_card(ViewModel& view, Card card) {
+  card.id = ++view.last_id;
+  // A card with the same text replaces the old one, so that repeated failures of "Load again" do not pile up.
+  std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title && c.detail == card.detail; });
+  view.cards.push_back(std::move(card));
+}
+
+void warn(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, true, title, detail, Card::Action::none, false});
+}
+
+void fail(ViewModel& view, const std::string& title, const std::string& detail) {
+  add_card(view, {0, false, title, detail, Card::Action::none, false});
+}
+
+// What the state is called for the user: titles, figures of progress, the engine's activity (view_model.h).
+
+float Progress::fraction() const {
+  if (total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
+}
+
+std::string conversation_title(const ViewModel& view) {
+  return view.messages.shown_title();
+}
+
+std::string model_title(const ModelReady& model) {
+  const std::string title = model_name(model.name, model.file_name, model.quantization);
+  return title + (model.quantized_to.empty() ? "" : " as " + model.quantized_to) +
+         (model.kernels_note.empty() ? "" : ", 8-bit activations");
+}
+
+void require_not_in_use(const ViewModel& view, const std::filesystem::path& target) {
+  std::vector<NamedFile> in_use = {{"the recording that is shown,", view.rounds.trace_path}};
+  if (view.recording.running()) in_use.push_back({"the recording under way,", view.recording.path});
+  if (view.model_state != ModelState::none) {
+    for (const std::string& model : {view.model_path, view.models.drafter}) {
+      if (model.empty()) continue;
+      for (const std::filesystem::path& file : model_files(model)) in_use.push_back({"the model in use,", file});
+    }
+  }
+  const std::vector<NamedFile> outputs = {{"This", target}};
+  require_other_files(outputs, in_use);
+}
+
+std::string file_name(const std::string& path) {
+  const std::filesystem::path p(path);
+  return p.has_filename() ? p.filename().string() : p.parent_path().filename().string();
+}
+
+std::string progress_figures(const Progress& p) {
+  return canopy::progress_figures(p.done, p.total, p.in_bytes, p.seconds_left);
+}
+
+std::string state_words(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "Loading";
+  switch (view.reply_state) {
+    case ReplyState::reading_prompt: return "Reading prompt";
+    case ReplyState::writing: return "Generating";
+    case ReplyState::stopping: return "Stopping";
+    case ReplyState::idle: break;
+  }
+  if (view.checks.check.running()) return "Checking against plain decoding";
+  if (view.comparison.busy()) return view.comparison.progress.paused ? "Paused measuring" : "Measuring";
+  if (view.model_state == ModelState::released) return released_words(view);
+  return view.model_state == ModelState::ready ? "Ready" : "No model";
+}
+
+std::optional<Work> recording_work(const ViewModel& view) {
+  if (view.verify.running) {
+    const VerifyProgress& p = view.verify.progress;
+    const std::string which = p.replies > 1 ? " " + grouped(p.reply + 1) + " of " + grouped(p.replies) : "";
+    return Work{{"Checking reply" + which, p.done, p.total, false, -1}, VerifyCommand(StopVerifying{})};
+  }
+  if (!view.what_if.densifying) return std::nullopt;
+  const DensifyProgress& p = view.what_if.dense_progress;
+  return Work{{"Drafting behind every token", p.done, p.total, false, -1}, WhatIfCommand(StopDense{})};
+}
+
+std::optional<Work> work_under_way(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return Work{view.loading, CancelLoading{}};
+  if (view.reply_state == ReplyState::reading_prompt)
+    return Work{{"", view.prompt.done, view.prompt.total, false, view.prompt.seconds_left}, StopWriting{}};
+  if (view.report.busy()) {
+    const LoadProgress& step = view.report.step;
+    const std::string stage = step.stage.empty() ? "Reporting the device" : step.stage;
+    return Work{{stage, step.done, step.total, step.in_bytes, step.seconds_left}, ReportCommand(StopReport{})};
+  }
+  if (view.comparison.busy()) {
+    const ComparisonProgress& p = view.comparison.progress;
+    return Work{{p.stage, p.done, p.total, false, p.seconds_left}, ComparisonCommand(StopMeasuring{})};
+  }
+  if (auto work = recording_work(view)) return work;
+  if (!view.calibration.busy()) return std::nullopt;
+  const CalibrationProgress& p = view.calibration.progress;
+  return Work{{"Measuring passes", p.done, p.total, false, p.seconds_left}, CalibrationCommand(StopCalibration{})};
 }
 
 }  // namespace canopy::app

@@ -1,31 +1,97 @@
 #pragma once
-// The state that the window shows, and the two pure functions that change it: one for events of the engine, one for
-// commands of the user. They use no ImGui, no engine and no clock, so that they can be tested without a window.
+// The state that the window shows, the commands of the user, and the two pure functions that change the state: one for
+// events of the engine, one for commands. They use no ImGui, no engine and no clock.
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "app/base/choices.h"
-#include "app/conversation/chat_state.h"
-#include "app/conversation/conversation.h"
-#include "app/conversation/replay_chat.h"
-#include "app/rounds/rounds_state.h"
-#include "app/state/ar_check.h"
-#include "app/state/ar_state.h"
-#include "app/state/comparison_state.h"
-#include "app/state/recording_state.h"
-#include "app/state/released_model.h"
-#include "app/state/report_state.h"
-#include "app/state/share_state.h"
-#include "app/state/ui_command.h"
-#include "app/state/verify_state.h"
-#include "app/state/what_if_state.h"
-#include "engine/client/engine_client.h"
+#include "app/state/calibration.h"
+#include "app/state/chat.h"
+#include "app/state/comparison.h"
+#include "app/state/conversation.h"
+#include "app/state/models.h"
+#include "app/state/plain_decoding.h"
+#include "app/state/recording.h"
+#include "app/state/rounds.h"
+#include "app/state/settings.h"
+#include "app/state/shell.h"
+#include "app/state/what_if.h"
+#include "engine/session/engine_client.h"
+#include "engine/speculation/round_record.h"
+#include "engine/speculation/sampler.h"
 
 namespace canopy::app {
+
+// The commands of the user. Panels only post them; update() in app/state/view_model.h carries them out.
+
+struct SendMessage {
+  std::string text;
+};
+struct StopWriting {};
+struct NewChat {};
+struct RunAgain {};  // writes another answer to the last question
+struct OpenModel {
+  std::string path;
+};
+struct LoadQuantized {};  // quantizes the model that was too large, and all later ones that are
+struct BrowseModel {};    // opens the system's file dialog
+struct CancelLoading {};
+struct ChooseDevice {
+  std::string selector;
+};
+struct DismissCard {
+  uint64_t id = 0;
+};
+struct SetTheme {
+  ThemeKind theme = ThemeKind::dark;
+};
+struct SetScale {
+  float scale = 1.0f;
+};
+struct SetSampling {  // for later replies
+  SamplingSettings sampling;
+  bool restart = false;  // the next reply uses the seed itself, and later ones count on from there
+};
+struct SetMaxTokens {  // of later replies, and that a Continue adds at most
+  uint32_t tokens = kMaxTokens;
+};
+struct SetDrafting {  // for later replies; none: the default of the device
+  std::optional<DecodeMode> mode;
+};
+struct ShowHelp {
+  bool shown = true;
+};
+struct CopyText {
+  std::string text;
+};
+struct ShowPathBox {  // shows the box for a path, used where the system has no file dialog
+  bool shown = true;
+};
+
+using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
+                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
+                               SetDrafting, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
+                               RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand,
+                               ShareCommand, VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
+
+/// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
+/// draws.
+class CommandSink {
+ public:
+  void post(UiCommand command) { commands_.push_back(std::move(command)); }
+  std::vector<UiCommand> take() { return std::exchange(commands_, {}); }
+
+ private:
+  std::vector<UiCommand> commands_;
+};
+
+// The state that the window shows, and the two pure functions that change it: one for events of the engine, one for
+// commands of the user. They use no ImGui, no engine and no clock, so that they can be tested without a window.
 
 enum class ModelState {
   none,
@@ -164,7 +230,7 @@ std::string report_obstacle(const ViewModel& view);
 /// The title of the conversation: the start of its first question.
 std::string conversation_title(const ViewModel& view);
 
-/// The name of a model for the user, as model_name() gives it (app/base/model_name.h). A model quantized while loading
+/// The name of a model for the user, as model_name() gives it (app/state/words.h). A model quantized while loading
 /// says so: "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
 
@@ -180,5 +246,18 @@ std::string progress_figures(const Progress& progress);
 
 /// The engine's present activity, as text for the status bar.
 std::string state_words(const ViewModel& view);
+
+// Work that takes time and can be cancelled: a load, reading a prompt, a measurement, the check of a recording. Pure.
+
+struct Work {
+  Progress progress;
+  UiCommand cancel;
+};
+
+/// What the engine works on now; nothing while it writes or rests.
+std::optional<Work> work_under_way(const ViewModel& view);
+
+/// The same of a recording alone: its check, or the drafts behind every token of it.
+std::optional<Work> recording_work(const ViewModel& view);
 
 }  // namespace canopy::app

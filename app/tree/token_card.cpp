@@ -3,13 +3,203 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
-#include "app/layout/token_label.h"
-#include "app/look/icons.h"
-#include "app/tree/tree_paint.h"
+#include "app/tree/tree_look.h"
+#include "app/ui/shapes.h"
 
 namespace canopy::app {
+namespace {
+
+using Kind = FactWords::Kind;
+
+const char* state_words(NodeFate fate) {
+  switch (fate) {
+    case NodeFate::root: return "Root, the last token before";
+    case NodeFate::accepted: return "Accepted";
+    case NodeFate::rejected: return "Rejected at the frontier";
+    case NodeFate::not_reached: return "Not reached";
+    case NodeFate::bonus: return "Bonus, the target\u2019s own";
+  }
+  return "";
+}
+
+std::string log_text(double log) {
+  if (!std::isfinite(log)) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", log);
+  return text;
+}
+
+/// Writes the sentence that explains the state of a node.
+class Explanation {
+ public:
+  Explanation(const TreeModel& tree, const TokenPieces& pieces) : tree_(tree), pieces_(pieces) {}
+
+  std::vector<FactWords> of(uint32_t node) {
+    switch (tree_.nodes[node].fate) {
+      case NodeFate::root: root(); break;
+      case NodeFate::accepted: accepted(node); break;
+      case NodeFate::rejected: rejected(node); break;
+      case NodeFate::not_reached: not_reached(node); break;
+      case NodeFate::bonus: bonus(node); break;
+    }
+    return std::move(words_);
+  }
+
+ private:
+  void say(const std::string& text) { words_.push_back({Kind::plain, text}); }
+  void figure(uint32_t value) { words_.push_back({Kind::figure, std::to_string(value)}); }
+  void token(uint32_t node) {
+    const std::optional<uint32_t> id = tree_.nodes[node].token;
+    words_.push_back({Kind::token, token_label(id ? pieces_(*id) : std::nullopt, id)});
+  }
+
+  void root() {
+    if (tree_.size() == 2 && tree_.bonus) {
+      say("Nothing was drafted: plain decoding takes one token from here.");
+    } else {
+      say("The text so far ends here; the drafted tokens are guesses at what follows.");
+    }
+  }
+
+  void accepted(uint32_t node) {
+    const uint32_t rank = tree_.nodes[node].rank;
+    if (rank == 0) {
+      say("The drafter held it likeliest here, and the target chose it too.");
+      return;
+    }
+    say("The target chose it; the drafter held it at rank ");
+    figure(rank);
+    say(". A chain, which drafts rank 0 only, would have stopped here.");
+  }
+
+  void rejected(uint32_t node) {
+    const uint32_t parent = tree_.nodes[node].parent, taken = tree_.next_on_path(parent);
+    if (taken == TreeNode::none) {
+      say("The target went on differently.");
+      return;
+    }
+    say("The target chose ");
+    token(taken);
+    if (tree_.nodes[taken].fate == NodeFate::bonus) {
+      say(", which was not drafted here.");
+    } else {
+      say(", held here at rank ");
+      figure(tree_.nodes[taken].rank);
+      say(".");
+    }
+    if (tree_.nodes[node].rank != 0) return;
+    say(" A chain would have ended after ");
+    figure(chain_accepted(parent));
+    say(" accepted.");
+  }
+
+  /// How many nodes on the path to this node have rank 0 from the root on: a chain would have drafted just these.
+  uint32_t chain_accepted(uint32_t node) const {
+    uint32_t accepted = tree_.nodes[node].depth;
+    for (; node != 0; node = tree_.nodes[node].parent)
+      if (tree_.nodes[node].rank != 0) accepted = tree_.nodes[node].depth - 1;
+    return accepted;
+  }
+
+  void not_reached(uint32_t node) {
+    uint32_t first = node;
+    while (tree_.nodes[tree_.nodes[first].parent].fate == NodeFate::not_reached) first = tree_.nodes[first].parent;
+    const uint32_t above = tree_.nodes[first].parent;
+    if (tree_.nodes[above].fate != NodeFate::rejected) {
+      say("The reply ended before it; whether it was right is not known.");
+      return;
+    }
+    say("Verified with the others, but it stands below ");
+    token(above);
+    say(", which the target did not choose.");
+  }
+
+  void bonus(uint32_t node) {
+    const uint32_t parent = tree_.nodes[node].parent;
+    const size_t others = tree_.children(parent).size() - 1;
+    if (others == 0) {
+      say(parent == 0 ? "Nothing was drafted here. " : "Nothing was drafted behind this path. ");
+    } else if (others == 1) {
+      say("Not drafted here: the only guess was another. ");
+    } else {
+      say("Not among the ");
+      figure(static_cast<uint32_t>(others));
+      say(" drafted here. ");
+    }
+    say("It comes free with the pass.");
+  }
+
+  const TreeModel& tree_;
+  const TokenPieces& pieces_;
+  std::vector<FactWords> words_;
+};
+
+/// Why a drafted token's card lacks the target's part; empty where it is all there.
+std::string missing_words(const RoundRecord& record, const RoundNode& row) {
+  const auto has_p = [](const RoundNode& node) { return std::isfinite(node.log_p); };
+  std::string words;
+  if (!has_p(row)) {
+    words = std::ranges::any_of(record.nodes, has_p)
+                ? "In a sampled reply the target\u2019s probabilities are worked out for the first guesses only."
+                : "The target\u2019s probabilities were not recorded for this pass.";
+  }
+  if (row.target_token == RoundNode::unknown) {
+    if (!words.empty()) words += " ";
+    words += "What the target would have written after it was not drawn, as the text did not come here.";
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string TokenFacts::sentence_text() const {
+  std::string text;
+  for (const FactWords& words : sentence) text += words.text;
+  return text;
+}
+
+std::string probability_text(double probability) {
+  if (!std::isfinite(probability)) return "";
+  if (probability > 0 && probability < 0.0005) return "<0.001";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", probability);
+  return text;
+}
+
+TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_t node, const TokenPieces& pieces) {
+  const TreeNodeView& view = tree.nodes[node];
+  TokenFacts facts;
+  facts.fate = view.fate;
+  facts.state = state_words(view.fate);
+  const std::optional<trace::Piece> piece = view.token ? pieces(*view.token) : std::nullopt;
+  facts.label = token_label(piece, view.token);
+  if (view.token) facts.id = std::to_string(*view.token);
+  if (piece) facts.bytes = token_bytes(piece->bytes);
+  facts.depth = std::to_string(view.depth);
+  facts.position = std::to_string(record.context + view.depth);
+  facts.sentence = Explanation(tree, pieces).of(node);
+  if (view.fate == NodeFate::bonus || node >= record.nodes.size()) return facts;
+  const RoundNode& row = record.nodes[node];
+  facts.row = std::to_string(node + 1) + " of " + std::to_string(record.width);
+  if (node > 0) {
+    facts.rank = std::to_string(view.rank);
+    facts.q = probability_text(std::exp(row.node.log_q));
+    facts.log_q = log_text(row.node.log_q);
+    facts.path = probability_text(std::exp(row.node.score));
+    facts.p = probability_text(std::exp(double{row.log_p}));
+    facts.log_p = log_text(double{row.log_p});
+    facts.note = missing_words(record, row);
+  }
+  if (row.target_token != RoundNode::unknown) {
+    facts.choice = token_label(pieces(row.target_token), row.target_token);
+    facts.choice_id = std::to_string(row.target_token);
+  }
+  return facts;
+}
+
 namespace {
 
 constexpr float kWidth = 300, kPad = 12, kHead = 24, kRow = 18, kColumnGap = 20;
@@ -166,6 +356,119 @@ ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min
     }
   }
   return best;
+}
+
+namespace {
+
+constexpr double kHoverSeconds = 0.12, kOpenSeconds = 0.16;
+constexpr size_t kListed = 6;
+constexpr float kTuftRow = 17, kTuftHead = 24, kTuftPad = 10, kBranches = 46, kShare = 44;
+
+std::string together(const Tuft& tuft) {
+  return std::to_string(tuft.nodes) + (tuft.nodes == 1 ? " guess, " : " guesses, ") + percentage(tuft.mass) +
+         (tuft.nodes == 1 ? "" : " together");
+}
+
+size_t listed(const Tuft& tuft) {
+  return std::min(kListed, tuft.heads.size());
+}
+
+uint32_t others(const Tuft& tuft) {
+  return tuft.nodes - static_cast<uint32_t>(listed(tuft));
+}
+
+TreeRect card_of(const TreePaint& paint, uint32_t index) {
+  const Tuft& tuft = paint.geometry.words.tufts[index];
+  const TuftBox& box = paint.geometry.tufts[index];
+  float words = 0;
+  for (size_t i = 0; i < listed(tuft); ++i)
+    words = std::max(words, text_size(Type::mono, paint.labels[tuft.heads[i]]).x);
+  const float wide = std::max(px(kBranches) + words + px(kShare) + px(kTuftPad) * 2,
+                              text_size(Type::caption_semibold, together(tuft)).x + px(kTuftPad) * 2);
+  const float rows = static_cast<float>(listed(tuft) + (others(tuft) > 0 ? 1 : 0));
+  const float high = px(kTuftHead) + rows * px(kTuftRow) + px(8);
+  const float room_x = std::max(px(4), paint.size.x - wide - px(4)),
+              room_y = std::max(px(4), paint.size.y - high - px(4));
+  const float x = std::clamp(box.x - px(10), px(4), room_x), y = std::clamp(box.y - high * 0.5f, px(4), room_y);
+  return {x, y, x + wide, y + high};
+}
+
+}  // namespace
+
+bool OpenTuft::close() {
+  const bool was = open.has_value();
+  open.reset();
+  pinned = false;
+  return was;
+}
+
+void OpenTuft::point(const TreePaint& paint, std::optional<TreePoint> at, double now, bool reduced_motion) {
+  const auto tufts = static_cast<uint32_t>(paint.geometry.tufts.size());
+  if (open && *open >= tufts) close();
+  if (open) card_ = card_of(paint, *open);
+  if (pinned || (at && covers(*at))) return;
+  const std::optional<uint32_t> over = at ? tuft_at(paint.geometry, *at) : std::nullopt;
+  if (over != pointed_) {
+    pointed_ = over;
+    since_ = now;
+    if (over) keep_drawing(kHoverSeconds + kOpenSeconds + 0.05);
+  }
+  if (open && over != open) close();
+  if (!over || open || now - since_ < kHoverSeconds) return;
+  open = over;
+  opened_ = now;
+  at_once_ = reduced_motion;
+  card_ = card_of(paint, *open);
+}
+
+bool OpenTuft::click(const TreeGeometry& geometry, TreePoint at) {
+  if (pinned) {
+    const bool on = covers(at);
+    if (!on) close();
+    return on;
+  }
+  if (open && covers(at)) return pinned = true;
+  const std::optional<uint32_t> over = tuft_at(geometry, at);
+  if (!over) return false;
+  open = over;
+  opened_ = 0;
+  at_once_ = true;
+  return pinned = true;
+}
+
+void OpenTuft::draw(ImDrawList* list, const TreePaint& paint, double now) const {
+  if (!open || *open >= paint.geometry.tufts.size()) return;
+  const Theme& t = colours();
+  const Tuft& tuft = paint.geometry.words.tufts[*open];
+  const float grown = at_once_ ? 1 : ease_out(static_cast<float>((now - opened_) / kOpenSeconds));
+  const TreeRect whole = card_of(paint, *open);
+  const float middle = (whole.y0 + whole.y1) * 0.5f, half = (whole.y1 - whole.y0) * 0.5f * (0.4f + 0.6f * grown);
+  const ImVec2 a = paint.at(whole.x0, middle - half), b = paint.at(whole.x1, middle + half);
+  list->AddRectFilled(a, b, t.raised, px(6));
+  list->AddRect(a, b, t.text, px(6), pinned ? units(2) : units(1.5f));
+  list->PushClipRect(a, b, true);
+  draw_text_middle(list, a.x + px(kTuftPad), a.y + px(kTuftHead) * 0.5f + px(1), Type::caption_semibold, t.text,
+                   together(tuft));
+  const ImVec2 fork = {a.x + px(kTuftPad), (a.y + b.y) * 0.5f + px(6)};
+  const NodeLook look = paint.look_of(tuft);
+  for (size_t i = 0; i < listed(tuft); ++i) {
+    const uint32_t head = tuft.heads[i];
+    const float y = a.y + px(kTuftHead) + (static_cast<float>(i) + 0.5f) * px(kTuftRow),
+                x = a.x + px(kTuftPad) + px(kBranches);
+    const float thick = std::max(1.0f, units(limb_thickness(paint.tree.nodes[head].path, 22)));
+    fill_ribbon(list, {fork.x, {fork.x, fork.y}, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
+    list->AddCircleFilled({x - px(7), y}, units(2), look == NodeLook::rejected ? t.rejected : t.text3, 8);
+    draw_word(list, {x, y}, Type::mono, text_height(Type::mono), t.text, paint.labels[head], b.x - x - px(kShare));
+    const std::string share = percentage(paint.tree.nodes[head].path);
+    draw_text_middle(list, b.x - px(kTuftPad) - text_size(Type::mono_caption, share).x, y, Type::mono_caption, t.text2,
+                     share);
+  }
+  if (others(tuft) > 0) {
+    const float y = a.y + px(kTuftHead) + (static_cast<float>(listed(tuft)) + 0.5f) * px(kTuftRow);
+    draw_text_middle(list, a.x + px(kTuftPad) + px(kBranches), y, Type::caption, t.text3,
+                     "and " + std::to_string(others(tuft)) + " more");
+  }
+  list->PopClipRect();
 }
 
 }  // namespace canopy::app

@@ -1,19 +1,46 @@
 #pragma once
-// The area in which a tree is drawn, with pointing, dragging, zooming and the arrow keys. It posts commands for
-// everything that others must know; only zoom and running transitions are kept here.
-
-#include <optional>
-#include <vector>
+// The area in which the tree of the shown round is drawn, with pointing, dragging, zooming and the arrow keys.
 
 #include <imgui.h>
 
-#include "app/layout/tree_transition.h"
-#include "app/state/ui_command.h"
-#include "app/tree/shown_tree.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/state/rounds.h"
+#include "app/state/view_model.h"
+#include "app/tree/token_card.h"
+#include "app/tree/tree_look.h"
+#include "app/tree/tree_model.h"
 #include "app/tree/tree_paint.h"
-#include "app/tree/tuft_card.h"
 
 namespace canopy::app {
+
+// The tree of the shown round, prepared once for each round: model, labels and widths of labels.
+
+struct ShownTree {
+  size_t round = 0;  // index in the log
+  std::shared_ptr<const RoundRecord> record;
+  std::shared_ptr<const RoundLog> log;
+  TreeModel model;
+  std::vector<std::string> labels;
+  std::vector<float> label_width;  // pixels at `scale`, of labels in 12 px
+  float scale = 0;
+
+  TokenPieces pieces() const;
+  TokenFacts facts(uint32_t node) const { return token_facts(*record, model, node, pieces()); }
+  /// From a node of the model to its NodeRef and back. The root of an AR round has none.
+  std::optional<NodeRef> ref(uint32_t node) const;
+  std::optional<uint32_t> node(const std::optional<NodeRef>& ref) const;
+};
+
+/// Updates `tree` to the shown round; true when the round is another one than before. Without a record the tree becomes
+/// empty (record == null).
+bool show_round(ShownTree& tree, const RoundsState& rounds);
+
+// The area in which a tree is drawn, with pointing, dragging, zooming and the arrow keys. It posts commands for
+// everything that others must know; only zoom and running transitions are kept here.
 
 class TreeCanvas {
  public:
@@ -30,7 +57,7 @@ class TreeCanvas {
   bool minimap_shown() const { return minimap_shown_; }
   /// The middle of a node on the screen; for tests.
   ImVec2 screen_of(uint32_t node) const;
-  /// Places of the canvas (app/layout/tree_places.h) as corners on the screen.
+  /// Places of the canvas (app/tree/tree_geometry.h) as corners on the screen.
   std::vector<ImVec4> on_screen(const std::vector<TreeRect>& places) const;
   /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }

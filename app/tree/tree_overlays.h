@@ -1,10 +1,16 @@
 #pragma once
-// Parts drawn over a tree: the line of depths, the small map, the draft positions and the phases of slow motion.
+// Parts drawn over a tree: the line of depths, the small map, the phases of slow motion, and the words that fly from
+// the tree into the text.
 
-#include "app/rounds/playback.h"
+#include <imgui.h>
+
+#include "app/state/rounds.h"
+#include "app/tree/tree_canvas.h"
 #include "app/tree/tree_paint.h"
 
 namespace canopy::app {
+
+// Parts drawn over a tree: the line of depths, the small map, the draft positions and the phases of slow motion.
 
 /// Draws "so far", "next token", "2nd" ... above the columns, as far as there is room.
 void draw_depths(ImDrawList* list, const TreePaint& paint);
@@ -32,5 +38,17 @@ void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 /// pixels. emitted: tokens of the round.
 void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted);
 inline constexpr float kPhaseStrip = 56;  // its height at 100%
+
+// Slow motion, "Keep": the confirmed words fly from the tree into the text (look/watch.md).
+
+/// Where a word is on its way: x eased, y evenly. t: share of its flight, in [0, 1].
+ImVec2 flight(ImVec2 from, ImVec2 to, float t);
+
+/// The share of its flight that word `index` has behind it at a moment of the phase: words start 60 ms apart, and all
+/// have arrived when Playback::told() becomes true.
+float flown(float progress, size_t index, size_t words);
+
+/// Draws the words between the tree and the end of the text. Nothing outside the phase.
+void draw_flying_words(ImDrawList* list, const TreeCanvas& tree, const Playback& playback, ImVec2 text_end);
 
 }  // namespace canopy::app

@@ -1,20 +1,22 @@
 #pragma once
-// The input of all drawing of a tree, and helpers for limbs and words.
+// Draws a tree with Dear ImGui: limbs and tufts, words, badges, rings and the note at the end of a chain.
+
+#include <imgui.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <imgui.h>
-
-#include "app/layout/limb_shapes.h"
-#include "app/layout/tree_geometry.h"
-#include "app/layout/tree_look.h"
-#include "app/look/dash.h"
-#include "app/look/fonts.h"
+#include "app/tree/limb_shapes.h"
+#include "app/tree/tree_geometry.h"
+#include "app/tree/tree_look.h"
+#include "app/ui/look.h"
+#include "app/ui/shapes.h"
 
 namespace canopy::app {
+
+// The input of all drawing of a tree, and helpers for limbs and words.
 
 struct TreePaint {
   const TreeModel& tree;

@@ -21,5 +21,5 @@
 #include <variant>
 #include <vector>
 
-#include "app/look/widgets.h"
-#include "app/panels/panel.h"
+#include "app/ui/panel.h"
+#include "app/ui/widgets.h"

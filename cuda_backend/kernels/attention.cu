@@ -7,7 +7,7 @@
 // attention_few: a tile is one item, the warps of a block have a chunk of the span each. attention_many: a tile has an
 // item for each warp, and the block reads a chunk once for all of them.
 
-#include "cuda_backend/kernels/attention_merge.h"
+#include "cuda_backend/kernels/attention.h"
 
 namespace canopy::cuda {
 namespace {

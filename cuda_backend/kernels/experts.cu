@@ -6,8 +6,7 @@
 // Which expert a pair has is written by kernels before: unlike other products, none of the weights is asked for
 // earlier.
 
-#include "cuda_backend/kernels/product_narrow.h"
-#include "cuda_backend/kernels/product_wide.h"
+#include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {
 namespace {

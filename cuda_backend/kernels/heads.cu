@@ -1,6 +1,6 @@
 // rope_store: norm and rotation of q and K heads, K and V to their slots. One warp per (head, row).
 
-#include "cuda_backend/kernels/heads.h"
+#include "cuda_backend/kernels/cache.h"
 
 namespace canopy::cuda {
 

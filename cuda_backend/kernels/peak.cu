@@ -1,7 +1,7 @@
 // What a GPU reaches when it does nothing else: reading memory, and multiply-adds and products on tensor cores that
 // wait for nothing but each other.
 
-#include "cuda_backend/kernels/peak_params.h"
+#include "cuda_backend/kernels/params.h"
 #include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {

@@ -1,6 +1,6 @@
 // Products of types whose codes are places in a table.
 
-#include "cuda_backend/kernels/product_kernels.h"
+#include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {
 

@@ -1,6 +1,6 @@
 // Products of K-quants.
 
-#include "cuda_backend/kernels/product_kernels.h"
+#include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {
 

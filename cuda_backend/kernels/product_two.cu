@@ -1,6 +1,6 @@
 // Products of two weights of different types: queries and keys, and the values, which many files store in a finer one.
 
-#include "cuda_backend/kernels/product_kernels.h"
+#include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {
 

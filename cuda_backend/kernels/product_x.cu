@@ -1,6 +1,6 @@
 // Products of types with blocks of 32 columns.
 
-#include "cuda_backend/kernels/product_kernels.h"
+#include "cuda_backend/kernels/product.h"
 
 namespace canopy::cuda {
 

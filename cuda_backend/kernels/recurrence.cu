@@ -1,7 +1,7 @@
-// Recurrent layers: gated delta nets, and what gates results. Formulas are at the ops (engine/compute/delta_net.h).
+// Recurrent layers: gated delta nets, and what gates results. Formulas are at the ops (engine/compute/ops.h).
 
 #include "cuda_backend/kernels/common.h"
-#include "engine/compute/delta_step.h"
+#include "engine/compute/rows.h"
 
 namespace canopy::cuda {
 

@@ -9,7 +9,7 @@
 //   sample_count           how many logits of what weight lie how far below the best, and up to where one can be kept
 //   sample_gather          a list of all tokens up to there, and of these the row's token
 
-#include "cuda_backend/kernels/sample_select.h"
+#include "cuda_backend/kernels/logits.h"
 
 namespace canopy::cuda {
 namespace {

@@ -1,10 +1,15 @@
 #pragma once
-// Sizes, durations and progress formatted for users.
+// Figures for users: sizes, durations, progress and the time that is left, times of day, and tables of all these.
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace canopy {
+
+// Sizes, durations and progress formatted for users.
 
 /// "98.4 MB": kB, MB and GB of powers of ten, as file managers count.
 std::string byte_figures(uint64_t bytes);
@@ -15,5 +20,40 @@ std::string duration_figures(double seconds);
 /// "62 / 98 MB, 2 s left"; "3 of 9" where `done` and `total` are no bytes; empty where the total is unknown (0). A
 /// negative time is unknown and left out.
 std::string progress_figures(uint64_t done, uint64_t total, bool in_bytes, double seconds_left);
+
+// Estimate of the remaining time of an operation from its recent speed.
+
+class RemainingTime {
+ public:
+  /// Takes the progress `done` of `total` at the time `seconds` of a monotonic clock. Returns the seconds left at the
+  /// speed of the last few seconds; nothing in the first half second or without progress.
+  std::optional<double> update(double seconds, uint64_t done, uint64_t total);
+
+ private:
+  struct Sample {
+    double seconds;
+    uint64_t done;
+  };
+  std::deque<Sample> samples_;  // of the last seconds, oldest first
+};
+
+/// The time as files keep it: "2026-11-21T20:15:00Z".
+std::string utc_time();
+
+// A table of figures, written as text, CSV or Markdown.
+
+struct TextTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // [rows][columns]
+};
+
+/// Aligned for a terminal: text to the left, numbers to the right.
+std::string as_text(const TextTable& table);
+
+/// RFC 4180: a cell with a comma, a quote or a line break is quoted.
+std::string as_csv(const TextTable& table);
+
+/// A GitHub table; numbers to the right.
+std::string as_markdown(const TextTable& table);
 
 }  // namespace canopy

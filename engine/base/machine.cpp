@@ -2,20 +2,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <exception>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
-#include <thread>
-#include <vector>
+#include <system_error>
 
 #if defined(__linux__)
 #include <sched.h>
 #endif
 #if defined(_WIN32)
 #include <windows.h>
+#endif
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
 #endif
 
 namespace canopy {
@@ -118,6 +123,132 @@ uint32_t usable_cores([[maybe_unused]] const std::string& root) {
   }
 #endif
   return std::max(1u, cores);
+}
+
+namespace {
+
+/// Calls run(0) to run(parts - 1), each on its own thread, the first on this one.
+void run_beside(uint64_t parts, const std::function<void(uint64_t part)>& run) {
+  std::vector<std::exception_ptr> failures(parts);
+  const auto guarded = [&](uint64_t part) {
+    try {
+      run(part);
+    } catch (...) {
+      failures[part] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (uint64_t part = 1; part < parts; ++part) {
+      try {
+        threads.emplace_back(guarded, part);
+      } catch (const std::system_error&) {
+        guarded(part);  // no further thread could be started: run this part here
+      }
+    }
+    guarded(0);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+uint64_t cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+void parallel_for(uint64_t count, uint64_t least, const std::function<void(uint64_t begin, uint64_t end)>& work) {
+  if (count == 0) return;
+  const uint64_t parts = std::clamp<uint64_t>(count / std::max<uint64_t>(least, 1), 1, cores());
+  run_beside(parts, [&](uint64_t part) { work(count * part / parts, count * (part + 1) / parts); });
+}
+
+void parallel_in_order(uint64_t count, uint64_t piece, const std::function<void(const TakeNext& next)>& work) {
+  if (count == 0) return;
+  std::atomic<uint64_t> taken{0};  // pieces
+  const uint64_t pieces = (count - 1) / piece + 1;
+  const TakeNext next = [&](uint64_t& begin, uint64_t& end) {
+    const uint64_t index = taken.fetch_add(1, std::memory_order_relaxed);
+    if (index >= pieces) return false;
+    begin = index * piece;
+    end = std::min(count, begin + piece);
+    return true;
+  };
+  run_beside(std::min(pieces, cores()), [&](uint64_t) {
+    try {
+      work(next);
+    } catch (...) {
+      taken = pieces;
+      throw;
+    }
+  });
+}
+
+namespace {
+
+constexpr auto kLinger = std::chrono::milliseconds(1);  // longer than the host works between two passes
+constexpr uint32_t kMostThreads = 32;                   // llvmpipe has no more
+
+/// Moves this thread to the lowest scheduling class. Returns whether that worked; if not, the thread must not spin.
+bool enter_lowest_class() {
+#if defined(__linux__)
+  const sched_param none{};
+  return pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0;
+#else
+  return false;
+#endif
+}
+
+void pause_briefly() {
+  for (int i = 0; i < 32; ++i) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
+}  // namespace
+
+AwakeCores::AwakeCores() {
+#if defined(__linux__)
+  const uint32_t count = std::min(std::max(1u, std::thread::hardware_concurrency()), kMostThreads);
+  try {
+    for (uint32_t i = 0; i < count; ++i) threads_.emplace_back([this] { keep_awake(); });
+  } catch (const std::system_error&) {
+    // Continue with fewer threads or none: only speed suffers.
+  }
+#endif
+}
+
+AwakeCores::~AwakeCores() {
+  holds_.fetch_or(kStop);
+  holds_.notify_all();
+}
+
+void AwakeCores::keep_awake() {
+  if (!enter_lowest_class()) return;
+  for (;;) {
+    holds_.wait(0);
+    auto last_held = std::chrono::steady_clock::now();
+    for (auto now = last_held; now - last_held < kLinger; now = std::chrono::steady_clock::now()) {
+      const uint32_t holds = holds_.load(std::memory_order_relaxed);
+      if ((holds & kStop) != 0) return;
+      if (holds != 0) last_held = now;
+      pause_briefly();
+    }
+  }
+}
+
+AwakeCores::Hold::Hold(AwakeCores& cores) : cores_(cores) {
+  if (cores_.holds_.fetch_add(1) == 0) cores_.holds_.notify_all();
+}
+
+AwakeCores::Hold::~Hold() {
+  cores_.holds_.fetch_sub(1);
 }
 
 }  // namespace canopy

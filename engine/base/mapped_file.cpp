@@ -1,12 +1,19 @@
 #include "engine/base/mapped_file.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
-#include "engine/base/error.h"
-#include "engine/base/printable.h"
+#include "engine/base/numbers.h"
+#include "engine/base/text.h"
 
 #ifdef _WIN32
 #error "MappedFile has no Windows version yet."
@@ -16,8 +23,97 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef _WIN32
+#error "RepeatedBytes has no Windows version yet."
+#endif
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace canopy {
+namespace {
+
+// State read by the signal handler, in which only lock-free atomics are allowed.
+struct Slot {
+  std::atomic<uintptr_t> begin{0};  // 0: free
+  std::atomic<uintptr_t> end{0};
+  std::atomic<bool> lost{false};
+};
+static_assert(std::atomic<uintptr_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+std::array<Slot, 4096> slots;  // a model has at most some 1000 shards
+std::mutex slots_mutex;        // for claiming one
+struct sigaction previous;
+uintptr_t page_bytes = 4096;
+
+/// Maps zeros over the mapping from the lost page to its end: if the file was shrunk, all later pages are lost too.
+bool replace_by_zeros(uintptr_t address) {
+  for (Slot& slot : slots) {
+    const uintptr_t begin = slot.begin;
+    const uintptr_t end = slot.end;
+    if (begin == 0 || address < begin || address >= end) continue;
+    const uintptr_t page = address / page_bytes * page_bytes;
+    const uintptr_t past = (end + page_bytes - 1) / page_bytes * page_bytes;
+    slot.lost = true;
+    return ::mmap(reinterpret_cast<void*>(page), past - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                  0) != MAP_FAILED;
+  }
+  return false;
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const int saved = errno;
+  const bool handled = replace_by_zeros(reinterpret_cast<uintptr_t>(info->si_addr));
+  errno = saved;
+  if (handled) return;  // the instruction runs again, and reads zeros
+  if ((previous.sa_flags & SA_SIGINFO) != 0) return previous.sa_sigaction(signal, info, context);
+  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
+  ::signal(SIGBUS, SIG_DFL);  // the instruction runs again, and ends the process as it would have without us
+}
+
+void install_handler() {
+  static const bool installed = [] {
+    page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction action = {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&action.sa_mask);
+    return ::sigaction(SIGBUS, &action, &previous) == 0;
+  }();
+  (void)installed;  // without a handler, things are as they were before
+}
+
+}  // namespace
+
+LostPagesWatch::LostPagesWatch(std::span<const std::byte> mapping) {
+  install_handler();
+  const std::lock_guard lock(slots_mutex);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].begin != 0) continue;
+    slots[i].lost = false;
+    slots[i].end = reinterpret_cast<uintptr_t>(mapping.data()) + mapping.size();
+    slots[i].begin = reinterpret_cast<uintptr_t>(mapping.data());
+    slot_ = static_cast<int>(i);
+    return;
+  }
+  throw out_of_memory("More than " + std::to_string(slots.size()) + " files are open at a time.");
+}
+
+LostPagesWatch::LostPagesWatch(LostPagesWatch&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+
+LostPagesWatch& LostPagesWatch::operator=(LostPagesWatch&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+
+LostPagesWatch::~LostPagesWatch() {
+  if (slot_ >= 0) slots[static_cast<size_t>(slot_)].begin = 0;
+}
+
+bool LostPagesWatch::lost() const noexcept {
+  return slot_ >= 0 && slots[static_cast<size_t>(slot_)].lost;
+}
+
 namespace {
 
 constexpr size_t max_shown_path = 1024;
@@ -174,6 +270,81 @@ std::string read_small_file(const std::filesystem::path& path, uint64_t max_byte
   }
   text.resize(filled);
   return text;
+}
+
+namespace {
+
+[[noreturn]] void no_room(uint64_t bytes) {
+  throw out_of_memory("The system gives no room for a pattern over " + std::to_string(bytes) +
+                      " bytes: " + std::generic_category().message(errno) + ".");
+}
+
+/// A file without a name, in memory, with the pattern as its contents.
+class PatternFile {
+ public:
+  explicit PatternFile(std::span<const std::byte> pattern) : descriptor_(::memfd_create("pattern", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) no_room(pattern.size());
+    for (size_t done = 0; done < pattern.size();) {
+      const ssize_t written = ::write(descriptor_, pattern.data() + done, pattern.size() - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) {
+        const int error = errno;
+        ::close(descriptor_);
+        errno = error;
+        no_room(pattern.size());
+      }
+      done += static_cast<size_t>(written);
+    }
+  }
+  PatternFile(const PatternFile&) = delete;
+  PatternFile& operator=(const PatternFile&) = delete;
+  ~PatternFile() { ::close(descriptor_); }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+uint64_t RepeatedBytes::page() {
+  return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+RepeatedBytes::RepeatedBytes(std::span<const std::byte> pattern, uint64_t bytes) {
+  if (pattern.empty() || pattern.size() % page() != 0) {
+    throw bad_input("A pattern of " + std::to_string(pattern.size()) +
+                    " bytes was to be repeated; allowed: multiples of " + std::to_string(page()) + " above 0.");
+  }
+  const uint64_t times = bytes / pattern.size() + 1;
+  const auto size = checked_cast<size_t>(checked_mul<uint64_t>(times, pattern.size(), "size of a repeated pattern"),
+                                         "size of a repeated pattern");
+  const PatternFile file(pattern);
+  void* const range = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) no_room(size);
+  data_ = static_cast<const std::byte*>(range);
+  size_ = size;
+  for (size_t at = 0; at < size; at += pattern.size()) {
+    void* const place = static_cast<std::byte*>(range) + at;
+    if (::mmap(place, pattern.size(), PROT_READ, MAP_SHARED | MAP_FIXED, file.get(), 0) != MAP_FAILED) continue;
+    const int error = errno;
+    ::munmap(range, size);
+    errno = error;
+    no_room(size);
+  }
+}
+
+RepeatedBytes::RepeatedBytes(RepeatedBytes&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+RepeatedBytes& RepeatedBytes::operator=(RepeatedBytes&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+RepeatedBytes::~RepeatedBytes() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace canopy

@@ -1,5 +1,5 @@
 #pragma once
-// A file mapped read-only into memory. All platform-specific code is in the .cpp.
+// Mapped memory: files that are mapped to be read, pages of them that get lost, and a pattern mapped again and again.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +8,34 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/base/lost_pages.h"
 
 namespace canopy {
+
+// Handling of pages of a mapped file that can no longer be read because the file was shrunk, its disk failed or its
+// network drive is gone. Touching such a page raises the signal SIGBUS, which ends the process if it is not handled.
+
+/// While this object lives, reading a lost page of `mapping` (whole pages, mapped read-only) gives zeros, and lost()
+/// returns true from then on. Check lost() after reading and before using the data.
+///
+/// The first watch installs a handler for SIGBUS; faults elsewhere go to the handler that was there before.
+class LostPagesWatch {
+ public:
+  LostPagesWatch() = default;
+  explicit LostPagesWatch(std::span<const std::byte> mapping);
+  LostPagesWatch(LostPagesWatch&& other) noexcept;
+  LostPagesWatch& operator=(LostPagesWatch&& other) noexcept;
+  LostPagesWatch(const LostPagesWatch&) = delete;
+  LostPagesWatch& operator=(const LostPagesWatch&) = delete;
+  /// The mapping must still be there.
+  ~LostPagesWatch();
+
+  bool lost() const noexcept;
+
+ private:
+  int slot_ = -1;
+};
+
+// A file mapped read-only into memory. All platform-specific code is in the .cpp.
 
 class MappedFile {
  public:
@@ -71,5 +96,32 @@ std::string read_small_file(const std::filesystem::path& path, uint64_t max_byte
 
 /// A path for messages: passed through printable().
 std::string shown(const std::filesystem::path& path);
+
+// A pattern that repeats through a range of memory without taking more room than once. All platform-specific code is in
+// the .cpp.
+
+/// Read-only: every page of the range is a page of the one pattern.
+class RepeatedBytes {
+ public:
+  RepeatedBytes() = default;
+  /// At least `bytes` bytes. Throws bad_input for an empty pattern or one that is no multiple of page(), and
+  /// out_of_memory where the system gives no room.
+  RepeatedBytes(std::span<const std::byte> pattern, uint64_t bytes);
+  RepeatedBytes(RepeatedBytes&& other) noexcept;
+  RepeatedBytes& operator=(RepeatedBytes&& other) noexcept;
+  RepeatedBytes(const RepeatedBytes&) = delete;
+  RepeatedBytes& operator=(const RepeatedBytes&) = delete;
+  ~RepeatedBytes();
+
+  /// A whole number of patterns.
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  /// Bytes of a page of memory.
+  static uint64_t page();
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
 
 }  // namespace canopy

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/op_list.h"
+#include "engine/compute/ops.h"
 #include "engine/compute/types.h"
 
 namespace canopy {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 
 namespace canopy {
 namespace {

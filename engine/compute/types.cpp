@@ -5,7 +5,6 @@
 #include "engine/base/error.h"
 
 namespace canopy {
-
 namespace {
 
 struct TypeEntry {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/cache_type.h"
+#include "engine/base/numbers.h"
 
 namespace canopy {
 

@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/checked.h"
-#include "engine/base/damage_hash.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/log.h"
 #include "engine/base/machine.h"
-#include "engine/compute/best_seconds.h"
+#include "engine/base/numbers.h"
+#include "engine/compute/backend.h"
 #include "engine/compute/kv_slots.h"
-#include "engine/compute/weight_parts.h"
+#include "engine/compute/weights.h"
 #include "engine/cpu/objects.h"
 #include "engine/cpu/packing.h"
 #include "engine/cpu/processor.h"

@@ -13,8 +13,8 @@
 #endif
 
 #include "engine/base/error.h"
-#include "engine/base/half.h"
 #include "engine/base/machine.h"
+#include "engine/base/numbers.h"
 #include "engine/compute/kv_slots.h"
 
 namespace canopy::cpu {

@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstring>
 
-#include "engine/base/half.h"
-#include "engine/base/parallel.h"
-#include "engine/compute/weight_parts.h"
-#include "engine/format/packed_scales.h"
+#include "engine/base/machine.h"
+#include "engine/base/numbers.h"
+#include "engine/compute/weights.h"
+#include "engine/format/dequantize.h"
 
 namespace canopy::cpu {
 namespace {

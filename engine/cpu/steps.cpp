@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/compute/row_sampler.h"
 #include "engine/compute/rows.h"
+#include "engine/compute/sampling.h"
 #include "engine/cpu/fixed_math.h"
 #include "engine/cpu/packing.h"
 

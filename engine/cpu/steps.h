@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compute/op_list.h"
+#include "engine/compute/ops.h"
 #include "engine/cpu/objects.h"
 #include "engine/cpu/team.h"
 

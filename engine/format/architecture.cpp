@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 
 namespace canopy {
 namespace {

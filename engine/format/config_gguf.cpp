@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/log.h"
-#include "engine/base/printable.h"
-#include "engine/base/reader.h"
+#include "engine/base/text.h"
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
-#include "engine/format/foreign_file.h"
-#include "engine/format/gemma.h"
-#include "engine/format/gpt_oss.h"
-#include "engine/format/hybrid_config.h"
-#include "engine/format/named_tokens.h"
+#include "engine/format/model_families.h"
+#include "engine/format/model_file.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy {
 namespace {

@@ -4,15 +4,12 @@
 #include <cmath>
 
 #include "engine/base/error.h"
-#include "engine/base/log.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 #include "engine/format/architecture.h"
-#include "engine/format/foreign_file.h"
-#include "engine/format/gemma.h"
-#include "engine/format/gpt_oss.h"
-#include "engine/format/hybrid_config.h"
 #include "engine/format/json_text.h"
+#include "engine/format/model_families.h"
+#include "engine/format/model_paths.h"
 
 namespace canopy {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/printable.h"
-#include "engine/base/reader.h"
+#include "engine/base/text.h"
 #include "engine/format/drafter_file.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"

@@ -1,16 +1,52 @@
 #pragma once
-// The configuration of a DFlash drafter, the same for all formats and dialects. A drafter is a small
-// transformer over a block of rows that also attends to features of the target's hidden states. The target's embedding
-// and head are used: the whole head, or its rows for the tokens that the drafter names, for which it may bring its own.
+// The configuration of a DFlash drafter, from GGUF in any of its dialects or from config.json, and the part of the
+// vocabulary that its head is over.
 
 #include <cstdint>
+#include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/format/architecture.h"
+#include "engine/format/gguf.h"
 #include "engine/format/model_config.h"
+#include "engine/format/model_file.h"
+#include "engine/format/tensor.h"
 
 namespace canopy {
+
+// The part of the vocabulary that a drafter's head is over: the ids of its tokens, as files hold them.
+//
+//   draft_token_ids   ids in the metadata (GGUF "dflash.draft_token_ids", dflash_config of config.json). The head's
+//   rows
+//                     are then the target's. Programs that do not know it draft with the target's whole head.
+//   d2t               a tensor: in safetensors offsets, id = row + d2t[row], as EAGLE-3 drafters have it; in GGUF ids,
+//                     as llama.cpp writes it. Beside it a head of these rows ("output"), else the target's rows.
+//   a list            for a drafter that names none: a JSON file beside it, [0, 2, 13], draft_tokens_path().
+
+/// Token ids that ascend, so that they are unique and the lower place has the lower id. `where` names their field in
+/// messages, without an article; `vocab` 0: it is unknown. Throws bad_input where there are none or more than `vocab`,
+/// and where one is outside the vocabulary or does not ascend.
+std::vector<uint32_t> checked_draft_token_ids(std::string_view where, std::span<const int64_t> ids, uint32_t vocab);
+
+/// What the elements of a d2t are.
+enum class DraftMap { ids, offsets };
+
+/// The ids of a d2t, I32 or I64 [n]. Throws bad_input for another type or rank, and as above.
+std::vector<uint32_t> draft_token_ids_of(const TensorView& d2t, DraftMap elements, uint32_t vocab);
+
+/// The ids in a JSON file, a list of them, as they stand there. Throws bad_input naming the file where it is none.
+std::vector<uint32_t> read_draft_token_list(const std::filesystem::path& path);
+
+/// Where a list for a drafter is looked for: draft_tokens.json in its folder, "name.gguf.draft_tokens.json" beside a
+/// file.
+std::filesystem::path draft_tokens_path(const std::filesystem::path& drafter);
+
+// The configuration of a DFlash drafter, the same for all formats and dialects. A drafter is a small
+// transformer over a block of rows that also attends to features of the target's hidden states. The target's embedding
+// and head are used: the whole head, or its rows for the tokens that the drafter names, for which it may bring its own.
 
 /// Rows of one drafter pass, at most: depth B - 1 of a tree stays below what the engine's attention can look back.
 inline constexpr uint32_t max_draft_block = 64;
@@ -63,5 +99,38 @@ std::vector<LayerSpec> layer_specs(const DrafterConfig& config);
 
 /// fc [H, aux layers*H], hidden_norm [H], output_norm [H] and those of the layers.
 std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config);
+
+// The engine's view of a drafter's GGUF metadata, in llama.cpp's dialect and in those of its forks.
+
+/// Config without what depends on tensors alone (quantization, parameters, has_qk_norm, brings_vocabulary). Not
+/// validated.
+///
+/// The dialects, told apart by metadata alone (A is general.architecture):
+///   llama.cpp     A = dflash; A.target_layers holds aux layer + 1; the mask is tokenizer.ggml.mask_token_id
+///   unshifted     A = dflash, but aux layers as they are, with the mask in A.mask_token_id
+///   forks         A = dflash-draft, qwen35-dflash-draft, ...: A.dflash.target_layer_ids holds the aux layers as they
+///   are
+DrafterConfig read_gguf_drafter_config(const GgufFile& file);
+
+/// Canonical names from those of llama.cpp: "enc.output_norm.weight" -> "hidden_norm".
+std::string drafter_name_from_gguf(std::string_view name);
+/// And from those of the forks: "dflash.fc.weight" -> "fc", "blk.0.post_attention_norm.weight" -> "blk.0.ffn_norm".
+std::string drafter_name_from_fork(std::string_view name);
+
+/// Whether the file is in llama.cpp's dialect, or at least of its architecture, whose tensor names it then has.
+bool has_upstream_drafter_names(const GgufFile& file);
+
+// The engine's view of a drafter's config.json.
+
+/// Config without what depends on tensors alone (quantization, parameters, has_qk_norm, brings_vocabulary). Not
+/// validated. block_size, target_layer_ids and mask_token_id may stand at the top level or in dflash_config.
+DrafterConfig read_hf_drafter_config(std::string_view config_json);
+
+/// Whether the class in config.json is that of a drafter of some kind. Throws where there is none.
+bool is_drafter_config(std::string_view config_json);
+
+/// "layers.0.self_attn.q_proj.weight" -> "blk.0.attn_q", "norm.weight" -> "output_norm"; with or without "model." in
+/// front. Names we do not know stay as they are.
+std::string drafter_name_from_hugging_face(std::string_view name);
 
 }  // namespace canopy

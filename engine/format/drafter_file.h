@@ -1,22 +1,29 @@
 #pragma once
+// A DFlash drafter on disk: opened, compared with the model it is to draft for, and written as one GGUF file.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/files.h"
+#include "engine/format/drafter_config.h"
+#include "engine/format/gguf.h"
+#include "engine/format/model_file.h"
+#include "engine/format/tensor_file.h"
+
+namespace canopy {
+
 // A DFlash drafter on disk as the engine sees it: one validated config and tensors under canonical names, from a
 // Hugging Face folder or a GGUF file of any of the dialects in drafter_config_gguf.h. The bytes stay in the mapped
 // file.
 //
 // Canonical names (H hidden, T aux layers): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers
 // as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down; output [n, H] where a drafter for n tokens has its own head.
-
-#include <filesystem>
-#include <memory>
-#include <span>
-#include <string_view>
-
-#include "engine/format/drafter_config.h"
-#include "engine/format/model_file.h"
-#include "engine/format/random_tensors.h"
-#include "engine/format/tensor_file.h"
-
-namespace canopy {
 
 class DrafterFile {
  public:
@@ -65,5 +72,54 @@ class DrafterFile {
   explicit DrafterFile(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// Whether a drafter can draft for a model. A wrong pair would still give the model's exact text, since every token is
+// verified, but no draft would be accepted; a pair whose sizes differ cannot run at all.
+
+/// Throws bad_input with the reason where the two cannot work together: hidden size, aux layers beyond the model's
+/// layers, a stated number of layers or vocabulary that is another, a mask token outside the vocabulary, a config that
+/// validate_drafter_config() refuses. Otherwise says, one sentence each, what is unusual about the pair.
+std::vector<std::string> check_pair(const ModelConfig& target, const DrafterConfig& drafter);
+
+/// The same, tokenizers compared besides where the drafter brings one.
+std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& drafter);
+
+/// Whether a drafter fits a target, found out before anything is loaded, for lists of models.
+struct PairReport {
+  bool fits = false;
+  std::string reason;  // why not: a sentence that names the file at fault where one is; empty where it fits
+  std::vector<std::string> warnings;  // unusual properties of the pair, one sentence each
+};
+
+/// The same from paths as ModelFile and DrafterFile open them. Reads what describes the models, no weights, and needs
+/// no device: milliseconds where the files are at hand. Any thread may call it; it does not throw for what is in the
+/// files.
+PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter);
+
+/// One sentence where the drafter's tokenizer has other tokens than the target's; nothing where they agree, or where
+/// one of them is missing or cannot be compared.
+std::optional<std::string> tokenizer_difference(const TokenizerSource& target, const TokenizerSource& drafter);
+
+// A drafter as one GGUF file in llama.cpp's dialect, whatever it was opened from.
+
+struct DrafterGgufOptions {
+  /// Of the matrices: q8_0, f16 or bf16. Norms are F32, and so is a matrix that no block fits into.
+  TensorType type = TensorType::q8_0;
+  std::string name = {};     // general.name; empty: that of the drafter
+  std::string license = {};  // general.license, e.g. "apache-2.0"; empty: that of its GGUF file, if any
+  std::string source = {};   // general.description: where the weights come from; empty: likewise
+  /// The tokens that its head is to be over, ascending (draft_vocabulary.h); empty: as the drafter says.
+  std::vector<uint32_t> draft_token_ids = {};
+  /// Whose tokenizer.* entries are copied: the target's file. Null: those of the drafter's own GGUF file, if it is one.
+  const GgufFile* tokenizer = nullptr;
+};
+
+/// The bytes of the file: read back, it gives the same config (but for the form of a llama3 rope scaling, which GGUF
+/// stores as factors) and the weights in the type asked for. An embedding or head that the drafter brings is left out.
+/// Throws bad_input where a value is not finite or too large for the type, the type is another one, or tokens are named
+/// for a drafter whose own head is over others.
+std::string drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options);
+/// The same, part by part.
+void write_drafter_gguf(const DrafterFile& drafter, const DrafterGgufOptions& options, const PutBytes& put);
 
 }  // namespace canopy

@@ -1,9 +1,10 @@
 #pragma once
-// GGUF files, versions 2 and 3, little-endian (specification: ggml/docs/gguf.md). The file stays mapped; strings,
-// arrays and tensors are views into it. Everything is checked when it is opened.
+// GGUF files, also those split into several parts: read as views into the mapped file, and written.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,10 +12,39 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/format/tensor_view.h"
+#include "engine/format/tensor.h"
 
 namespace canopy {
+
+// GGUF models that are split into several files, as gguf-split and its like write them: "NAME-00002-of-00003.gguf". The
+// metadata is in the first part; each has its place in 'split.no', counted from 0, and tensors of its own.
+
+/// What the name of a part says: "m-00002-of-00003.gguf" is {"m", 2, 3}.
+struct GgufPartName {
+  static constexpr uint32_t most_parts = 1024;
+
+  std::string stem;
+  uint32_t number = 1;  // from 1
+  uint32_t count = 1;
+
+  /// The file name of another part.
+  std::string of_part(uint32_t wanted) const;
+};
+
+/// Nothing where the name is not that of a part.
+std::optional<GgufPartName> gguf_part_name(std::string_view file_name);
+
+/// By their names alone, the files of the model that `path` is a part of, in order and as far as they exist; only
+/// `path` where its name is not that of a part, or no part exists.
+std::vector<std::filesystem::path> gguf_part_files(const std::filesystem::path& path);
+
+/// Whether an earlier part than `path` exists, by their names: lists show a model once, by its first file.
+bool is_later_gguf_part(const std::filesystem::path& path);
+
+// GGUF files, versions 2 and 3, little-endian (specification: ggml/docs/gguf.md). The file stays mapped; strings,
+// arrays and tensors are views into it. Everything is checked when it is opened.
 
 class Reader;
 
@@ -116,6 +146,57 @@ class GgufFile {
   std::vector<GgufValue> metadata_;
   std::unordered_map<std::string_view, size_t> keys_;
   std::vector<TensorView> tensors_;
+};
+
+// Writes GGUF files, version 3, little-endian (specification: ggml/docs/gguf.md), that GgufFile reads.
+
+/// Collects metadata and tensors in the order they are given. Whoever calls it keeps keys and names apart and within
+/// GgufLimits: that is a matter of our own code, not of a user's file.
+class GgufWriter {
+ public:
+  /// Writes a tensor's bytes into exactly the room it is given.
+  using Fill = std::function<void(std::span<std::byte> out)>;
+
+  void text(std::string_view key, std::string_view value);
+  void u32(std::string_view key, uint32_t value);
+  void f32(std::string_view key, float value);
+  void boolean(std::string_view key, bool value);
+  void i32s(std::string_view key, std::span<const int32_t> values);
+  void f32s(std::string_view key, std::span<const float> values);
+  void texts(std::string_view key, std::span<const std::string> values);
+  void booleans(std::string_view key, const std::vector<bool>& values);
+  /// An entry of another file as it is.
+  void copy(const GgufValue& value);
+
+  /// `shape` is row-major, the contiguous dimension last. `fill` is called by write(), for one tensor at a time.
+  void tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type, Fill fill);
+  /// A tensor whose bytes are written as they are, part after part; they must outlive the writer.
+  void tensor(std::string_view name, std::span<const uint64_t> shape, TensorType type,
+              std::vector<std::span<const std::byte>> parts);
+
+  uint64_t tensor_count() const { return tensors_.size(); }
+
+  /// The whole file, part by part: no more than one tensor is in memory. Throws what `put` and a fill throw.
+  void write(const PutBytes& put) const;
+  std::string build() const;
+
+ private:
+  struct Tensor {
+    std::string header;  // name, dimensions and type; the offset follows
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    Fill fill;  // empty: `parts` are written
+    std::vector<std::span<const std::byte>> parts;
+  };
+
+  Tensor& add(std::string_view name, std::span<const uint64_t> shape, TensorType type);
+
+  void entry(std::string_view key, GgufType type, std::string_view payload);
+
+  std::string metadata_;
+  uint64_t metadata_count_ = 0;
+  std::vector<Tensor> tensors_;
+  uint64_t data_bytes_ = 0;
 };
 
 }  // namespace canopy

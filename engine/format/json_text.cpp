@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
-#include "engine/base/text_encoding.h"
+#include "engine/base/text.h"
 
 namespace canopy {
 namespace {

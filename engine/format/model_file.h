@@ -1,15 +1,6 @@
 #pragma once
-// A model on disk as the engine sees it: one validated config, tensors under canonical names, and the raw material of
-// the tokenizer, from a GGUF file or a Hugging Face folder alike. The bytes stay in the mapped file; nothing is copied.
-//
-// Canonical names are GGUF's without ".weight" (H hidden, V vocab, F ffn, D head_dim, Q heads*D, K kv_heads*D):
-//   token_embd [V, H]   output_norm [H]   output [V, H] (absent when the head is tied)   rope_freqs [D/2] (optional)
-//   blk.N.attn_norm [H]   blk.N.attn_q [Q, H]   blk.N.attn_k [K, H]   blk.N.attn_v [K, H]   blk.N.attn_output [H, Q]
-//   blk.N.attn_q.bias [Q]   blk.N.attn_k.bias [K]   blk.N.attn_v.bias [K] (all where config.has_qkv_bias)
-//   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
-//   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
-// and where layer N has E experts of width X, in the place of the last three:
-//   blk.N.ffn_gate_inp [E, H]   blk.N.ffn_gate.M [X, H]   blk.N.ffn_up.M [X, H]   blk.N.ffn_down.M [H, X] of expert M
+// A model on disk as the engine sees it: configuration, tensors and the raw material of the tokenizer, with what the
+// names of tokens say of them.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,10 +12,37 @@
 #include <vector>
 
 #include "engine/format/model_config.h"
-#include "engine/format/random_tensors.h"
-#include "engine/format/tensor_view.h"
+#include "engine/format/tensor.h"
+#include "engine/format/tensor_file.h"
 
 namespace canopy {
+
+// What the spelling of a token says of it, whatever a file says: converters often type the tokens that end a reply as
+// text, or name only one of them. The names are those that llama.cpp knows.
+
+struct NamedTokens {
+  std::vector<uint32_t> ends;       // end a reply; ascending
+  std::vector<uint32_t> file_ends;  // of these the ones that end a file which is filled in; chats have none; ascending
+  std::vector<uint32_t> controls;   // are control tokens, those of `ends` included; ascending
+  /// "<|end|>" where the vocabulary has other tokens that end a reply (harmony's "<|return|>" and "<|call|>"): it ends
+  /// one message of several in a reply, even where a file names it among the ends.
+  std::vector<uint32_t> message_ends;
+};
+
+/// `types` are the numbers of TokenType by id; a token without one is a normal one.
+NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<const int32_t> types);
+
+// A model on disk as the engine sees it: one validated config, tensors under canonical names, and the raw material of
+// the tokenizer, from a GGUF file or a Hugging Face folder alike. The bytes stay in the mapped file; nothing is copied.
+//
+// Canonical names are GGUF's without ".weight" (H hidden, V vocab, F ffn, D head_dim, Q heads*D, K kv_heads*D):
+//   token_embd [V, H]   output_norm [H]   output [V, H] (absent when the head is tied)   rope_freqs [D/2] (optional)
+//   blk.N.attn_norm [H]   blk.N.attn_q [Q, H]   blk.N.attn_k [K, H]   blk.N.attn_v [K, H]   blk.N.attn_output [H, Q]
+//   blk.N.attn_q.bias [Q]   blk.N.attn_k.bias [K]   blk.N.attn_v.bias [K] (all where config.has_qkv_bias)
+//   blk.N.attn_q_norm [D]   blk.N.attn_k_norm [D] (both where config.has_qk_norm)
+//   blk.N.ffn_norm [H]   blk.N.ffn_gate [F, H]   blk.N.ffn_up [F, H]   blk.N.ffn_down [H, F]
+// and where layer N has E experts of width X, in the place of the last three:
+//   blk.N.ffn_gate_inp [E, H]   blk.N.ffn_gate.M [X, H]   blk.N.ffn_up.M [X, H]   blk.N.ffn_down.M [H, X] of expert M
 
 /// The data in a file that a tokenizer is built from. Views point into the mapped file. One of the two halves is
 /// filled.

@@ -5,12 +5,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
-#include "engine/base/reader.h"
-#include "engine/format/foreign_file.h"
+#include "engine/base/text.h"
 #include "engine/format/json_text.h"
-#include "engine/format/tensor_extent.h"
+#include "engine/format/model_paths.h"
+#include "engine/format/tensor.h"
 
 namespace canopy {
 namespace {

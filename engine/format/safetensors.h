@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/base/mapped_file.h"
-#include "engine/format/tensor_view.h"
+#include "engine/format/tensor.h"
 
 namespace canopy {
 

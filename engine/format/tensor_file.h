@@ -1,10 +1,12 @@
 #pragma once
-// The tensors of a GGUF file or of a Hugging Face folder under canonical names, and the mapping they lie in: what the
-// files of a model and of a drafter have in common. Random tensors, which no file has, stand for those of a shape.
+// The tensors of a GGUF file or a Hugging Face folder under canonical names, or random ones that stand for those of a
+// shape; and the opening of such files for a model or a drafter.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,15 +15,48 @@
 #include <variant>
 #include <vector>
 
+#include "engine/base/mapped_file.h"
 #include "engine/format/architecture.h"
-#include "engine/format/fused_tensors.h"
 #include "engine/format/gguf.h"
+#include "engine/format/model_config.h"
+#include "engine/format/model_paths.h"
 #include "engine/format/quantization_hf.h"
-#include "engine/format/random_tensors.h"
 #include "engine/format/safetensors.h"
+#include "engine/format/tensor.h"
 #include "engine/format/tensor_names.h"
 
 namespace canopy {
+
+// Tensors of random weights in the types of files, without a file: for measurements of models that are not there.
+
+/// Fills `blocks` with random blocks of `type` whose decoded values lie around 0, about 0.02 on average, with scales
+/// that halves hold without becoming subnormal. The same seed gives the same bytes. Throws bad_input for a type
+/// without a rule (it has: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q4_K, Q6_K) and where `blocks` are no whole blocks.
+void fill_random_blocks(TensorType type, uint64_t seed, std::span<std::byte> blocks);
+
+/// The type of a matrix by its canonical name and columns.
+using TypeOfTensor = std::function<TensorType(std::string_view name, uint64_t cols)>;
+
+/// Owns the bytes of its tensors: of each type a pattern of at most kPattern bytes (and a little more), which the
+/// tensors of that type begin at different places of and go through again and again.
+class RandomTensors {
+ public:
+  static constexpr uint64_t kPattern = uint64_t{32} << 20;
+
+  /// Matrices have the type that `type_of` gives; vectors, which are norms, are ones in F32. Throws what
+  /// fill_random_blocks and RepeatedBytes throw, and bad_input where a row is no whole number of blocks.
+  RandomTensors(std::span<const RequiredTensor> wanted, const TypeOfTensor& type_of);
+
+  std::span<const TensorView> tensors() const { return tensors_; }
+
+ private:
+  std::map<TensorType, RepeatedBytes> bytes_;
+  std::vector<float> ones_, minus_ones_;  // norms and biases, rates of recurrences
+  std::vector<TensorView> tensors_;
+};
+
+// The tensors of a GGUF file or of a Hugging Face folder under canonical names, and the mapping they lie in: what the
+// files of a model and of a drafter have in common. Random tensors, which no file has, stand for those of a shape.
 
 class TensorFile {
  public:
@@ -95,5 +130,23 @@ std::string read_config_json(const std::filesystem::path& folder);
 
 /// A name for people when the file gives none: that of the file without its extension, or of folder or cached model.
 std::string name_from_path(const std::filesystem::path& path);
+
+// Opens the files of a model or of a drafter by the same rules.
+
+/// Opens what `given` stands for as the State's own kind of model: `state` has the members path and file (TensorFile)
+/// and reads its configuration in open_gguf() or open_folder(folder). `config` is its transformer, which learns here
+/// what the tensors say of it.
+template <class State>
+void open_files(const std::filesystem::path& given, State& state, ModelConfig& config) {
+  state.path = resolve_model_path(given);
+  if (const auto folder = hugging_face_folder(state.path)) {
+    state.open_folder(*folder);
+  } else {
+    state.open_gguf();
+  }
+  config.quantization = state.file.main_type();
+  config.parameters = state.file.elements();
+  if (config.name.empty()) config.name = name_from_path(given);
+}
 
 }  // namespace canopy

@@ -4,15 +4,139 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <utility>
+#include <string>
 
-#include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/base/numbers.h"
 #include "engine/compute/kv_slots.h"
-#include "engine/model/packing.h"
-#include "engine/model/rounded_positions.h"
+#include "engine/model/forward_io.h"
 
 namespace canopy {
+namespace {
+
+RequireTensor require_from(const DrafterFile& file) {
+  return [&file](const std::string& name, uint64_t rows, uint64_t cols) -> const TensorView& {
+    return file.require(name, rows, cols);
+  };
+}
+
+uint64_t features_width(const DrafterConfig& config) {
+  return uint64_t{config.transformer.hidden} * config.aux_layers.size();
+}
+
+const TensorView& head_of(const ModelFile& target) {
+  const ModelConfig& config = target.config();
+  return target.require(config.tied_head ? "token_embd" : "output", config.vocab, config.hidden);
+}
+
+MatrixPlan plan_head(const DrafterFile& file, const HeadSource& target) {
+  const DrafterConfig& config = file.config();
+  if (config.own_head) {
+    return plan_matrix("head", {&file.require("output", config.draft_token_ids.size(), config.transformer.hidden)});
+  }
+  if (target.file == nullptr) {
+    throw bad_input("The drafter's head is " + std::to_string(config.draft_token_ids.size()) +
+                    " rows of its target's; they are read from the target's file, which was not given.");
+  }
+  return plan_rows("drafted rows of the head", head_of(*target.file), config.draft_token_ids, target.type);
+}
+
+}  // namespace
+
+DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target) {
+  const ModelConfig& config = file.config().transformer;
+  const RequireTensor require = require_from(file);
+  DrafterPlan plan;
+  const auto count = [&](MatrixPlan matrix) {
+    plan.file_bytes = checked_add(plan.file_bytes, matrix.file_bytes(), "size of the drafter's weights");
+    plan.device_bytes = checked_add(plan.device_bytes, device.weight_bytes(matrix.device_parts(), matrix.layout),
+                                    "size of the drafter's weights");
+    return matrix;
+  };
+  const auto add = [&](std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                       std::vector<uint32_t> rows = {}) {
+    return count(plan_matrix(std::move(name), std::move(parts), layout, std::move(rows)));
+  };
+  plan.fc = add("fc", {&require("fc", config.hidden, features_width(file.config()))}, WeightLayout::stacked);
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    plan.layers.push_back(plan_layer(config, n, QkvJoin::keys_values, require, add));
+  }
+  if (!file.config().draft_token_ids.empty()) plan.head.push_back(count(plan_head(file, target)));
+  const uint64_t norms = uint64_t{config.layers} * (2 * config.hidden + 2 * config.head_dim) + 2 * config.hidden;
+  plan.device_bytes += norms * sizeof(float);
+  return plan;
+}
+
+DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& plan, Device& device,
+                                    const LoadCallbacks& callbacks) {
+  const ModelConfig& config = file.config().transformer;
+  const RequireTensor require = require_from(file);
+  LoadMonitor monitor(callbacks, plan.file_bytes);
+  std::vector<const MatrixPlan*> matrices = {&plan.fc};
+  for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
+  for (const MatrixPlan& head : plan.head) matrices.push_back(&head);
+  TensorLoader tensors(device, matrices, monitor, [&file] { file.check_unchanged(); });
+  const std::vector<LayerSpec> specs = layer_specs(file.config());
+  DrafterWeights weights;
+  weights.fc = tensors.matrix(plan.fc);
+  weights.hidden_norm = tensors.norm(require("hidden_norm", 1, config.hidden));
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    weights.body.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
+  }
+  weights.body.output_norm = tensors.norm(require("output_norm", 1, config.hidden));
+  if (!plan.head.empty()) weights.body.output = tensors.matrix(plan.head[0]);
+  monitor.report();
+  file.check_unchanged();  // what is wrong with the file was wrong when it was read
+  return weights;
+}
+
+DraftState::DraftState(Drafter& drafter) : DraftState(drafter, PageTable(drafter.pages_)) {}
+
+DraftState::DraftState(Drafter& drafter, const PageTable& table) : drafter_(drafter), table_(table) {}
+
+DraftState::~DraftState() {
+  release_store();
+}
+
+void DraftState::hold_store() {
+  if (store_ == kNone) store_ = drafter_.acquire_store();
+}
+
+void DraftState::release_store() {
+  if (store_ != kNone) drafter_.release_store(std::exchange(store_, kNone));
+}
+
+void DraftState::truncate(uint32_t positions) {
+  injected_ = std::min(injected_, positions);
+  waiting_ = std::min(waiting_, positions - injected_);
+  table_.cut(injected_);
+  if (waiting_ == 0) release_store();
+}
+
+void DraftState::pretend(uint32_t injected, uint32_t waiting) {
+  const uint32_t context = drafter_.context();
+  if (waiting > Drafter::most_waiting() || uint64_t{injected} + waiting > context) {
+    throw bad_input(std::to_string(injected) + " injected and " + std::to_string(waiting) +
+                    " waiting features were pretended; allowed: at most " + std::to_string(Drafter::most_waiting()) +
+                    " waiting, in all " + std::to_string(context) + ".");
+  }
+  table_.reserve(0, injected);
+  waiting > 0 ? hold_store() : release_store();
+  injected_ = injected;
+  waiting_ = waiting;
+}
+
+std::unique_ptr<DraftState> DraftState::fork() const {
+  auto copy = std::unique_ptr<DraftState>(new DraftState(drafter_, table_));
+  if (waiting_ > 0) {
+    copy->hold_store();
+    drafter_.copy_waiting(store_, copy->store_, waiting_);
+  }
+  copy->injected_ = injected_;
+  copy->waiting_ = waiting_;
+  return copy;
+}
+
 namespace {
 
 /// Features that may wait, and rows that are injected at once.

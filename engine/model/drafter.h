@@ -1,6 +1,7 @@
 #pragma once
-// A DFlash drafter on a device (docs/architecture.md, "Rounds"): one pass drafts a whole block behind the root, from
-// the features, which are the aux hidden states that the target left of the committed text.
+// A DFlash drafter on a device (docs/architecture.md, "Rounds"): its weights, what it keeps of one text, and its
+// pass, which drafts a whole block behind the root from the aux hidden states that the target left of the committed
+// text.
 
 #include <cstdint>
 #include <functional>
@@ -13,16 +14,100 @@
 
 #include "engine/compute/device.h"
 #include "engine/format/drafter_file.h"
-#include "engine/model/draft_state.h"
-#include "engine/model/drafter_weights.h"
 #include "engine/model/forward.h"
-#include "engine/model/kv_mover.h"
+#include "engine/model/kv_cache.h"
 #include "engine/model/model.h"
+#include "engine/model/page_table.h"
 #include "engine/model/pass_buffers.h"
-#include "engine/model/recordings.h"
-#include "engine/speculation/block_draft.h"
+#include "engine/model/weight_plan.h"
+#include "engine/model/weights.h"
+#include "engine/speculation/draft_source.h"
 
 namespace canopy {
+
+// The weights of a DFlash drafter on a device. The embedding is the target's and is not here, and neither is the head
+// where it is the target's whole one.
+
+struct DrafterPlan {
+  MatrixPlan fc;                  // [H, aux layers * H]
+  std::vector<LayerPlan> layers;  // qkv: q, then k and v, stacked where their types agree: features need no q
+  std::vector<MatrixPlan> head;   // [n, H] over draft_token_ids, the drafter's own or rows of the target's; else empty
+  uint64_t file_bytes = 0;        // of the matrices
+  uint64_t device_bytes = 0;      // matrices and norms
+};
+
+/// Where the rows of a head that is not the drafter's own come from.
+struct HeadSource {
+  const ModelFile* file = nullptr;    // of the target
+  WeightType type = WeightType::f32;  // of its head on the device
+};
+
+/// Throws bad_input where a tensor is missing, has another shape or cannot be decoded, and where the head is rows of
+/// the target's and there is no file of it.
+DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target);
+
+struct DrafterWeights {
+  std::unique_ptr<Weight> fc;           // [H, aux layers * H]
+  std::unique_ptr<Buffer> hidden_norm;  // [H]
+  Weights body;                         // layers, output_norm and, where the plan has one, head; no embedding
+};
+
+/// Throws what load_weights() throws.
+DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& plan, Device& device,
+                                    const LoadCallbacks& callbacks);
+
+// The state that a drafter keeps of one text.
+
+class Drafter;
+
+/// Features of a text's first known() positions: of the first of them as keys and values in the drafter's layers, in
+/// pages of a cache that all texts share; of the others as they came, waiting for the next draft, which injects them on
+/// its way. Part of a Sequence; not thread-safe; the drafter must outlive it.
+class DraftState {
+ public:
+  /// Of an empty text. While features wait, it holds one of the drafter's memories for such: the first is part of its
+  /// memory plan, others are allocated when all are held, and stay the drafter's. Where another does not fit, what
+  /// appends features throws out_of_memory, with needed and available bytes.
+  explicit DraftState(Drafter& drafter);
+  ~DraftState();
+  DraftState(const DraftState&) = delete;
+  DraftState& operator=(const DraftState&) = delete;
+
+  uint32_t known() const { return injected_ + waiting_; }
+  uint32_t backlog() const { return waiting_; }
+  /// Of the drafter's cache.
+  uint32_t pages() const { return static_cast<uint32_t>(table_.pages().size()); }
+
+  /// Forgets all positions from `positions` on.
+  void truncate(uint32_t positions);
+
+  /// For measurements: so many positions count as injected and waiting from now on, whatever is kept of them. Throws
+  /// bad_input beyond the context or for more than can wait.
+  void pretend(uint32_t injected, uint32_t waiting);
+
+  /// The same features in a state of their own: it shares pages, and what waits is copied. Throws out_of_memory where
+  /// something waits.
+  std::unique_ptr<DraftState> fork() const;
+
+ private:
+  friend class Drafter;
+
+  DraftState(Drafter& drafter, const PageTable& table);
+  void hold_store();
+  /// Nothing may wait.
+  void release_store();
+
+  static constexpr uint32_t kNone = ~0u;
+
+  Drafter& drafter_;
+  uint32_t store_ = kNone;  // which of the drafter's memories for features
+  PageTable table_;         // of the drafter's cache
+  uint32_t injected_ = 0;
+  uint32_t waiting_ = 0;
+};
+
+// A DFlash drafter on a device (docs/architecture.md, "Rounds"): one pass drafts a whole block behind the root, from
+// the features, which are the aux hidden states that the target left of the committed text.
 
 struct DrafterOptions {
   CacheType cache_type = CacheType::f16;  // of the target's; f16 where the drafter's heads do not fit its blocks

@@ -1,22 +1,77 @@
 #pragma once
-// The forward pass: records the ops of a pass of a given width, layer by layer as the model's LayerSpecs say. Targets
-// of all architectures and drafters go through it.
+// The forward pass: records the ops of a pass of a given width, layer by layer as the model's LayerSpecs say, and
+// keeps the recordings to replay them. Targets of all architectures and drafters go through it.
 
+#include <cstddef>
 #include <cstdint>
+#include <list>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/device.h"
-#include "engine/format/layer_spec.h"
+#include "engine/format/architecture.h"
 #include "engine/format/model_config.h"
-#include "engine/model/kv_caches.h"
+#include "engine/model/kv_cache.h"
 #include "engine/model/pass_buffers.h"
-#include "engine/model/pass_shape.h"
 #include "engine/model/recurrent_memory.h"
 #include "engine/model/weights.h"
 
 namespace canopy {
+
+// Recorded passes by the shape of what they compute, to be replayed.
+
+/// Keeps the most recently used ones. Shape is ordered; Recorded is the commands, or what has them.
+template <class Shape, class Recorded = Commands>
+class Recordings {
+ public:
+  /// Recordings are small, but each pins descriptors; a conversation uses a dozen shapes, a benchmark a few more.
+  static constexpr size_t kMost = 96;
+
+  /// Null where there is none of that shape, or none any more.
+  Recorded* find(const Shape& shape) {
+    const auto found = by_shape_.find(shape);
+    if (found == by_shape_.end()) return nullptr;
+    uses_.splice(uses_.begin(), uses_, found->second);
+    return found->second->commands.get();
+  }
+
+  /// Takes a recording of a shape that has none; the one used longest ago goes where there are too many. The result is
+  /// valid until the next call.
+  Recorded& keep(const Shape& shape, std::unique_ptr<Recorded> commands) {
+    if (by_shape_.size() >= kMost) {
+      by_shape_.erase(uses_.back().shape);
+      uses_.pop_back();
+    }
+    uses_.push_front({shape, std::move(commands)});
+    by_shape_.emplace(shape, uses_.begin());
+    ++made_;
+    return *uses_.front().commands;
+  }
+
+  /// Forgets all.
+  void clear() {
+    by_shape_.clear();
+    uses_.clear();
+  }
+
+  /// Since the start, those that are gone included.
+  uint64_t made() const { return made_; }
+
+ private:
+  struct Use {
+    Shape shape;
+    std::unique_ptr<Recorded> commands;
+  };
+  std::list<Use> uses_;  // most recent first
+  std::map<Shape, typename std::list<Use>::iterator> by_shape_;
+  uint64_t made_ = 0;
+};
+
+// The forward pass: records the ops of a pass of a given width, layer by layer as the model's LayerSpecs say. Targets
+// of all architectures and drafters go through it.
 
 /// The model, buffers and caches that a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {

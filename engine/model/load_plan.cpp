@@ -1,13 +1,175 @@
 #include "engine/model/load_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
-#include <string>
+#include <set>
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/numbers.h"
+#include "engine/compute/kv_slots.h"
+#include "engine/model/pass_buffers.h"
+#include "engine/model/recurrent_memory.h"
 
 namespace canopy {
+namespace {
+
+uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
+  uint64_t slot = 0;  // keys and values of all layers
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (!config.is_recurrent(n)) slot += 2 * slot_bytes(kv_shape(config, limits, n));
+  }
+  return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
+}
+
+/// Of feed-forwards without experts.
+uint64_t gated_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  uint64_t bytes = 0;
+  for (const uint32_t ffn : ffn_widths(config)) bytes += device.activation_bytes(limits.rows(), ffn);
+  return bytes;
+}
+
+/// Of what attention gives.
+uint64_t attended_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  uint64_t bytes = 0;
+  for (const uint32_t width : query_widths(config)) bytes += device.activation_bytes(limits.rows(), width);
+  return bytes;
+}
+
+/// That attention works in, which all layers share.
+uint64_t attention_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  std::set<std::pair<uint32_t, uint32_t>> known;  // heads, K/V heads
+  uint64_t bytes = 0;
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    const uint32_t heads = config.heads_of(n);
+    if (config.is_recurrent(n) || !known.emplace(heads, config.kv_heads_of(n)).second) continue;
+    bytes = std::max(bytes, device.attention_bytes(kv_shape(config, limits, n), heads, limits.rows(), limits.context));
+  }
+  return bytes;
+}
+
+uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  const uint64_t width = limits.rows();
+  const uint64_t per_row = uint64_t{config.hidden} * (1 + (config.has_post_norms ? 1 : 0) + limits.aux_layers) +
+                           (config.has_output_gate ? 3 : 2) * config.q_width() + 2 * config.kv_width() +
+                           2;  // likeliest and its logit
+  const bool has_experts = config.layers_with_experts() > 0;
+  const uint32_t used = has_experts ? config.experts_used : 0;
+  const uint64_t of_shared = has_experts && config.shared_ffn != 0 ? uint64_t{2} + config.hidden : 0;  // per row
+  const uint64_t of_experts =
+      has_experts ? config.experts + used * (uint64_t{2} + config.hidden) + of_shared : 0;  // likewise
+  const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
+  const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
+  const uint64_t rotation = rotation_words(config, limits.context);
+  const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
+                         (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
+  const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
+                               attended_bytes(config, limits, device) + gated_bytes(config, limits, device) +
+                               device.activation_bytes(limits.head_rows, config.hidden);
+  const uint64_t words =
+      checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;
+  return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(config, limits) +
+         (has_experts ? touched_words(config) * sizeof(uint32_t) : 0);
+}
+
+uint32_t states_for(const ModelConfig& config, uint64_t rest) {
+  if (config.recurrent_layers() == 0) return 0;
+  ModelLimits one;
+  one.states = 1;
+  const uint64_t fit = rest / 4 / std::max<uint64_t>(1, kept_state_bytes(config, one));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(fit, kFewestStates, kMostStates));
+}
+
+[[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
+  std::string states;
+  if (limits.states > 0)
+    states = ", " + std::to_string(limits.states) + " states of recurrent layers " + mebibytes(plan.states);
+  throw out_of_memory("The model needs " + mebibytes(plan.total()) + " on the device (weights " +
+                      mebibytes(plan.weights) + ", K/V cache of " + std::to_string(limits.context) + " positions " +
+                      mebibytes(plan.cache) + states + ", working memory " + mebibytes(plan.working + plan.reserve) +
+                      "), but only " + mebibytes(available) +
+                      " are available. Choose a shorter context, a smaller model, or another device.");
+}
+
+}  // namespace
+
+std::string mebibytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+void require_memory(const Device& device, uint64_t bytes, const std::string& what) {
+  const uint64_t available = device.memory().available;
+  if (bytes <= available) return;
+  throw out_of_memory(what + " needs " + mebibytes(bytes) + " on the device, but only " + mebibytes(available) +
+                      " are available. Close another text, or load the model with a shorter context.");
+}
+
+KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits, uint32_t layer) {
+  return {limits.slots(), config.kv_heads_of(layer), config.head_dim, limits.cache_type};
+}
+
+MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
+                       const Device& device) {
+  MemoryPlan plan;
+  plan.weights = weight_bytes;
+  plan.cache = cache_bytes(config, limits);
+  plan.states = kept_state_bytes(config, limits);
+  plan.working = working_bytes(config, limits, device);
+  // Split-K sums, staging and pipelines are the backend's own; they grow with the activations.
+  plan.reserve = (uint64_t{16} << 20) + plan.working;
+  plan.working += recurrent_working_bytes(config, limits, device);
+  plan.working += attention_bytes(config, limits, device);
+  return plan;
+}
+
+uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
+  constexpr uint64_t most_rows = 32, fewest_rows = 8;  // whole tiles on every device
+  constexpr uint64_t wanted_bytes = uint64_t{32} << 20;
+  constexpr uint64_t storage_range = uint64_t{128} << 20;  // that every device has
+  const uint64_t row = uint64_t{config.vocab} * sizeof(float);
+  // A twelfth of a byte for each weight of the head: small models have little memory beside which more is nothing.
+  const uint64_t wanted = std::min(wanted_bytes / row, uint64_t{config.hidden} * config.vocab / 12 / row);
+  const uint64_t rows = std::clamp(wanted / fewest_rows * fewest_rows, fewest_rows, most_rows);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
+}
+
+uint32_t ModelLimits::max_token_logits() const {
+  return std::bit_ceil(std::max(kFewestTokenLogits, 2 * max_width));
+}
+
+uint32_t ModelLimits::max_adjustments() const {
+  constexpr uint32_t biased = 1024;
+  return std::bit_ceil(std::max(kFewestAdjustments, context + biased));
+}
+
+MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
+                          const Device& device, uint64_t available) {
+  if (requested > config.max_context) {
+    throw bad_input("A context of " + std::to_string(requested) +
+                    " positions was asked for; the model was trained for " + "at most " +
+                    std::to_string(config.max_context) + ".");
+  }
+  const uint64_t rest = available > weight_bytes ? available - weight_bytes : 0;
+  limits.states = states_for(config, rest);
+  limits.context = requested != 0 ? requested : config.max_context;
+  MemoryPlan plan = plan_memory(config, limits, weight_bytes, device);
+  if (requested != 0) {
+    if (plan.total() > available) refuse(plan, limits, available);
+    return plan;
+  }
+  const uint32_t minimum = std::min(kMinimumContext, config.max_context);
+  const auto fits = [&] { return plan.total() <= available && plan.cache <= rest / 2; };
+  while (!fits() && limits.context > minimum) {
+    const uint32_t step = std::max<uint32_t>(256, limits.context / 16);
+    limits.context = limits.context > minimum + step ? (limits.context - step) / 256 * 256 : minimum;
+    limits.context = std::max(limits.context, minimum);
+    plan = plan_memory(config, limits, weight_bytes, device);
+  }
+  if (plan.total() > available) refuse(plan, limits, available);
+  return plan;
+}
+
 namespace {
 
 constexpr QuantizeOnLoad kNarrowing[] = {QuantizeOnLoad::q8_0, QuantizeOnLoad::q4_k};

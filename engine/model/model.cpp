@@ -7,8 +7,8 @@
 #include "engine/base/error.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/format/architecture.h"
-#include "engine/model/delta_walk.h"
-#include "engine/model/packing.h"
+#include "engine/model/pass_buffers.h"
+#include "engine/model/recurrent_memory.h"
 
 namespace canopy {
 namespace {

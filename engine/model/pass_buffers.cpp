@@ -1,9 +1,8 @@
 #include "engine/model/pass_buffers.h"
 
-#include "engine/base/log.h"
-#include "engine/compute/delta_net.h"
+#include "engine/base/error.h"
+#include "engine/compute/ops.h"
 #include "engine/compute/rows.h"
-#include "engine/model/packing.h"
 #include "engine/model/rotation.h"
 
 namespace canopy {

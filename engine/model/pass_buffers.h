@@ -1,7 +1,12 @@
 #pragma once
-// Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows, P at
-// most limits.max_token_logits().
+// The shape of a pass, which is all that its recording depends on, and the memory that it works in besides weights
+// and caches: its packed input and results, and its activations.
 
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,11 +14,95 @@
 #include <vector>
 
 #include "engine/compute/device.h"
+#include "engine/compute/types.h"
 #include "engine/format/model_config.h"
-#include "engine/model/memory_plan.h"
-#include "engine/model/pass_shape.h"
+#include "engine/model/load_plan.h"
 
 namespace canopy {
+
+// Several arrays in one buffer, so that a pass costs one upload and one read.
+
+/// Offsets, in bytes, of arrays that follow each other, each where a part of a buffer may start (Device::part).
+class Packing {
+ public:
+  /// Where the next array starts; that of an empty one is where the array after it starts.
+  uint64_t add(uint64_t bytes) {
+    const uint64_t start = (end_ + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+    if (bytes > 0) end_ = start + bytes;
+    return start;
+  }
+  uint64_t end() const { return end_; }
+
+ private:
+  uint64_t end_ = 0;
+};
+
+/// Copies an array to its place in what is uploaded, which grows as far as it needs.
+template <class T>
+void put(std::vector<std::byte>& packed, uint64_t offset, const std::vector<T>& values) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+  packed.resize(std::max<size_t>(packed.size(), offset + bytes.size()));
+  std::ranges::copy(bytes, packed.begin() + static_cast<std::ptrdiff_t>(offset));
+}
+
+/// The same of `count` elements that are made one by one: at(i).
+template <class At>
+void put_each(std::vector<std::byte>& packed, uint64_t offset, size_t count, const At& at) {
+  using T = decltype(at(size_t{0}));
+  packed.resize(std::max<size_t>(packed.size(), offset + count * sizeof(T)));
+  for (size_t i = 0; i < count; ++i) {
+    const T value = at(i);
+    std::memcpy(packed.data() + offset + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// Element i of an array in what was read, which must hold it.
+template <class T>
+T element_at(std::span<const std::byte> packed, uint64_t offset, size_t i) {
+  T value;
+  std::memcpy(&value, packed.data() + offset + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+/// An array of `count` elements out of what was read, all of which it must hold.
+template <class T>
+std::vector<T> array_at(std::span<const std::byte> packed, uint64_t offset, size_t count) {
+  std::vector<T> values(count);
+  if (count > 0) std::memcpy(values.data(), packed.data() + offset, count * sizeof(T));
+  return values;
+}
+
+// The shape of a pass: everything that its recording depends on.
+
+/// The computation after the last layer.
+enum class HeadOutput {
+  none,     // only K/V (and aux hidden states): all of a prompt but its end
+  argmax,   // id and value of each wanted row's largest logit
+  logits,   // all logits of each wanted row; they stay on the device
+  sampled,  // the token drawn after each wanted row, as ForwardInput::sampling says
+};
+
+/// The key of a recording; all else is read from buffers.
+struct PassShape {
+  uint32_t width = 0;
+  uint32_t max_positions = 0;  // no row has more keys
+  HeadOutput head = HeadOutput::none;
+  uint32_t head_rows = 0;      // rows the head is computed for
+  bool all_rows = false;       // these are all rows, in order
+  bool probabilities = false;  // log_sum_exp of these rows
+  uint32_t token_logits = 0;   // single logits that are wanted, rounded up
+  bool random = false;         // of tokens that are drawn: not at temperature 0
+  bool filtered = false;       // of these: with top-k or top-p
+  uint32_t adjustments = 0;    // tokens whose logits are adjusted, rounded up; 0: none can be
+  bool aux_hidden_states = false;
+  bool recurrent = false;      // some layers are recurrences
+  uint32_t expert_layers = 0;  // layers with experts, of which those are counted that rows touch
+  bool head_only = false;      // of rows whose pass was before: width is that pass's
+  auto operator<=>(const PassShape&) const = default;
+};
+
+// Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows, P at
+// most limits.max_token_logits().
 
 struct PassBuffers {
   // Packed: a recording has parts of them (PassParts).

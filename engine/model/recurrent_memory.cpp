@@ -1,13 +1,263 @@
 #include "engine/model/recurrent_memory.h"
 
+#include <algorithm>
 #include <bit>
-#include <string>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
 
-#include "engine/base/checked.h"
-#include "engine/base/error.h"
-#include "engine/model/delta_walk.h"
+#include "engine/base/numbers.h"
 
 namespace canopy {
+
+StateRef::StateRef(StatePool& pool, uint32_t place) : pool_(&pool), place_(place) {
+  pool_->add_user(place_);
+}
+
+StateRef::StateRef(const StateRef& other) : pool_(other.pool_), place_(other.place_) {
+  if (pool_ != nullptr) pool_->add_user(place_);
+}
+
+StateRef::StateRef(StateRef&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), place_(other.place_) {}
+
+StateRef& StateRef::operator=(StateRef other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(place_, other.place_);
+  return *this;
+}
+
+StateRef::~StateRef() {
+  if (pool_ != nullptr) pool_->remove_user(place_);
+}
+
+StateRef StatePool::take() {
+  for (uint32_t place = kEmpty + 1; place < places(); ++place) {
+    if (users_[place] == 0) return StateRef(*this, place);
+  }
+  return {};
+}
+
+void StatePool::add_user(uint32_t place) {
+  if (place != kEmpty && users_[place]++ == 0) ++taken_;
+}
+
+void StatePool::remove_user(uint32_t place) {
+  if (place != kEmpty && --users_[place] == 0) --taken_;
+}
+
+StateHistory::StateHistory(StatePool& pool) : pool_(&pool), current_{pool.empty(), 0} {}
+
+StateUse StateHistory::begin(bool keeps) {
+  behind_ = {};
+  const uint32_t to = keeps ? place_behind() : StateUse::kNowhere;
+  return {current_.state.place(), current_.position, to};
+}
+
+uint32_t StateHistory::place_behind() {
+  if (!behind_) behind_ = pool_->take();
+  while (!behind_) {
+    if (!pool_->reclaim() && !give_up()) {
+      throw out_of_memory("The text needs a place for the state of the model's recurrent layers; all " +
+                          std::to_string(pool_->places()) + " that there are hold those of texts.");
+    }
+    behind_ = pool_->take();
+  }
+  return behind_.place();
+}
+
+void StateHistory::end(uint32_t tokens) {
+  const uint32_t before = std::exchange(current_.position, current_.position + tokens);
+  current_.state = std::exchange(behind_, {});
+  if (before / kStep != current_.position / kStep) keep();
+}
+
+void StateHistory::keep() {
+  if (current_.position > 0) add(current_);
+}
+
+void StateHistory::add(Kept kept) {
+  const auto at = std::ranges::lower_bound(earlier_, kept.position, {}, &Kept::position);
+  if (at != earlier_.end() && at->position == kept.position) return;
+  earlier_.insert(at, std::move(kept));
+  // Half of the places at most: other texts have some too.
+  const size_t most = std::max<size_t>(1, pool_->places() / 2);
+  while (earlier_.size() > most) give_up();
+}
+
+bool StateHistory::give_up() {
+  if (earlier_.empty()) return false;
+  // The one whose loss makes the way from the state before it to the one behind it shortest. Ties: the first.
+  size_t cheapest = 0;
+  uint32_t shortest = UINT32_MAX;
+  for (size_t i = 0; i < earlier_.size(); ++i) {
+    const uint32_t before = i == 0 ? 0 : earlier_[i - 1].position;
+    const uint32_t behind = i + 1 < earlier_.size() ? earlier_[i + 1].position : current_.position;
+    if (behind - before >= shortest) continue;
+    shortest = behind - before;
+    cheapest = i;
+  }
+  earlier_.erase(earlier_.begin() + static_cast<std::ptrdiff_t>(cheapest));
+  return true;
+}
+
+uint32_t StateHistory::nearest(uint32_t length) const {
+  if (current_.position <= length) return current_.position;
+  const auto behind = std::ranges::upper_bound(earlier_, length, {}, &Kept::position);
+  return behind == earlier_.begin() ? 0 : std::prev(behind)->position;
+}
+
+uint32_t StateHistory::cut(uint32_t length) {
+  if (length >= current_.position) return current_.position;
+  behind_ = {};
+  while (!earlier_.empty() && earlier_.back().position > length) earlier_.pop_back();
+  current_ = earlier_.empty() ? Kept{pool_->empty(), 0} : earlier_.back();
+  return current_.position;
+}
+
+void StateHistory::pretend(uint32_t length) {
+  cut(0);
+  current_.position = length;
+}
+
+void StateHistory::adopt(const StateHistory& beginning) {
+  for (const Kept& kept : beginning.earlier_) {
+    if (kept.position < current_.position) add(kept);
+  }
+  if (beginning.position() > 0 && beginning.position() < current_.position) add(beginning.current_);
+}
+
+namespace {
+
+constexpr uint32_t kNone = DeltaStep::kNone;
+
+[[noreturn]] void refuse(size_t row, const std::string& what) {
+  throw bad_input("Row " + std::to_string(row) + " of a pass over recurrent layers " + what + ".");
+}
+
+/// The slot of the position before a row's own; kNoSlot at position 0.
+uint32_t slot_before(const RowBatch& batch, const Row& row) {
+  if (row.ancestor_count >= 2) return batch.ancestors[row.first_ancestor + row.ancestor_count - 2];
+  return row.position == 0 ? kNoSlot : batch.slot_of(row.position - 1);
+}
+
+/// Goes through the rows depth first.
+class Walk {
+ public:
+  Walk(std::span<const uint32_t> parents, const StateUse& use) : parents_(parents), use_(use) {
+    const size_t count = parents.size();
+    children_.resize(count);
+    sizes_.assign(count, 1);
+    step_of_.assign(count, kNone);
+    for (size_t i = count; i-- > 0;) {
+      if (parents[i] != kNone) sizes_[parents[i]] += sizes_[i];
+    }
+    for (uint32_t i = 0; i < count; ++i) (parents[i] == kNone ? roots_ : children_[parents[i]]).push_back(i);
+    for (std::vector<uint32_t>& rows : children_) by_size(rows);
+  }
+
+  std::vector<DeltaStep> steps() {
+    for (const uint32_t root : roots_) visit(root);
+    return std::move(steps_);
+  }
+
+ private:
+  /// A row whose children are still to come, by its place among them, and the spare state that its own waits in.
+  struct Open {
+    uint32_t row = 0;
+    size_t next = 0;
+    uint32_t spare = kNone;
+  };
+
+  void by_size(std::vector<uint32_t>& rows) const {
+    std::ranges::stable_sort(rows, {}, [this](uint32_t row) { return sizes_[row]; });
+  }
+
+  void visit(uint32_t root) {
+    std::vector<Open> open;
+    enter(root, use_.from, open);
+    while (!open.empty()) {
+      Open& top = open.back();
+      if (top.next == children_[top.row].size()) {
+        open.pop_back();
+        continue;
+      }
+      const bool first = top.next == 0;
+      const uint32_t child = children_[top.row][top.next++];
+      const uint32_t spare = top.spare;
+      if (top.next == children_[top.row].size() && spare != kNone) --spares_;  // nobody takes it after this child
+      enter(child, first ? kNone : DeltaStep::kSpare | spare, open);
+    }
+  }
+
+  void enter(uint32_t row, uint32_t from, std::vector<Open>& open) {
+    DeltaStep step{row, parents_[row] == kNone ? kNone : step_of_[parents_[row]], from, kNone};
+    Open entered{row, 0, kNone};
+    if (children_[row].size() > 1) {  // the first child comes next, the others later
+      entered.spare = spares_++;
+      step.to = DeltaStep::kSpare | entered.spare;
+    }
+    step_of_[row] = static_cast<uint32_t>(steps_.size());
+    steps_.push_back(step);
+    open.push_back(entered);
+  }
+
+  std::span<const uint32_t> parents_;
+  const StateUse& use_;
+  std::vector<uint32_t> roots_;
+  std::vector<std::vector<uint32_t>> children_;  // by row
+  std::vector<uint32_t> sizes_;                  // rows below and with a row
+  std::vector<uint32_t> step_of_;                // by row
+  std::vector<DeltaStep> steps_;
+  uint32_t spares_ = 0;  // states that wait
+};
+
+}  // namespace
+
+std::vector<uint32_t> parents_of(const RowBatch& batch, uint32_t position) {
+  std::unordered_map<uint32_t, uint32_t> row_of_slot;
+  for (uint32_t i = 0; i < batch.width(); ++i) {
+    if (!row_of_slot.emplace(batch.rows[i].slot, i).second) refuse(i, "has the slot of another row");
+  }
+  std::vector<uint32_t> parents;
+  for (uint32_t i = 0; i < batch.width(); ++i) {
+    const Row& row = batch.rows[i];
+    const auto found = row.position <= position ? row_of_slot.end() : row_of_slot.find(slot_before(batch, row));
+    const bool follows = found != row_of_slot.end() && batch.rows[found->second].position + 1 == row.position;
+    if (follows && found->second > i) refuse(i, "comes before the row that it follows");
+    if (!follows && row.position != position) {
+      refuse(i, "is at position " + std::to_string(row.position) +
+                    "; allowed: behind another row of the pass, or at position " + std::to_string(position) +
+                    ", behind the text that there is a state of");
+    }
+    parents.push_back(follows ? found->second : kNone);
+  }
+  return parents;
+}
+
+std::vector<DeltaStep> delta_walk(const RowBatch& batch, const StateUse& use) {
+  const std::vector<uint32_t> parents = parents_of(batch, use.position);
+  if (use.to == StateUse::kNowhere) return Walk(parents, use).steps();
+  for (uint32_t i = 0; i < parents.size(); ++i) {
+    if (parents[i] != (i == 0 ? kNone : i - 1))
+      refuse(i, "does not follow the one before, and the state is to be kept");
+  }
+  std::vector<uint32_t> rows(parents.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  return delta_line(rows, use);
+}
+
+std::vector<DeltaStep> delta_line(std::span<const uint32_t> rows, const StateUse& use) {
+  std::vector<DeltaStep> steps;
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    steps.push_back({rows[i], i == 0 ? kNone : i - 1, i == 0 ? use.from : kNone, kNone});
+  }
+  if (!steps.empty()) steps.back().to = use.to;
+  return steps;
+}
+
+uint32_t most_spare_states(uint32_t width) {
+  return std::max(1u, static_cast<uint32_t>(std::bit_width(width)));
+}
 
 DeltaShape delta_shape(const ModelConfig& config) {
   const DeltaNetConfig& net = config.delta_net;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/model/tree_rows.h"
+#include "engine/speculation/ddtree.h"
 
 namespace canopy {
 

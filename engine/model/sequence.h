@@ -12,8 +12,7 @@
 #include "engine/compute/rows.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
-#include "engine/speculation/accept.h"
-#include "engine/speculation/draft_tree.h"
+#include "engine/speculation/ddtree.h"
 
 namespace canopy {
 

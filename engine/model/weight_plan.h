@@ -1,17 +1,73 @@
 #pragma once
-// Which tensors of a file become which matrix on the device, and in which type: decided before anything is allocated.
+// Which tensors of a file become which matrix on the device, and in which type, decided before anything is allocated;
+// and the conversion of their rows to that type.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/compute/device.h"
+#include "engine/compute/types.h"
 #include "engine/format/model_file.h"
-#include "engine/format/quantize_on_load.h"
+#include "engine/format/quantize.h"
+#include "engine/format/tensor.h"
 
 namespace canopy {
+
+// Conversion between the weight types of devices and the tensor types of files.
+
+inline TensorType stored_as(WeightType type) {
+  switch (type) {
+    case WeightType::f32: return TensorType::f32;
+    case WeightType::f16: return TensorType::f16;
+    case WeightType::bf16: return TensorType::bf16;
+    case WeightType::q8_0: return TensorType::q8_0;
+    case WeightType::q4_1: return TensorType::q4_1;
+    case WeightType::q4_0: return TensorType::q4_0;
+    case WeightType::q5_0: return TensorType::q5_0;
+    case WeightType::q5_1: return TensorType::q5_1;
+    case WeightType::q2_k: return TensorType::q2_k;
+    case WeightType::q3_k: return TensorType::q3_k;
+    case WeightType::q4_k: return TensorType::q4_k;
+    case WeightType::q5_k: return TensorType::q5_k;
+    case WeightType::q6_k: return TensorType::q6_k;
+    case WeightType::iq4_nl: return TensorType::iq4_nl;
+    case WeightType::iq4_xs: return TensorType::iq4_xs;
+    case WeightType::mxfp4: return TensorType::mxfp4;
+  }
+  throw bad_input("A weight has no known type.");
+}
+
+/// Nothing for types that no device keeps.
+inline std::optional<WeightType> weight_type_of(TensorType type) {
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    if (stored_as(static_cast<WeightType>(i)) == type) return static_cast<WeightType>(i);
+  }
+  return std::nullopt;
+}
+
+// Rows of a tensor in another type than the file's: decoded, or quantized on load.
+
+/// Whether rows of `cols` elements can become `to`: F32 always, Q8_0 and Q4_K where they are whole blocks.
+bool can_convert_rows(uint64_t cols, WeightType to);
+
+/// Writes rows [first, first + count) of a [R, C] tensor, whose type can be decoded, as row-major blocks of `to` into
+/// `blocks`, resized to fit. The same bits as quantize() of the whole decoded tensor. Needs one row of floats beside
+/// the result; several threads may convert parts of one tensor.
+/// Throws bad_input, naming tensor and row, where a value cannot be written in that type.
+void convert_rows(const TensorView& tensor, uint32_t first, uint32_t count, WeightType to,
+                  std::vector<std::byte>& blocks);
+/// The same of `rows`, the tensor's rows from `first` on as rows_of() gives them.
+void convert_rows(const TensorView& tensor, uint32_t first, std::span<const std::byte> rows, WeightType to,
+                  std::vector<std::byte>& blocks);
+
+// Which tensors of a file become which matrix on the device, and in which type: decided before anything is allocated.
 
 /// One matrix on the device. Views point into the ModelFile it was planned from.
 struct MatrixPlan {

@@ -1,5 +1,6 @@
 #pragma once
-// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the texts in its caches.
+// A loaded model with all that writing replies takes: tokenizer, drafter, costs, the texts in its caches, and the sizes
+// that a trace has of it.
 
 #include <cstdint>
 #include <functional>
@@ -9,20 +10,31 @@
 #include <string>
 #include <vector>
 
-#include "engine/calibration/calibration_file.h"
-#include "engine/client/engine_client.h"
 #include "engine/compute/device.h"
+#include "engine/format/drafter_file.h"
 #include "engine/format/model_config.h"
+#include "engine/format/model_file.h"
+#include "engine/format/quantize.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
-#include "engine/planning/speculation_state.h"
+#include "engine/session/engine_client.h"
 #include "engine/session/reply.h"
 #include "engine/session/resident_texts.h"
 #include "engine/session/self_test.h"
-#include "engine/session/text_model.h"
+#include "engine/speculation/calibration.h"
+#include "engine/speculation/speculation_state.h"
 #include "engine/trace/trace_records.h"
 
 namespace canopy {
+
+// What a trace says of the sizes of its models, so that the time of their passes can be predicted elsewhere.
+
+/// quantized: what wide weights became while loading.
+TraceSizes sizes_of(const ModelFile& file, QuantizeOnLoad quantized);
+/// drafted_tokens: that its head is over.
+TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens);
+
+// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the texts in its caches.
 
 struct OpenRequest {
   std::string path;     // a GGUF file or a Hugging Face folder

@@ -1,13 +1,926 @@
 #include "engine/session/engine_thread.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/devices/devices.h"
-#include "engine/session/engine_worker.h"
+#include "engine/base/text.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
+#include "engine/session/comparison.h"
+#include "engine/session/devices.h"
+#include "engine/session/engine.h"
+#include "engine/session/reply.h"
+#include "engine/session/reply_trace.h"
+#include "engine/session/verification.h"
 
 namespace canopy {
+
+// The inside of EngineThread: the queues on both sides of the thread, and what the thread does with a command.
+
+class EngineThread::Worker {
+ public:
+  explicit Worker(EngineBackend backend);
+  ~Worker();
+
+  void post(Command command);
+  std::vector<Event> poll();
+  void set_wake(std::function<void()> wake);
+  const std::vector<DeviceChoice>& devices() const { return devices_; }
+
+ private:
+  /// A command with what ends it. A StopReply ends the replies posted before it, running or waiting, and none posted
+  /// after it; CancelLoad and CancelCalibration likewise loads and calibrations.
+  struct Posted {
+    Command command;
+    std::stop_source stop;
+  };
+
+  /// The members are destroyed in reverse order, so that each is gone before what it refers to.
+  struct Current {
+    std::string selector;
+    std::shared_ptr<Device> device;
+    LoadModel request;
+    std::unique_ptr<Engine> model;
+    std::unique_ptr<ReplyTrace> trace;  // null while nothing is recorded
+    std::string trace_name;
+    std::filesystem::path dense_trace;  // that drafts are to be added to in the end; empty: none are
+  };
+
+  void run();
+  std::optional<Posted> next();
+  void handle(const Posted& item);
+  /// Ends what is of type T, running or waiting. commands_mutex_ is held.
+  template <class T>
+  void stop_all();
+  /// The model in use. Throws unavailable without one.
+  Engine& model();
+  /// Publishes the error that ended a command; closes the device where that error is its loss.
+  void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
+
+  void load(const LoadModel& command, const std::stop_token& stop);
+  Current open_beside_current(const LoadModel& command, const std::stop_token& stop);
+  Current open(const LoadModel& command, const std::stop_token& stop, ReclaimableMemory& memory);
+  /// Whether a selector names the device of the model in use.
+  bool is_current_device(const std::string& selector) const;
+  /// Whether it names the GPU of the model in use, by whatever backend.
+  bool is_current_gpu(const std::string& selector) const;
+  /// DeviceInfo::uuid of the device that a selector names; empty where there is none or nobody knows.
+  std::string uuid_of(const std::string& selector) const;
+  /// Frees the current model's memory for the one that is to replace it.
+  void release_current();
+  /// Opens the model again that release_current() took; a sentence where that fails, else nothing.
+  std::string restore();
+  void load_failed(const Error& error);
+  void release();
+
+  void generate(const Generate& command, const std::stop_token& stop);
+  void count(const CountTokens& command);
+  void write_reply(const Generate& command, const std::stop_token& stop);
+  void tell_what_changed(uint64_t reply_id, DecodeMode mode);
+
+  void calibrate(const Calibrate& command, const std::stop_token& stop);
+
+  void report(const ReportDevice& command, const std::stop_token& stop);
+  /// The same without a model in use: opens the device for as long as it takes.
+  MeasuredReport report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks);
+
+  void verify(const VerifyRecording& command, const std::stop_token& stop);
+
+  class Comparison;
+  void compare(const Compare& command, const std::stop_token& stop);
+  bool is_paused();
+  void set_paused(bool paused);
+  /// Until it is no longer paused, or `stop`.
+  void wait_while_paused(const std::stop_token& stop);
+
+  void record(const RecordTrace& command);
+  void end_recording();
+  /// Adds drafts behind every token to the recording that has ended, if that was asked for.
+  void make_dense(const std::stop_token& stop);
+  DenseCallbacks dense_callbacks(const std::stop_token& stop);
+  void densify(const DensifyTrace& command, const std::stop_token& stop);
+  void tell_of_recording(bool active);
+
+  void publish(Event event, bool wake = true);
+
+  EngineBackend backend_;
+  std::vector<DeviceChoice> devices_;
+
+  std::mutex commands_mutex_;
+  std::condition_variable commands_ready_;
+  std::deque<Posted> commands_;  // waiting
+  std::optional<Posted> running_;
+  std::stop_source quit_;
+
+  std::mutex pause_mutex_;
+  std::condition_variable_any resumed_;
+  bool paused_ = false;  // comparisons; guarded by pause_mutex_
+
+  EventQueue events_;
+  std::mutex wake_mutex_;
+  std::function<void()> wake_;
+
+  // Of the thread alone.
+  std::optional<Current> current_;
+  bool device_lost_ = false;
+  bool would_fit_quantized_ = false;  // the model that was refused last
+
+  std::thread thread_;
+};
+
+namespace {
+
+const char* load_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bad_input: return "The model could not be opened";
+    case ErrorKind::out_of_memory: return "The model does not fit into memory";
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::unavailable: return "The device is not available";
+    case ErrorKind::cancelled: return "Loading was cancelled";
+  }
+  return "";
+}
+
+const char* reply_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::unavailable: return "There is no model to answer";
+    case ErrorKind::out_of_memory: return "Memory ran out during the reply";
+    default: return "The reply could not be written";
+  }
+}
+
+const char* calibration_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The calibration was cancelled";
+    default: return "What passes cost could not be measured";
+  }
+}
+
+Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
+  return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
+}
+
+std::string too_long(uint32_t tokens, uint32_t context) {
+  return "The conversation has " + std::to_string(tokens) + " tokens, but the context holds only " +
+         std::to_string(context) + ".";
+}
+
+double ar_speed(const Engine& model) {
+  if (model.speculation == nullptr) return 0;
+  return model.speculation->ar_tokens_per_second(model.resident->current().length());
+}
+
+/// All tokens of the reply that is gone on with. Throws bad_input where they are of another vocabulary.
+std::vector<uint32_t> begun_tokens(const TurnTokens& begun, const Tokenizer& tokenizer) {
+  std::vector<uint32_t> all = begun.ids;
+  all.insert(all.end(), begun.ending.begin(), begun.ending.end());
+  if (!all.empty() && begun.vocabulary != tokenizer.identity())
+    throw bad_input("The reply cannot go on: it was written by a model with another vocabulary.");
+  return all;
+}
+
+ReplySettings settings_of(const Generate& command, const Engine& model) {
+  ReplySettings settings;
+  settings.sampling = command.sampling;
+  settings.max_tokens = command.max_tokens;
+  settings.begun = begun_tokens(command.begun, *model.text.tokenizer);
+  settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
+  settings.budget = command.budget;
+  settings.probabilities = command.rounds && command.probabilities;
+  settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
+                                                      [](const ChatTurn& t) { return t.role == "assistant"; }));
+  return settings;
+}
+
+bool is_same_gpu(const Device& device, std::string_view uuid) {
+  return !uuid.empty() && gpu_of(device.info().uuid) == gpu_of(uuid);
+}
+
+}  // namespace
+
+EngineThread::Worker::Worker(EngineBackend backend) : backend_(std::move(backend)) {
+  devices_ = backend_.list_devices();
+  thread_ = std::thread([this] { run(); });
+}
+
+EngineThread::Worker::~Worker() {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    quit_.request_stop();
+    if (running_) running_->stop.request_stop();
+  }
+  commands_ready_.notify_all();
+  thread_.join();
+}
+
+void EngineThread::Worker::post(Command command) {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    if (std::holds_alternative<StopReply>(command)) return stop_all<Generate>();
+    if (std::holds_alternative<CancelLoad>(command)) return stop_all<LoadModel>();
+    if (std::holds_alternative<CancelCalibration>(command)) return stop_all<Calibrate>();
+    if (std::holds_alternative<CancelReport>(command)) return stop_all<ReportDevice>();
+    if (std::holds_alternative<CancelVerification>(command)) return stop_all<VerifyRecording>();
+    if (std::holds_alternative<CancelDensify>(command)) {
+      stop_all<StopRecording>();
+      return stop_all<DensifyTrace>();
+    }
+    if (std::holds_alternative<CancelComparison>(command)) return stop_all<Compare>();
+    if (const auto* pause = std::get_if<PauseComparison>(&command)) return set_paused(pause->paused);
+    if (std::holds_alternative<Compare>(command)) set_paused(false);
+    commands_.push_back({std::move(command), {}});
+  }
+  commands_ready_.notify_one();
+}
+
+template <class T>
+void EngineThread::Worker::stop_all() {
+  if (running_ && std::holds_alternative<T>(running_->command)) running_->stop.request_stop();
+  for (Posted& waiting : commands_) {
+    if (std::holds_alternative<T>(waiting.command)) waiting.stop.request_stop();
+  }
+}
+
+std::vector<Event> EngineThread::Worker::poll() {
+  return events_.take();
+}
+
+void EngineThread::Worker::set_wake(std::function<void()> wake) {
+  const std::lock_guard lock(wake_mutex_);
+  wake_ = std::move(wake);
+}
+
+void EngineThread::Worker::publish(Event event, bool wake) {
+  events_.push(std::move(event));
+  if (!wake) return;
+  const std::lock_guard lock(wake_mutex_);
+  if (wake_) wake_();
+}
+
+void EngineThread::Worker::run() {
+  while (const std::optional<Posted> item = next()) handle(*item);
+  current_.reset();
+}
+
+std::optional<EngineThread::Worker::Posted> EngineThread::Worker::next() {
+  std::unique_lock lock(commands_mutex_);
+  running_.reset();
+  commands_ready_.wait(lock, [this] { return quit_.stop_requested() || !commands_.empty(); });
+  if (quit_.stop_requested()) return std::nullopt;
+  running_ = std::move(commands_.front());
+  commands_.pop_front();
+  return running_;
+}
+
+void EngineThread::Worker::handle(const Posted& item) {
+  if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<CountTokens>(&item.command)) count(*command);
+  if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<ReportDevice>(&item.command)) report(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<Compare>(&item.command)) compare(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<VerifyRecording>(&item.command)) verify(*command, item.stop.get_token());
+  if (const auto* command = std::get_if<RecordTrace>(&item.command)) record(*command);
+  if (std::holds_alternative<StopRecording>(item.command)) make_dense(item.stop.get_token());
+  if (const auto* command = std::get_if<DensifyTrace>(&item.command)) densify(*command, item.stop.get_token());
+  if (std::holds_alternative<ReleaseModel>(item.command)) release();
+}
+
+Engine& EngineThread::Worker::model() {
+  if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
+  return *current_->model;
+}
+
+// ---- loading --------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::load(const LoadModel& command, const std::stop_token& stop) {
+  would_fit_quantized_ = false;
+  try {
+    Current opened = open_beside_current(command, stop);
+    end_recording();
+    current_ = std::move(opened);
+    publish(current_->model->describe());  // now that the one before has given its memory back
+  } catch (...) {
+    load_failed(as_error(std::current_exception()));
+  }
+}
+
+/// The old model stays until the new one is there, unless their memory does not suffice for both: then it goes as soon
+/// as the new one's files are checked and its plan stands.
+EngineThread::Worker::Current EngineThread::Worker::open_beside_current(const LoadModel& command,
+                                                                        const std::stop_token& stop) {
+  ReclaimableMemory memory;
+  if (current_) memory = {current_->model->device_bytes, [this] { release_current(); }};
+  try {
+    return open(command, stop, memory);
+  } catch (const Error& e) {
+    // A plan may promise more than the device then gives. Freeing the old model helps only where it lives.
+    const bool ran_out = e.kind() == ErrorKind::out_of_memory && memory.is_planned();
+    if (!ran_out || !current_ || current_->model == nullptr || !is_current_gpu(command.device)) throw;
+  }
+  release_current();
+  would_fit_quantized_ = false;
+  ReclaimableMemory nothing_replaced;
+  return open(command, stop, nothing_replaced);
+}
+
+EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& command, const std::stop_token& stop,
+                                                         ReclaimableMemory& memory) {
+  Current opened;
+  opened.selector = command.device;
+  opened.request = command;
+  const auto progress = [this](const LoadProgress& step) { publish(step); };
+  if (stop.stop_requested()) throw cancelled("Loading was cancelled.");
+  if (is_current_device(command.device) && current_->request.threads == command.threads) {
+    opened.device = current_->device;
+  } else {
+    progress({"Opening the device", 0, 0});
+    opened.device = backend_.open_device(command.device, command.threads);
+  }
+  OpenRequest request;
+  request.path = command.path;
+  request.cache_type = command.kv;
+  request.context = command.context;
+  request.quantize = command.quantize;
+  if (command.draft) choose_drafter(command.drafter, request);
+  request.calibration_s = backend_.calibration_s;
+  try {
+    const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
+    ReclaimableMemory elsewhere;  // the old model's is of no use on another GPU
+    const bool same_gpu =
+        current_ && (current_->device == opened.device || is_same_gpu(*current_->device, opened.device->info().uuid));
+    opened.model = Engine::open(*opened.device, request, {progress, stop, would_fit}, same_gpu ? &memory : &elsewhere);
+  } catch (const Error& e) {
+    device_lost_ = e.kind() == ErrorKind::device_lost && current_ && current_->device == opened.device;
+    throw;
+  }
+  return opened;
+}
+
+std::string EngineThread::Worker::uuid_of(const std::string& selector) const {
+  try {
+    return backend_.device_uuid ? backend_.device_uuid(selector) : "";
+  } catch (const Error&) {
+    return {};  // it names no device at all: opening it will say so
+  }
+}
+
+bool EngineThread::Worker::is_current_device(const std::string& selector) const {
+  if (!current_) return false;
+  if (current_->selector == selector) return true;
+  const std::string uuid = uuid_of(selector);
+  return !uuid.empty() && uuid == current_->device->info().uuid;
+}
+
+/// A GPU's memory is the same whatever backend it is opened by.
+bool EngineThread::Worker::is_current_gpu(const std::string& selector) const {
+  return is_current_device(selector) || (current_ && is_same_gpu(*current_->device, uuid_of(selector)));
+}
+
+void EngineThread::Worker::release_current() {
+  end_recording();
+  current_->model.reset();
+}
+
+std::string EngineThread::Worker::restore() {
+  const LoadModel request = current_->request;
+  try {
+    publish(LoadProgress{"Bringing the previous model back", 0, 0});
+    ReclaimableMemory nothing_replaced;
+    current_ = open(request, quit_.get_token(), nothing_replaced);
+    return {};
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    current_.reset();
+    return " The model before it had to make room and could not be opened again: " + std::string(error.what());
+  }
+}
+
+/// The previous model goes on; one that had made room is opened again.
+void EngineThread::Worker::load_failed(const Error& error) {
+  if (device_lost_) {
+    end_recording();
+    current_.reset();
+    device_lost_ = false;
+  }
+  const bool would_fit = would_fit_quantized_;
+  Failure failure = failure_of(error, load_title(error.kind()), 0);
+  if (current_ && current_->model == nullptr && !quit_.stop_requested()) {
+    failure.detail += printable(restore(), 4096, LineBreaks::keep);
+    device_lost_ = false;
+  }
+  failure.would_fit_quantized = would_fit;
+  publish(failure);
+}
+
+void EngineThread::Worker::release() {
+  end_recording();
+  ModelReleased released;
+  if (current_) released.opened = current_->request;
+  current_.reset();
+  publish(std::move(released));
+}
+
+// ---- replies --------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::generate(const Generate& command, const std::stop_token& stop) {
+  try {
+    write_reply(command, stop);
+  } catch (...) {
+    failed(std::current_exception(), reply_title, command.reply_id);
+  }
+}
+
+/// A text in a question is content: what looks like a special token in it is none.
+void EngineThread::Worker::count(const CountTokens& command) {
+  if (!current_ || current_->model == nullptr) return;
+  try {
+    const Tokenizer& tokenizer = *current_->model->text.tokenizer;
+    const auto tokens = static_cast<uint32_t>(tokenizer.encode(command.text, SpecialTokens::as_text).size());
+    publish(TokensCounted{command.id, tokenizer.identity(), tokens});
+  } catch (...) {
+    publish(TokensCounted{command.id, 0, 0});
+  }
+}
+
+void EngineThread::Worker::write_reply(const Generate& command, const std::stop_token& stop) {
+  Engine& model = this->model();
+  const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt, command.thinking);
+  const ReplySettings settings = settings_of(command, model);
+  const auto tokens = static_cast<uint32_t>(prompt.size() + settings.begun.size());
+  if (const uint32_t context = model.model->limits().context; tokens > context) {
+    Failure full{ErrorKind::bad_input, "The context is full", too_long(tokens, context), command.reply_id};
+    full.prompt_tokens = tokens;
+    return publish(std::move(full));
+  }
+  ReplyPublisher publisher(command.reply_id, static_cast<uint32_t>(prompt.size()),
+                           static_cast<uint32_t>(settings.begun.size()),
+                           [this](Event event, bool wake) { publish(std::move(event), wake); });
+  const ReplyCallbacks callbacks = publisher.callbacks(command.rounds, stop);
+  Reply reply;
+  try {
+    reply = current_->trace != nullptr ? current_->trace->record(prompt, settings, callbacks)
+                                       : model.reply(prompt, settings, callbacks);
+  } catch (...) {
+    publisher.flush();
+    throw;
+  }
+  publisher.flush();
+  tell_what_changed(command.reply_id, settings.mode);
+  publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
+                        static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
+                        reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
+                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart)});
+  model.keep_what_was_learnt();
+}
+
+void EngineThread::Worker::tell_what_changed(uint64_t reply_id, DecodeMode mode) {
+  Engine& model = *current_->model;
+  if (mode != DecodeMode::ar && model.speculation != nullptr && model.speculation->is_started()) {
+    publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(learnt_snapshot(
+                                 model.speculation->controller(), model.drafter->config().block_size))});
+  }
+  if (current_->trace != nullptr) tell_of_recording(true);
+  publish(model.memory_use());
+}
+
+/// Nothing on a lost device can be used again; the conversation is the front end's, so loading anew goes on with it.
+void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind),
+                                  uint64_t reply_id) {
+  const Error error = as_error(thrown);
+  if (error.kind() == ErrorKind::device_lost) {
+    end_recording();
+    current_.reset();
+  }
+  publish(failure_of(error, title(error.kind()), reply_id));
+}
+
+// ---- calibration ----------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::calibrate(const Calibrate& command, const std::stop_token& stop) {
+  try {
+    Engine& model = this->model();
+    if (model.drafter == nullptr) {
+      throw Error(ErrorKind::unavailable, "There is nothing to calibrate without a drafter: open one with the model.");
+    }
+    if (stop.stop_requested()) throw cancelled("The calibration was cancelled.");
+    OpenCallbacks callbacks;
+    callbacks.stop = stop;
+    callbacks.progress = [this](const LoadProgress& step) {
+      publish(
+          CalibrationProgress{static_cast<uint32_t>(step.done), static_cast<uint32_t>(step.total), step.seconds_left});
+    };
+    model.calibrate(command.seconds, callbacks);
+    publish(Calibrated{model.costs});
+  } catch (...) {
+    failed(std::current_exception(), calibration_title, 0);
+  }
+}
+
+// ---- recording ------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::record(const RecordTrace& command) {
+  end_recording();
+  try {
+    const Engine& recorded = model();
+    const std::filesystem::path path = command.path;
+    current_->trace = std::make_unique<ReplyTrace>(path, recorded, command.redact);
+    current_->trace_name = printable(path.filename().string());
+    current_->dense_trace.clear();
+    if (command.dense && !command.redact) current_->dense_trace = path;
+    tell_of_recording(true);
+  } catch (...) {
+    failed(
+        std::current_exception(), [](ErrorKind) { return "Recording could not begin"; }, 0);
+  }
+}
+
+void EngineThread::Worker::end_recording() {
+  if (!current_ || current_->trace == nullptr) return;
+  current_->trace->finish();
+  tell_of_recording(false);
+  current_->trace.reset();
+}
+
+void EngineThread::Worker::tell_of_recording(bool active) {
+  const ReplyTrace& trace = *current_->trace;
+  publish(Recording{active && trace.problem().empty(), current_->trace_name, trace.bytes(), trace.rounds(),
+                    trace.problem()});
+}
+
+// What the engine's thread does to report a device.
+
+namespace {
+
+const char* report_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The report was cancelled";
+    case ErrorKind::unavailable: return "The device is not available";
+    default: return "The device could not be measured";
+  }
+}
+
+DeviceReported summary_of(const MeasuredReport& report) {
+  const MeasuredModel& model = report.models.at(0);
+  DeviceReported told;
+  told.json = std::make_shared<const std::string>(report_text(report));
+  told.device = report.info.name;
+  told.backend = report.info.backend;
+  told.shape = model.shape;
+  told.kernels = kernel_family_of(report.info.kernels);
+  if (model.self_test) told.self_test = model.self_test->sentence;
+  told.problem = model.skipped;
+  if (!model.measurement || model.measurement->contexts.empty()) return told;
+  const MeasuredContext& shortest = model.measurement->contexts.front();
+  for (const MeasuredWidth& pass : shortest.passes) told.passes.emplace_back(pass.width, pass.time.ms());
+  told.weights_gb_s = model.measurement->weights_gb_s(shortest);
+  told.peak_gb_s = model.measurement->peak.read_gb_s;
+  return told;
+}
+
+}  // namespace
+
+void EngineThread::Worker::report(const ReportDevice& command, const std::stop_token& stop) {
+  try {
+    if (stop.stop_requested()) throw cancelled("The report was cancelled.");
+    const MeasuringCallbacks callbacks{[this](const LoadProgress& step) { publish(ReportProgress{step}); }, stop};
+    if (!current_ || current_->model == nullptr) {
+      publish(summary_of(report_shape(command, callbacks)));
+      return;
+    }
+    MeasurementPlan plan;
+    plan.seconds = command.seconds;
+    MeasuredReport report = describe_device(*current_->device, backend_.commit);
+    report.models.push_back(measure_engine(*current_->model, plan, callbacks));
+    publish(summary_of(report));
+  } catch (...) {
+    failed(std::current_exception(), report_title, 0);
+  }
+}
+
+MeasuredReport EngineThread::Worker::report_shape(const ReportDevice& command, const MeasuringCallbacks& callbacks) {
+  callbacks.progress({"Opening the device", 0, 0});
+  const std::unique_ptr<Device> device = backend_.open_device(command.device, current_ ? current_->request.threads : 0);
+  MeasurementPlan plan;
+  plan.seconds = command.seconds;
+  MeasuredReport report = describe_device(*device, backend_.commit);
+  report.models.push_back(measure_shape(*device, backend_.reported_shape, CacheType::f16, plan, callbacks));
+  report.info = device->info();  // a self-test may have made it fall back to other kernels
+  return report;
+}
+
+// What the engine's thread does to check a recording.
+
+namespace {
+
+const char* verify_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The check was cancelled";
+    default: return "The recording cannot be checked here";
+  }
+}
+
+void take_verdict(const ReplyVerdict& verdict, RecordingVerified& told) {
+  if (verdict.kind == ReplyVerdict::Kind::not_checked) {
+    ++told.skipped;
+    return;
+  }
+  ++told.replies;
+  told.tokens += verdict.tokens;
+}
+
+}  // namespace
+
+void EngineThread::Worker::verify(const VerifyRecording& command, const std::stop_token& stop) {
+  try {
+    if (stop.stop_requested()) throw cancelled("The check was cancelled.");
+    const Engine& engine = model();
+    const TraceReader trace = TraceReader::open(command.path);
+    const RecordedIdentity identity = compare_identity(engine, trace, false);
+    if (!identity.differences.empty())
+      throw bad_input(
+          "The recording is of another model than the one that is loaded, and another model writes another "
+          "text. " +
+          identity.differences.front());
+    RecordingVerified told;
+    told.path = command.path;
+    told.recorded_on = trace.header().device;
+    for (size_t i = 0; i < trace.replies().size() && told.difference.empty(); ++i) {
+      VerifyCallbacks callbacks;
+      callbacks.stop = stop;
+      callbacks.progress = [&](size_t done, size_t total) {
+        publish(VerifyProgress{i, trace.replies().size(), done, total});
+      };
+      const ReplyVerdict verdict = verify_reply(engine, trace, i, DecodeMode::ar, callbacks);
+      take_verdict(verdict, told);
+      if (verdict.kind == ReplyVerdict::Kind::different)
+        told.difference = "Reply " + std::to_string(i + 1) + " " + verdict_words(engine, trace, verdict);
+    }
+    publish(std::move(told));
+  } catch (...) {
+    failed(std::current_exception(), verify_title, 0);
+  }
+}
+
+DenseCallbacks EngineThread::Worker::dense_callbacks(const std::stop_token& stop) {
+  DenseCallbacks callbacks;
+  callbacks.stop = stop;
+  callbacks.progress = [this](uint64_t done, uint64_t total) { publish(DensifyProgress{done, total}); };
+  return callbacks;
+}
+
+void EngineThread::Worker::make_dense(const std::stop_token& stop) {
+  if (!current_ || current_->trace == nullptr) return;
+  const std::filesystem::path path = std::exchange(current_->dense_trace, {});
+  const bool whole = current_->trace->problem().empty() && current_->trace->rounds() > 0;
+  if (path.empty() || !whole || current_->model->drafter == nullptr) return end_recording();
+  current_->trace->finish();
+  try {
+    canopy::densify(model(), path, dense_callbacks(stop));
+  } catch (...) {
+    // One that was cancelled says so with its title; the window shows no card of it.
+    failed(
+        std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+  }
+  if (!current_ || current_->trace == nullptr) return;  // the device was lost meanwhile
+  tell_of_recording(false);
+  current_->trace.reset();
+}
+
+void EngineThread::Worker::densify(const DensifyTrace& command, const std::stop_token& stop) {
+  TraceDensified done{command.path, 0, ""};
+  try {
+    if (stop.stop_requested()) throw cancelled("The drafts behind every token were cancelled.");
+    done.added = canopy::densify(model(), command.path, dense_callbacks(stop)).added;
+  } catch (const Error& e) {
+    done.cancelled = e.kind() == ErrorKind::cancelled;
+    if (!done.cancelled) done.problem = e.what();
+    if (e.kind() == ErrorKind::device_lost) {
+      failed(
+          std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+    }
+  } catch (...) {
+    done.problem = as_error(std::current_exception()).what();
+  }
+  publish(std::move(done));
+}
+
+// What the engine's thread does to compare ways to decode.
+
+namespace {
+
+const char* comparison_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::device_lost: return "The device stopped working";
+    case ErrorKind::cancelled: return "The comparison was cancelled";
+    case ErrorKind::out_of_memory: return "There is no memory for this comparison";
+    default: return "This cannot be compared";
+  }
+}
+
+}  // namespace
+
+/// One comparison on the engine's thread.
+class EngineThread::Worker::Comparison {
+ public:
+  Comparison(Worker& worker, const Compare& command, const std::stop_token& stop)
+      : worker_(worker), command_(command), stop_(stop), sweep_(plan_of(command, worker.backend_.commit)) {}
+
+  void run() {
+    check();
+    if (worker_.current_)
+      loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
+    const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
+    const Backend& backend = worker_.backend_;
+    const ComparisonSubjects::OpenDevice open = [&](const std::string& selector) {
+      return backend.open_device(selector, loaded_.opened.threads);
+    };
+    ComparisonSubjects subjects(loaded_, open, backend.device_uuid, backend.calibration_s, command_.columns, callbacks,
+                                sweep_);
+    take_earlier_runs(command_.file, command_.resume, sweep_);
+    publish_begin();
+    if (!command_.file.empty())
+      journal_ = std::make_unique<SweepJournal>(command_.file, sweep_, measured_prompts(command_.prompts));
+    measure(subjects.writers());
+    finish();
+  }
+
+ private:
+  using Backend = EngineBackend;
+
+  void check() const {
+    if (stop_.stop_requested()) throw cancelled("The comparison was cancelled.");
+    if (command_.columns.empty() || command_.prompts.empty() || command_.settings.repeats == 0)
+      throw bad_input("A comparison needs at least one column, one prompt and one repeat.");
+    require_few_runs({static_cast<uint32_t>(command_.columns.size()), static_cast<uint32_t>(command_.prompts.size()),
+                      command_.settings.repeats});
+    if (command_.baseline >= command_.columns.size())
+      throw bad_input("The comparison's baseline is column " + std::to_string(command_.baseline) + " of " +
+                      std::to_string(command_.columns.size()) + ".");
+    validate(command_.settings.sampling);
+  }
+
+  void publish_begin() {
+    ComparisonBegun begun{command_.id, std::make_shared<const Sweep>(sweep_), {}};
+    for (uint32_t i = 0; i < sweep_.contestants.size(); ++i)
+      begun.must_agree.push_back(sweep_.must_agree(i, sweep_.baseline));
+    worker_.publish(std::move(begun));
+  }
+
+  void tell(const std::string& stage) {
+    progress_.id = command_.id;
+    progress_.stage = stage;
+    progress_.total = uint64_t{command_.columns.size()} * command_.prompts.size() * command_.settings.repeats;
+    worker_.publish(progress_);
+  }
+
+  void measure(const std::vector<ComparisonWriter>& writers) {
+    std::vector<RunnerPrompt> prompts;
+    for (const ComparisonPrompt& prompt : command_.prompts) prompts.push_back({prompt.turns, {}});
+    RunnerCallbacks callbacks;
+    callbacks.stop = stop_;
+    callbacks.stage = [this](const std::string& stage) { tell(stage); };
+    callbacks.begin = [this](const RunKey& key, uint64_t done, uint64_t, double seconds_left) {
+      progress_.done = done;
+      progress_.seconds_left = seconds_left;
+      tell("Measuring");
+      begin_run(key);
+    };
+    callbacks.working = [this](const RunKey& key) { running_ = key; };
+    callbacks.reply = [this](const RunKey& key, uint32_t prompt_tokens) { return reply_callbacks(key, prompt_tokens); };
+    callbacks.server_text = [this](const RunKey&, std::string_view text) { server_text(text); };
+    callbacks.made = [this](const RunnerReply& made) { keep(made.run); };
+    callbacks.amended = [this](const MeasuredRun& run) { store(run); };
+    callbacks.may_pause = [this] { wait_while_paused(); };
+    try {
+      was_stopped_ = !run_comparison(sweep_, writers, prompts, callbacks);
+    } catch (const Error& e) {
+      const bool own_lost = e.kind() == ErrorKind::device_lost && is_loaded_device(writers);
+      // What was measured stays. Of a device that is lost the journal has it.
+      if (own_lost || sweep_.runs.empty())
+        throw own_lost || e.kind() != ErrorKind::device_lost ? e : Error(ErrorKind::unavailable, e.what());
+      problem_ = e.what();
+    }
+  }
+
+  /// Whether the run under way is on the device of the loaded model.
+  bool is_loaded_device(const std::vector<ComparisonWriter>& writers) const {
+    const Engine* engine = writers[sweep_.contestants[running_.contestant].subject].engine;
+    return engine != nullptr && loaded_.device != nullptr && &engine->model->device() == loaded_.device.get();
+  }
+
+  bool is_shown(const RunKey& key) const { return command_.first_reply_id != 0 && key.repeat == 0; }
+
+  void begin_run(const RunKey& key) {
+    reply_id_ = is_shown(key) ? command_.first_reply_id + replies_++ : 0;
+    reply_tokens_ = 0;
+    worker_.publish(ComparisonRunBegun{command_.id, key, reply_id_});
+  }
+
+  ReplyCallbacks reply_callbacks(const RunKey&, uint32_t prompt_tokens) {
+    if (reply_id_ == 0) return {};
+    publisher_ = std::make_unique<ReplyPublisher>(
+        reply_id_, prompt_tokens, 0, [this](Event event, bool wake) { worker_.publish(std::move(event), wake); });
+    return publisher_->callbacks(true, stop_);
+  }
+
+  void server_text(std::string_view text) {
+    if (reply_id_ == 0) return;
+    TextDelta delta;
+    delta.reply_id = reply_id_;
+    delta.text = text;
+    delta.reply_tokens = ++reply_tokens_;
+    worker_.publish(std::move(delta));
+  }
+
+  void keep(const MeasuredRun& run) {
+    if (publisher_ != nullptr) publisher_->flush();
+    publisher_.reset();
+    progress_.done = sweep_.runs.size();
+    store(run);
+  }
+
+  /// On the disk before anybody hears of it.
+  void store(const MeasuredRun& run) {
+    if (journal_ != nullptr) journal_->add(run);
+    worker_.publish(ComparisonRun{command_.id, run});
+  }
+
+  void wait_while_paused() {
+    if (!worker_.is_paused()) return;
+    progress_.paused = true;
+    tell("Paused");
+    worker_.wait_while_paused(stop_);
+    progress_.paused = false;
+  }
+
+  void finish() {
+    ComparisonFinished finished{command_.id, std::make_shared<const Sweep>(sweep_), was_stopped_, {}, problem_};
+    try {
+      if (journal_ != nullptr) {
+        journal_->finish(sweep_);
+        finished.file = command_.file;
+      }
+    } catch (const Error& e) {
+      finished.problem += (finished.problem.empty() ? "" : " ") + std::string(e.what());
+    }
+    finished.problem = printable(finished.problem, 4096, LineBreaks::keep);
+    worker_.publish(std::move(finished));
+  }
+
+  Worker& worker_;
+  const Compare& command_;
+  std::stop_token stop_;
+  Sweep sweep_;
+  LoadedSubject loaded_;
+  std::unique_ptr<SweepJournal> journal_;
+  std::unique_ptr<ReplyPublisher> publisher_;  // of the run under way
+  ComparisonProgress progress_;
+  RunKey running_;
+  uint64_t replies_ = 0, reply_id_ = 0;
+  uint32_t reply_tokens_ = 0;
+  bool was_stopped_ = false;
+  std::string problem_;
+};
+
+void EngineThread::Worker::compare(const Compare& command, const std::stop_token& stop) {
+  try {
+    Comparison(*this, command, stop).run();
+  } catch (...) {
+    failed(std::current_exception(), comparison_title, 0);
+  }
+}
+
+bool EngineThread::Worker::is_paused() {
+  const std::lock_guard lock(pause_mutex_);
+  return paused_;
+}
+
+void EngineThread::Worker::set_paused(bool paused) {
+  {
+    const std::lock_guard lock(pause_mutex_);
+    paused_ = paused;
+  }
+  resumed_.notify_all();
+}
+
+void EngineThread::Worker::wait_while_paused(const std::stop_token& stop) {
+  std::unique_lock lock(pause_mutex_);
+  resumed_.wait(lock, stop, [this] { return !paused_; });
+}
 
 EngineThread::EngineThread(EngineBackend backend) : worker_(std::make_unique<Worker>(std::move(backend))) {}
 

@@ -1,16 +1,19 @@
 #pragma once
-// The real engine behind the seam of engine_client.h: one thread that owns device, model and session.
+// The real engine behind engine_client.h: one thread that owns device, model and session, the queues on both sides of
+// it, and what it does with each command.
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/client/engine_client.h"
 #include "engine/compute/backend.h"
+#include "engine/session/engine_client.h"
 #include "engine/session/measured_report.h"
 
 namespace canopy {
+
+// The real engine behind the seam of engine_client.h: one thread that owns device, model and session.
 
 /// The source of devices for the engine: this machine in the programs, the reference device in tests.
 struct EngineBackend {

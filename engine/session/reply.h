@@ -1,22 +1,50 @@
 #pragma once
-// Settings of a reply, what is reported while it is written, and the finished reply.
+// A reply and its text: the settings, what is reported while it is written, the tokenizer and form of prompt of its
+// model, its tokens as text that can be shown, and all this as events for a front end.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/client/engine_client.h"
-#include "engine/speculation/cost_policy.h"
+#include "engine/format/model_file.h"
+#include "engine/session/engine_client.h"
+#include "engine/speculation/pass_cost.h"
+#include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
-#include "engine/text/reply_channels.h"
-#include "engine/trace/round_record.h"
-#include "engine/trace/trace_drafting.h"
+#include "engine/speculation/speculation_state.h"
+#include "engine/text/chat_template.h"
+#include "engine/text/chat_turn.h"
+#include "engine/text/tokenizer.h"
+#include "engine/text/unicode.h"
 
 namespace canopy {
+
+// The text side of a model file: tokenizer, form of prompt, and the tokens that end a reply.
+
+struct TextModel {
+  std::shared_ptr<const Tokenizer> tokenizer;  // shared with those who show tokens
+  std::unique_ptr<ChatTemplate> chat;
+  std::unique_ptr<ChatTemplate> tool_chat;  // for chats with tools, where the model brings one of its own; may be null
+  std::vector<uint32_t> stop_ids;           // sorted: those of the config and those of the tokenizer
+  std::vector<std::string> warnings;
+
+  /// Ids of a text as it stands: the spelling of a special token stands for it; bos in front where the model wants it.
+  std::vector<uint32_t> encode_raw(std::string_view text) const;
+};
+
+/// Throws bad_input when the model brings no tokenizer, one that is not supported, or one with more tokens than the
+/// model has embeddings.
+TextModel make_text_model(const ModelFile& file);
+
+// Settings of a reply, what is reported while it is written, and the finished reply.
 
 struct ReplySettings {
   DecodeMode mode = DecodeMode::ar;
@@ -96,6 +124,84 @@ struct Reply {
   double tokens_per_second() const;
   /// Mean tokens emitted in a round; 0 without any.
   double tau() const;
+};
+
+// Tokens of a reply to the text that can be shown: whole characters, no control tokens, nothing from a stop string on,
+// and of a reply in channels (reply_channels.h) no markup.
+
+class ReplyText {
+ public:
+  /// The tokenizer must outlive this. prompt: what the reply follows, which may end inside a channel.
+  ReplyText(const Tokenizer& tokenizer, std::vector<std::string> stop_strings, std::span<const uint32_t> prompt = {});
+
+  /// Takes a token and returns the text that it completes.
+  std::string push(uint32_t id);
+
+  /// Takes the token that ends the reply, whose own text is never shown.
+  std::string push_end(uint32_t id);
+
+  /// Ends the reply: what was held back and proved to be ordinary text.
+  std::string finish();
+
+  /// True once a stop string was met.
+  bool stopped() const { return stops_.stopped(); }
+
+  /// Bytes of text that the tokens so far completed: of text(), of what is held back, because it may begin a stop
+  /// string, and of a stop string.
+  size_t completed() const { return completed_; }
+
+  /// All that push and finish returned.
+  const std::string& text() const { return text_; }
+
+  /// What of text() is thinking; not told apart where the reply has no channels.
+  ThoughtPart thought() const;
+  /// Calls of tools in channels of their own, in their order.
+  std::vector<ToolCall> calls() const { return channels_ ? channels_->calls() : std::vector<ToolCall>(); }
+
+ private:
+  std::string show(const std::string& characters);
+  std::string show(const ReplyChannels::Shown& part);
+  std::string end_message();
+
+  const Tokenizer& tokenizer_;
+  Utf8Stream characters_;
+  StopStrings stops_;
+  std::optional<ReplyChannels> channels_;
+  std::string text_;
+  size_t completed_ = 0;
+  bool at_start_ = true;  // where some vocabularies have a space that belongs to no text
+};
+
+// One reply as events: what ReplyCallbacks tell, for a front end.
+
+class ReplyPublisher {
+ public:
+  /// `wake` false: the event may wait until the front end looks by itself.
+  using Publish = std::function<void(Event event, bool wake)>;
+
+  /// begun: tokens that the reply has already (Generate::begun).
+  ReplyPublisher(uint64_t reply_id, uint32_t prompt_tokens, uint32_t begun, Publish publish);
+
+  /// Valid as long as this stays where it is. `rounds`: publish them, too.
+  ReplyCallbacks callbacks(bool rounds, std::stop_token stop);
+
+  /// Publishes text that waits. To be called when the reply ended, however it did.
+  void flush();
+
+ private:
+  void token(const ReplyProgress& progress);
+  void round(const RoundRecord& record);
+  bool is_due();
+  void publish_text(bool wake);
+
+  Publish publish_;
+  uint32_t prompt_tokens_, begun_;
+  TextDelta pending_;
+  bool has_pending_ = false;
+  std::vector<uint32_t> text_ends_;  // of the tokens that belong to no published round yet
+  uint32_t text_begin_ = 0;          // where the first of them begins
+  uint32_t tokens_ = 0;              // of the reply
+  std::chrono::steady_clock::time_point woken_;
 };
 
 }  // namespace canopy

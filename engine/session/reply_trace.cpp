@@ -1,8 +1,15 @@
 #include "engine/session/reply_trace.h"
 
 #include <algorithm>
-#include <string>
+#include <bit>
+#include <optional>
 #include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/text.h"
+#include "engine/session/reply_writer.h"
 
 namespace canopy {
 namespace {
@@ -79,6 +86,240 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
   writer_.end({reply.reason, static_cast<uint32_t>(reply.ids.size() - settings.begun.size()), reply.decode_ms,
                reply.text.substr(std::min(begun_bytes, reply.text.size()))});
   return reply;
+}
+
+namespace {
+
+[[noreturn]] void refuse_text(const std::string& what) {
+  throw bad_input("Drafts behind every token cannot be made: " + what);
+}
+
+void check_text(const Engine& model, std::span<const uint32_t> text) {
+  if (model.drafter == nullptr) refuse_text("there is no drafter.");
+  const uint32_t context = model.model->limits().context;
+  if (text.size() > size_t{context} + 1) {
+    refuse_text("the text has " + std::to_string(text.size()) + " tokens, but the context holds only " +
+                std::to_string(context) + ".");
+  }
+  for (const uint32_t token : text) {
+    if (token >= model.model->config().vocab) {
+      refuse_text("the text holds token " + std::to_string(token) + "; allowed: below " +
+                  std::to_string(model.model->config().vocab) + ".");
+    }
+  }
+}
+
+/// The tokens of a reply's prompt and of the reply.
+std::vector<uint32_t> text_of(const TraceReader& trace, const TraceReply& reply) {
+  std::vector<uint32_t> text = reply.begin.prompt;
+  if (!reply.prefill || !reply.prefill->first_token) return text;
+  text.push_back(*reply.prefill->first_token);
+  for (size_t i = 0; i < reply.rounds; ++i) {
+    const RoundRecord record = trace.round(reply.first_round + i);
+    text.insert(text.end(), record.emitted.begin(), record.emitted.end());
+  }
+  return text;
+}
+
+void require_same(const std::string& what, const std::string& recorded, const std::string& loaded) {
+  if (recorded == loaded) return;
+  refuse_text("the trace was recorded with " + what + " \"" + printable(recorded) + "\"; loaded is \"" +
+              printable(loaded) + "\".");
+}
+
+/// Traces keep the last component of a name, and that of the file where a model has none.
+void require_same_name(const std::string& what, const std::string& recorded, const std::string& loaded) {
+  if (recorded.empty() || loaded.empty()) return;
+  require_same(what, recorded, loaded.substr(loaded.find_last_of("/\\") + 1));
+}
+
+/// Names alone can be alike, and a renamed file is the same model: what counts is what the drafts depend on.
+void check_pair(const TraceHeader& header, const Engine& model) {
+  if (header.redacted) refuse_text("the trace is redacted, so its tokens are not known.");
+  const ModelConfig& config = model.model->config();
+  require_same("a model of the architecture", header.target.architecture, config.architecture);
+  require_same("weights of the type", header.target.quantization, config.quantization);
+  require_same_name("the model", header.target.name, config.name);
+  if (header.target.sizes) {
+    require_same("a model of so many parameters", std::to_string(header.target.sizes->parameters),
+                 std::to_string(config.parameters));
+  }
+  if (!header.drafter) return;  // mode ar was recorded without one
+  const DrafterConfig& drafter = model.drafter->config();
+  require_same("drafter weights of the type", header.drafter->quantization, drafter.transformer.quantization);
+  require_same_name("the drafter", header.drafter->name, drafter.transformer.name);
+  if (header.drafter->sizes) {
+    require_same("a drafter of so many parameters", std::to_string(header.drafter->sizes->parameters),
+                 std::to_string(drafter.transformer.parameters));
+    require_same("a drafter's block of", std::to_string(header.drafter->sizes->block),
+                 std::to_string(drafter.block_size));
+  }
+}
+
+bool same_bits(const BlockDraft& made, const BlockDraft& recorded) {
+  const uint32_t depths = std::min(made.depths, recorded.depths);
+  if (made.candidates != recorded.candidates) return false;
+  const auto count = static_cast<std::ptrdiff_t>(size_t{depths} * made.candidates);
+  return std::equal(made.tokens.begin(), made.tokens.begin() + count, recorded.tokens.begin()) &&
+         std::equal(made.logits.begin(), made.logits.begin() + count, recorded.logits.begin()) &&
+         std::equal(made.log_sum_exp.begin(), made.log_sum_exp.begin() + depths, recorded.log_sum_exp.begin());
+}
+
+/// Recorded rounds by their context, with what their trees show of the drafts.
+class RecordedRounds {
+ public:
+  RecordedRounds(const TraceReader& trace, size_t reply) : trace_(trace), reply_(trace.replies()[reply]) {}
+
+  /// The most probable next token that the drafter gave behind so many positions; nothing where no round tells.
+  /// Asked for in ascending order.
+  std::optional<uint32_t> best_at(uint32_t committed) {
+    while (next_ < reply_.rounds) {
+      if (!record_) record_ = trace_.round(reply_.first_round + next_);
+      if (record_->context > committed) return std::nullopt;
+      if (record_->context == committed) return record_->nodes.size() > 1 ? std::optional(best()) : std::nullopt;
+      record_.reset();
+      ++next_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  uint32_t best() const {
+    const RoundNode* best = &record_->nodes[1];
+    for (const RoundNode& row : record_->nodes) {
+      if (row.node.depth == 1 && row.node.rank == 0) best = &row;
+    }
+    return best->node.token;
+  }
+
+  const TraceReader& trace_;
+  const TraceReply& reply_;
+  size_t next_ = 0;
+  std::optional<RoundRecord> record_;
+};
+
+/// Adds the drafts of one reply.
+class ReplyDensifier {
+ public:
+  ReplyDensifier(const Engine& model, const TraceReader& trace, uint32_t reply, TraceWriter& writer,
+                 DenseReport& report)
+      : model_(model), trace_(trace), reply_(reply), writer_(writer), report_(report), rounds_(trace, reply) {}
+
+  void run(std::span<const uint32_t> text, uint32_t first, const DenseCallbacks& callbacks) {
+    const auto take = [this](uint32_t committed, const BlockDraft& draft) { this->take(committed, draft); };
+    draft_behind_every_root(model_, text, first, take, callbacks);
+    const DeviceInfo& device = model_.model->device().info();
+    const auto positions = static_cast<uint32_t>(text.size() - 1 - first);
+    writer_.add_dense({reply_, first, positions, device.name, device.driver, device.kernels});
+    if (!writer_.problem().empty()) throw bad_input(writer_.problem());
+    ++report_.replies;
+  }
+
+ private:
+  void take(uint32_t committed, const BlockDraft& draft) {
+    compare_with_round(committed, draft);
+    const std::shared_ptr<const KeptDraft> recorded = trace_.draft(reply_, committed);
+    if (recorded != nullptr) {
+      ++report_.compared;
+      report_.same += same_bits(draft, recorded->block) ? 1 : 0;
+      if (recorded->block.depths >= draft.depths) return;
+    }
+    writer_.add_draft(reply_, committed, {draft, {}});
+    if (!writer_.problem().empty()) throw bad_input(writer_.problem());
+    ++report_.added;
+  }
+
+  /// Another device may round a close decision the other way; another model decides otherwise everywhere.
+  void compare_with_round(uint32_t committed, const BlockDraft& draft) {
+    constexpr uint32_t enough = 8;
+    const std::optional<uint32_t> best = rounds_.best_at(committed);
+    if (!best) return;
+    ++seen_;
+    unlike_ += *best != draft.tokens.front() ? 1 : 0;
+    if (seen_ < enough || 2 * unlike_ < seen_) return;
+    refuse_text(
+        "of the first " + std::to_string(seen_) + " recorded drafts, " + std::to_string(unlike_) +
+        " have another most probable token than what this drafter drafts; it must be another model or drafter.");
+  }
+
+  const Engine& model_;
+  const TraceReader& trace_;
+  uint32_t reply_;
+  TraceWriter& writer_;
+  DenseReport& report_;
+  RecordedRounds rounds_;
+  uint32_t seen_ = 0, unlike_ = 0;
+};
+
+}  // namespace
+
+void draft_behind_every_root(const Engine& model, std::span<const uint32_t> text, uint32_t first,
+                             const std::function<void(uint32_t, const BlockDraft&)>& take,
+                             const DenseCallbacks& callbacks) {
+  check_text(model, text);
+  if (text.size() < 2 || first + 1 >= text.size()) return;  // no root that a token follows
+  if (first == 0) refuse_text("there is no prompt.");
+  const auto end = static_cast<uint32_t>(text.size() - 1);  // the last token is no root that is asked for
+  const uint32_t context = model.model->limits().context;
+  Sequence& sequence = model.resident->begin(text.first(first), true);
+  const auto draft_here = [&] {
+    const uint32_t committed = sequence.length();
+    if (committed < first || committed + 1 >= context) return true;
+    const uint32_t depths = std::min(model.drafter->max_depth(), context - committed - 1);
+    const std::optional<Draft> draft = sequence.draft(text[committed], depths, callbacks.stop);
+    if (draft) take(committed, *draft);
+    return draft.has_value();
+  };
+  const uint32_t chunk = prefill_chunk(*model.model);
+  const auto stopped = [] { throw cancelled("The drafts behind every token were cancelled."); };
+  while (sequence.length() + 1 < end) {
+    const uint32_t at = sequence.length();
+    const bool is_prompt = at < first;
+    const uint32_t count = std::min(chunk, std::bit_floor((is_prompt ? first : end - 1) - at));
+    const std::span<const uint32_t> tokens = text.subspan(at, count);
+    ForwardInput input = sequence.text(tokens);
+    input.aux_hidden_states = true;
+    const ForwardOutput pass = model.model->forward(input, callbacks.stop);
+    if (!pass.completed()) stopped();
+    const bool whole = is_prompt ? sequence.append(tokens, pass, callbacks.stop) && draft_here()
+                                 : sequence.append_each(tokens, pass, draft_here, callbacks.stop);
+    if (!whole) stopped();
+    if (callbacks.progress) callbacks.progress(sequence.length(), end);
+  }
+}
+
+DenseReport densify(const Engine& model, const std::filesystem::path& path, const DenseCallbacks& callbacks) {
+  DenseReport report;
+  const TraceReader trace = TraceReader::open(path);
+  with_context("The trace " + shown(path), [&] {
+    check_pair(trace.header(), model);
+    if (trace.replies().empty()) refuse_text("it has no reply.");
+    TraceWriter writer(trace, trace_pieces(*model.text.tokenizer));
+    const uint64_t before = writer.bytes();
+    uint64_t total = 0, done = 0;
+    std::vector<std::vector<uint32_t>> texts;
+    for (const TraceReply& reply : trace.replies()) {
+      texts.push_back(text_of(trace, reply));
+      total += texts.back().size();
+    }
+    for (uint32_t i = 0; i < texts.size(); ++i) {
+      const TraceReply& reply = trace.replies()[i];
+      const auto first = static_cast<uint32_t>(reply.begin.prompt.size());
+      if (reply.dense) {
+        ++report.dense_before;
+      } else if (texts[i].size() > size_t{first} + 1) {
+        DenseCallbacks own = callbacks;
+        own.progress = [&](uint64_t here, uint64_t) {
+          if (callbacks.progress) callbacks.progress(done + here, total);
+        };
+        ReplyDensifier(model, trace, i, writer, report).run(texts[i], first, own);
+      }
+      done += texts[i].size();
+    }
+    writer.finish();
+    report.bytes = writer.bytes() - before;
+  });
+  return report;
 }
 
 }  // namespace canopy

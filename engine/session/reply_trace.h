@@ -1,13 +1,22 @@
 #pragma once
-// Replies of a loaded model, recorded into a trace file.
+// Replies of a loaded model recorded into a trace, and the drafts behind every token that are added to a finished one,
+// so that a re-run (engine/whatif) finds a draft wherever another tree would have ended a round.
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <stop_token>
+#include <string>
 
 #include "engine/session/engine.h"
+#include "engine/speculation/draft_source.h"
+#include "engine/trace/trace_reader.h"
 #include "engine/trace/trace_writer.h"
 
 namespace canopy {
+
+// Replies of a loaded model, recorded into a trace file.
 
 class ReplyTrace {
  public:
@@ -29,5 +38,36 @@ class ReplyTrace {
   const Engine& model_;
   TraceWriter writer_;
 };
+
+// Drafts behind every root of a finished text: a pass over the text leaves the hidden states of all its positions, and
+// the drafter drafts from each. So a re-run of a recording (engine/whatif) finds a draft wherever another tree would
+// have ended a round.
+
+struct DenseCallbacks {
+  std::function<void(uint64_t done, uint64_t total)> progress;  // tokens of the texts
+  std::stop_token stop;
+};
+
+/// Calls take(committed, draft) for each root of `text` from position `first` on that another token follows and that
+/// can be drafted from; in ascending order. The text is read as a prompt is, behind what is resident of it before
+/// `first`. Throws bad_input without a drafter, for a text beyond the context and for tokens outside the vocabulary,
+/// device_lost, and cancelled.
+void draft_behind_every_root(const Engine& model, std::span<const uint32_t> text, uint32_t first,
+                             const std::function<void(uint32_t committed, const BlockDraft&)>& take,
+                             const DenseCallbacks& callbacks = {});
+
+struct DenseReport {
+  uint32_t replies = 0;       // that got drafts
+  uint32_t dense_before = 0;  // that had them already
+  uint64_t added = 0;         // drafts
+  uint64_t compared = 0;      // with a recorded draft behind the same root
+  uint64_t same = 0;          // of these: bit for bit
+  uint64_t bytes = 0;         // that the file has grown by
+};
+
+/// Adds the missing drafts to a trace; it goes on where an earlier, interrupted run has ended. The trace stays readable
+/// throughout. Throws what draft_behind_every_root() and TraceWriter throw, and bad_input where the model or the
+/// drafter is not the recorded one, for a redacted trace, and for one without a reply.
+DenseReport densify(const Engine& model, const std::filesystem::path& path, const DenseCallbacks& callbacks = {});
 
 }  // namespace canopy

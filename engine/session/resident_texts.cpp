@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/base/error.h"
-#include "engine/base/log.h"
 
 namespace canopy {
 namespace {

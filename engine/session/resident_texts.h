@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/client/engine_client.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
+#include "engine/session/engine_client.h"
 
 namespace canopy {
 

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/base/log.h"
-#include "engine/compute/row_sampler.h"
-#include "engine/model/state_line.h"
-#include "engine/speculation/sampling_words.h"
+#include "engine/compute/sampling.h"
+#include "engine/model/recurrent_memory.h"
+#include "engine/speculation/sampler.h"
 
 namespace canopy {
 namespace {

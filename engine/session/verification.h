@@ -1,5 +1,6 @@
 #pragma once
-// Checks replies of a recording, made here or elsewhere: writes each again on this machine and compares the tokens.
+// Checks replies of a recording, made here or elsewhere: writes each again on this machine, compares the tokens, and
+// says in words what was found.
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,8 @@
 #include "engine/trace/trace_reader.h"
 
 namespace canopy {
+
+// Checks replies of a recording, made here or elsewhere: writes each again on this machine and compares the tokens.
 
 /// Where the reply written here is another one than that recorded. Logits are after bias and penalties; those of a
 /// token that is not there are not either.
@@ -62,5 +65,10 @@ struct VerifyCallbacks {
 /// record that contradicts itself.
 ReplyVerdict verify_reply(const Engine& engine, const TraceReader& trace, size_t reply, DecodeMode mode,
                           const VerifyCallbacks& callbacks = {});
+
+// What a check of a recording found, in words.
+
+/// "same text, 24 of 24 tokens"; or where it differs, in which tokens, and by how much one of them led.
+std::string verdict_words(const Engine& engine, const TraceReader& trace, const ReplyVerdict& verdict);
 
 }  // namespace canopy

@@ -1,12 +1,203 @@
 #include "engine/speculation/controller.h"
 
-#include <algorithm>
 #include <cmath>
-#include <string>
+#include <cstdio>
 
 #include "engine/base/error.h"
-#include "engine/speculation/controller_reason.h"
-#include "engine/speculation/drafting_prior.h"
+
+namespace canopy {
+
+// The assumed acceptance of a drafter that has not drafted yet. With the measured costs of passes it decides whether
+// drafting is tried at once, or only when autoregressive decoding has saved up the time that an attempt may lose.
+
+/// Tokens that a round of `width` rows is believed to emit, where at most `depths` tokens are drafted. Each next token
+/// is believed to be accepted at 0.85: 4.8 tokens of a block of 8 and 6.2 of 16, about what the authors of DFlash
+/// measured of theirs on text that suits them, and more than most drafters reach on most texts. Wide trees get no more
+/// than a chain: where a wide tree pays, a chain pays already.
+double believed_emitted(uint32_t width, uint32_t depths) {
+  constexpr double accepted = 0.85;
+  const uint32_t deepest = std::min(std::max(width, 1u) - 1, depths);
+  return (1 - std::pow(accepted, deepest + 1)) / (1 - accepted);
+}
+
+namespace {
+
+constexpr double memory_tokens = 200;
+constexpr double assumed_rounds = 4;    // rounds of speed-up 1, one token each ...
+constexpr double assumed_variance = 4;  // ... that might as well have brought two more
+constexpr double hope = 0.5;            // standard errors
+
+}  // namespace
+
+double fading_over(double distance, double memory) {
+  return std::max(0.5, std::exp(-distance / memory));
+}
+
+void DraftingSpeed::learn(double tokens, double ar_rounds, double distance) {
+  const double f = fading_over(distance, memory_tokens);
+  n_ = f * n_ + 1;
+  tokens_ = f * tokens_ + tokens;
+  time_ = f * time_ + ar_rounds;
+  tt_ = f * tt_ + tokens * tokens;
+  tv_ = f * tv_ + tokens * ar_rounds;
+  vv_ = f * vv_ + ar_rounds * ar_rounds;
+}
+
+double DraftingSpeed::mean() const {
+  return (tokens_ + assumed_rounds) / (time_ + assumed_rounds);
+}
+
+double DraftingSpeed::hopeful() const {
+  const double s = mean();
+  const double spread = std::max(0.0, tt_ - 2 * s * tv_ + s * s * vv_) + assumed_rounds * assumed_variance;
+  return s + hope * std::sqrt(spread) / (time_ + assumed_rounds);
+}
+
+namespace {
+
+void check(double value, const char* field) {
+  if (std::isfinite(value) && value >= 0) return;
+  throw bad_input("The speculation bound has " + std::string(field) + " " + std::to_string(value) +
+                  "; it must be finite and not negative.");
+}
+
+}  // namespace
+
+void validate(const BoundSettings& settings) {
+  check(settings.slack, "slack");
+  check(settings.rounds, "rounds");
+  check(settings.trial_share, "trial_share");
+  if (settings.shortest_wait == 0 || settings.shortest_wait > settings.longest_wait) {
+    throw bad_input("The speculation bound has shortest_wait " + std::to_string(settings.shortest_wait) +
+                    " and longest_wait " + std::to_string(settings.longest_wait) +
+                    "; allowed: 1 <= shortest_wait <= longest_wait.");
+  }
+}
+
+SpeculationBound::SpeculationBound(const BoundSettings& settings)
+    : settings_(settings), interval_(settings.shortest_wait) {
+  validate(settings);
+}
+
+void SpeculationBound::begin_reply() {
+  balance_ = std::min(balance_, 0.0);
+}
+
+void SpeculationBound::decoded(double ms) {
+  balance_ += settings_.slack * ms;
+  elapsed_ += ms;
+  since_draft_ += 1;
+}
+
+void SpeculationBound::speculated(double ms, uint32_t tokens, double ar_ms, bool trial) {
+  const double gain = tokens * ar_ms - ms;
+  balance_ += settings_.slack * tokens * ar_ms + gain;
+  elapsed_ += ms;
+  since_draft_ = 0;
+  if (!trial) return;
+  trials_lost_ = std::max(0.0, trials_lost_ - gain);
+  adapt_interval(gain);
+}
+
+void SpeculationBound::adapt_interval(double gain_ms) {
+  // After a trial that gained time the next is due at once: the gain pays for it.
+  interval_ = gain_ms > 0 ? 1 : std::clamp(interval_ + interval_ / 2, settings_.shortest_wait, settings_.longest_wait);
+}
+
+double SpeculationBound::longest_allowed(double ar_ms, double round_ms) const {
+  return balance_ + (1 + settings_.slack) * ar_ms + settings_.rounds * round_ms;
+}
+
+void SpeculationBound::archive(StateArchive& archive) {
+  for (double* value : {&balance_, &elapsed_, &trials_lost_}) archive.number(*value);
+  archive.whole(interval_);
+  archive.whole(since_draft_);
+}
+
+bool SpeculationBound::may_try(double cost_ms, double part) const {
+  return wait() == 0 && trials_lost_ + cost_ms <= part * settings_.trial_share * elapsed_;
+}
+
+}  // namespace canopy
+
+namespace canopy::reason {
+namespace {
+
+std::string number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string ms(double value) {
+  return number(value, 1) + " ms";
+}
+
+std::string times(double speed_up) {
+  return number(speed_up, 2) + "×";
+}
+
+}  // namespace
+
+std::string no_room(const WidthLimits& limits) {
+  return "Plain: no room for a draft (" + std::to_string(limits.widest()) + " rows, paths of " +
+         std::to_string(limits.deepest()) + " tokens).";
+}
+
+std::string cannot_pay(double most, double draft_ms, double ar_ms) {
+  return "Plain: even a draft accepted in full would run at " + times(most) + " plain decoding (draft " + ms(draft_ms) +
+         ", plain round " + ms(ar_ms) + ").";
+}
+
+std::string bound_reached(double round_ms, double balance_ms, double rounds) {
+  return "Plain: drafting has cost more than it brought (" + ms(-balance_ms) + " beyond the slack; " +
+         number(rounds, 0) + " rounds of " + ms(round_ms) + " are the most).";
+}
+
+std::string measuring_ar(uint32_t rounds) {
+  return "Plain: measured again after " + std::to_string(rounds) + " rounds with drafts.";
+}
+
+std::string not_believed(double believed, double draft_ms) {
+  return "Plain: on this device even a good drafter would run at " + times(believed) +
+         " plain decoding; a first draft (" + ms(draft_ms) + ") waits until its time is earned.";
+}
+
+std::string drafting(double speed_up, double rounds) {
+  if (rounds < 1) return "Drafting: nothing is known about this drafter yet.";
+  return "Drafting: lately " + times(speed_up) + " plain decoding.";
+}
+
+std::string trial(double speed_up) {
+  return "Drafting to see whether it pays by now; lately " + times(speed_up) + " plain decoding.";
+}
+
+std::string first_trial(double believed) {
+  return "Drafting to see what this drafter is worth; a good one would run at " + times(believed) + " plain decoding.";
+}
+
+std::string waiting(double speed_up, uint32_t tokens) {
+  return "Plain: drafting ran at " + times(speed_up) + " plain decoding lately; tried again in " +
+         std::to_string(tokens) + " tokens.";
+}
+
+std::string saving(double speed_up, double draft_ms) {
+  return "Plain: drafting ran at " + times(speed_up) +
+         " plain decoding lately; trials have used up their share of time (one takes " + ms(draft_ms) + ").";
+}
+
+std::string chosen(DecodeMode shape, const WidthForecast& best, double ar_tokens_per_second) {
+  return std::string(shape == DecodeMode::chain ? "Chain" : "Tree") + " of " + std::to_string(best.width) +
+         " rows: " + number(best.expected, 2) + " tokens expected in " + ms(best.ms) + ", " +
+         number(best.tokens_per_second(), 1) + " tok/s against " + number(ar_tokens_per_second, 1) + " plain.";
+}
+
+std::string not_worth_verifying(const WidthForecast& plain, double verified_expected, uint32_t verified_width) {
+  return "Plain: the draft is not worth verifying (" + number(verified_expected, 2) + " tokens expected of " +
+         std::to_string(verified_width) + " rows, one of " + ms(plain.ms) + " without).";
+}
+
+}  // namespace canopy::reason
 
 namespace canopy {
 namespace {

@@ -1,4 +1,137 @@
 #pragma once
+// Chooses for each round whether to draft and how wide a tree to verify, within a bound on the time that a user may
+// lose, and says why. Pure arithmetic without clock or device: the same calls give the same choices.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/speculation/acceptance.h"
+#include "engine/speculation/pass_cost.h"
+#include "engine/speculation/round_record.h"
+#include "engine/speculation/state_archive.h"
+
+namespace canopy {
+
+// The recent speed of drafting rounds relative to autoregressive decoding.
+
+/// Ratio of faded sums: tokens that rounds with a draft emitted to the AR rounds that would have fitted in their
+/// time. A few assumed rounds of speed-up 1 stand for what is not known yet.
+class DraftingSpeed {
+ public:
+  /// A round with a draft emitted `tokens` in the time of `ar_rounds` AR ones, `distance` tokens of text after
+  /// the one before it.
+  void learn(double tokens, double ar_rounds, double distance);
+
+  /// Speed-up over autoregressive decoding.
+  double mean() const;
+  /// The mean and a little more, by how uncertain it is: being wrong about it costs little where it is tried again.
+  double hopeful() const;
+  double rounds() const { return n_; }
+
+  void archive(StateArchive& archive) {
+    for (double* value : {&n_, &tokens_, &time_, &tt_, &tv_, &vv_}) archive.number(*value);
+  }
+
+ private:
+  double n_ = 0;
+  double tokens_ = 0, time_ = 0;
+  double tt_ = 0, tv_ = 0, vv_ = 0;  // products of tokens and time
+};
+
+/// Weight that older evidence keeps when `distance` tokens of text were written since: text changes with its length,
+/// not with the number of drafts. Never below a half, so that a draft after a long pause does not count alone.
+double fading_over(double distance, double memory);
+
+// The bound on the time that a user may lose by speculation (design.md, section 3).
+
+struct BoundSettings {
+  double slack = 0.02;         // share of autoregressive decoding's time that may be lost
+  double rounds = 2;           // and as many rounds
+  double trial_share = 0.01;   // share of the time that trial drafts may lose, within the slack
+  uint32_t shortest_wait = 8;  // tokens between trial drafts, at first
+  uint32_t longest_wait = 256;
+};
+
+/// Throws Error(bad_input) naming the field unless all are finite, not negative and in order.
+void validate(const BoundSettings& settings);
+
+/// Keeps the account of a reply: elapsed <= (1 + slack) * (time of its tokens in autoregressive decoding) + `rounds`
+/// rounds, including the worst case of the next round. The measured time of an AR round counts as autoregressive
+/// decoding itself, so that only the time of speculated tokens is estimated.
+class SpeculationBound {
+ public:
+  explicit SpeculationBound(const BoundSettings& settings);
+
+  /// Begins a reply. Time that the reply before gained may not be lost in this one; time that it lost beyond the bound
+  /// still counts.
+  void begin_reply();
+
+  /// An AR round took `ms`.
+  void decoded(double ms);
+  /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each autoregressively. trial: it was
+  /// allowed by may_try().
+  void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
+
+  /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms` is the length of each of
+  /// the `rounds` rounds; the cheapest one is the safe choice.
+  bool allows(double worst_ms, double ar_ms, double round_ms) const {
+    return worst_ms <= longest_allowed(ar_ms, round_ms);
+  }
+  double longest_allowed(double ar_ms, double round_ms) const;
+
+  /// While drafting does not pay: whether a trial that may lose `cost_ms` is due and within `part` of the trials'
+  /// share.
+  bool may_try(double cost_ms, double part = 1) const;
+  /// Milliseconds of the trials' share of all replies so far that are not used up.
+  double trials_left_ms() const { return settings_.trial_share * elapsed_ - trials_lost_; }
+  /// Tokens until the next trial is due by its interval alone.
+  uint32_t wait() const { return since_draft_ < interval_ ? interval_ - since_draft_ : 0; }
+
+  /// Milliseconds that may be lost before only the `rounds` rounds are left; negative when those are in use.
+  double balance_ms() const { return balance_; }
+
+  /// The account, not the settings.
+  void archive(StateArchive& archive);
+
+ private:
+  void adapt_interval(double gain_ms);
+
+  BoundSettings settings_;
+  double balance_ = 0;
+  double elapsed_ = 0;      // of all replies
+  double trials_lost_ = 0;  // in those that lost, less what others gained; not below 0
+  uint32_t interval_;
+  uint32_t since_draft_ = 0;  // tokens emitted since the last draft
+};
+
+}  // namespace canopy
+
+namespace canopy::reason {
+
+// The controller's decisions in words, a sentence each, with the numbers they rest on.
+
+std::string no_room(const WidthLimits& limits);
+std::string cannot_pay(double most, double draft_ms, double ar_ms);
+std::string bound_reached(double round_ms, double balance_ms, double rounds);
+std::string measuring_ar(uint32_t rounds);
+std::string not_believed(double believed, double draft_ms);
+std::string drafting(double speed_up, double rounds);
+std::string trial(double speed_up);
+std::string first_trial(double believed);
+std::string waiting(double speed_up, uint32_t tokens);
+std::string saving(double speed_up, double draft_ms);
+
+/// `other` is the other objective's view: autoregressive decoding's tokens per second.
+std::string chosen(DecodeMode shape, const WidthForecast& best, double ar_tokens_per_second);
+std::string not_worth_verifying(const WidthForecast& plain, double verified_expected, uint32_t verified_width);
+
+}  // namespace canopy::reason
+
+namespace canopy {
+
 // Chooses for each round whether to draft and how wide a tree to verify (design.md, section 3). Pure arithmetic without
 // clock or device: the same calls give the same choices.
 //
@@ -14,22 +147,6 @@
 //     // verify, walk, commit
 //     controller.observe({emitted, draft_ms, verify_ms, other_ms});
 //   }
-
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "engine/speculation/acceptance_estimate.h"
-#include "engine/speculation/acceptance_ledger.h"
-#include "engine/speculation/controller_choice.h"
-#include "engine/speculation/controller_speed.h"
-#include "engine/speculation/depth_calibration.h"
-#include "engine/speculation/pass_cost.h"
-#include "engine/speculation/speculation_bound.h"
-
-namespace canopy {
 
 /// Raised whenever the same calls give other choices than before: a recording of another number is not re-run to its
 /// own decisions.

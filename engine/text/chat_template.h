@@ -1,5 +1,6 @@
 #pragma once
-// Turns of a conversation to the prompt a model was trained on.
+// Turns of a conversation to the prompt a model was trained on: by its own template in Jinja, ChatML or plain lines;
+// with the tools that the model may call.
 
 #include <cstdint>
 #include <memory>
@@ -10,9 +11,23 @@
 #include <vector>
 
 #include "engine/text/chat_turn.h"
+#include "engine/text/jinja/value.h"
 #include "engine/text/tokenizer.h"
 
 namespace canopy {
+
+// What templates read as it stands in JSON: the tools that a prompt offers to a model, and fields of turns such as the
+// calls of these.
+
+/// Reads a JSON array of objects, mostly {"type": "function", "function": {"name", "description", "parameters"}}, as a
+/// template sees it: keys in the order of the text, whole numbers whole. All its strings are content: none of them can
+/// become a control token. Throws Error(bad_input) for anything else, and for an empty array.
+jinja::Value tools_from_json(std::string_view json);
+
+/// Reads ChatTurn::fields in the same way. Throws Error(bad_input) for what is no JSON.
+jinja::Value turn_fields_from_json(std::string_view json);
+
+// Turns of a conversation to the prompt a model was trained on.
 
 /// A stretch of a rendered prompt. Only structure may hold special tokens; content is what people wrote.
 struct PromptPart {

@@ -4,9 +4,11 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/base/printable.h"
-#include "engine/format/named_tokens.h"
-#include "engine/text/utf8.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/format/model_file.h"
+#include "engine/text/bpe_tokenizer.h"
+#include "engine/text/unicode.h"
 
 namespace canopy {
 namespace {
@@ -105,6 +107,208 @@ bool Tokenizer::is_special(uint32_t id) const {
 std::optional<uint32_t> Tokenizer::find_special(std::string_view spelling) const {
   const AddedToken* token = all_added_.lookup(spelling);
   return token == nullptr ? std::nullopt : std::optional(token->id);
+}
+
+namespace {
+
+// The tokens that are looked for in normalized text, spelled as they look there.
+std::vector<AddedToken> normalized_tokens(std::span<const AddedToken> added, const TextNormalizer& normalizer) {
+  std::vector<AddedToken> found;
+  std::string buffer;
+  for (const AddedToken& token : added) {
+    if (!token.in_normalized_text || valid_utf8_prefix(token.spelling) < token.spelling.size()) continue;
+    found.push_back(token);
+    found.back().spelling = std::string(normalizer.apply(token.spelling, TextPlace::text_start, buffer));
+  }
+  return found;
+}
+
+}  // namespace
+
+Tokenizer::Table PipelineTokenizer::table_of(const VocabularyData& data, std::vector<AddedToken> added,
+                                             bool drops_leading_space) {
+  validate_vocabulary(data);
+  Table table;
+  table.types.reserve(data.tokens.size());
+  table.bytes.reserve(data.tokens.size());
+  for (size_t id = 0; id < data.tokens.size(); ++id) table.types.push_back(type_of_token(data, id));
+  table.added = std::move(added);
+  table.bos = data.bos;
+  table.eos = data.eos;
+  table.add_bos = data.add_bos.value_or(false) && data.bos.has_value();
+  table.drops_leading_space = drops_leading_space;
+  table.chat_template = data.chat_template;
+  return table;
+}
+
+PipelineTokenizer::PipelineTokenizer(Table table, TextNormalizer normalizer, PreTokenizer pre_tokenizer)
+    : Tokenizer(table),
+      normalizer_(std::move(normalizer)),
+      pre_tokenizer_(std::move(pre_tokenizer)),
+      normalized_added_(normalized_tokens(table.added, normalizer_)) {}
+
+void PipelineTokenizer::encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const {
+  std::string buffer;
+  std::vector<std::string_view> pieces;
+  while (!bytes.empty()) {
+    const size_t valid = valid_utf8_prefix(bytes);
+    const std::string_view text =
+        valid > 0 ? normalizer_.apply(bytes.substr(0, valid), place, buffer) : std::string_view();
+    for (size_t at = 0; at < text.size();) {
+      const auto match = normalized_added_.find(text, at, {});
+      const size_t end = match ? match->begin : text.size();
+      if (end > at) {
+        pre_tokenizer_.split(text.substr(at, end - at), pieces);
+        encode_pieces(pieces, ids);
+      }
+      if (!match) break;
+      ids.push_back(match->token->id);
+      at = match->end;
+    }
+    place = TextPlace::inside;
+    bytes.remove_prefix(valid);
+    if (bytes.empty()) break;
+    const std::string_view damaged = bytes.substr(0, next_utf8(bytes).length);
+    encode_pieces({&damaged, 1}, ids);
+    bytes.remove_prefix(damaged.size());
+  }
+}
+
+// Which tokenizer a GGUF vocabulary asks for. A new kind gets its function and one line in from_vocabulary.
+
+namespace {
+
+std::vector<AddedToken> added_by_type(VocabularyData& data) {
+  std::vector<AddedToken> named;
+  apply_token_names(data, named);  // their types are all that is wanted
+  std::vector<AddedToken> added;
+  for (size_t id = 0; id < data.tokens.size(); ++id) {
+    const TokenType type = type_of_token(data, id);
+    const bool special = type == TokenType::control || type == TokenType::unknown;
+    if (!special && type != TokenType::user_defined) continue;
+    AddedToken token;
+    token.id = static_cast<uint32_t>(id);
+    token.spelling = data.tokens[id];
+    token.special = special;
+    token.strips_right = data.control_strips_right && (type == TokenType::control || token.spelling == "</s>") &&
+                         token.spelling != "<s>" && token.spelling != "<|endoftext|>";
+    added.push_back(std::move(token));
+  }
+  return added;
+}
+
+// Without types every control token would be text that anybody can write, and none would end a reply.
+void require_types(const VocabularyData& data) {
+  if (!data.types.empty()) return;
+  throw bad_input(
+      "The vocabulary has no token types (tokenizer.ggml.token_type), without which control tokens cannot be told from "
+      "text; the file was converted wrongly, convert the model again or get another file of it.");
+}
+
+// Without merges text would be cut into single bytes, which no model of this kind was trained on.
+void require_merges(const VocabularyData& data) {
+  if (!data.merges.empty()) return;
+  throw bad_input(
+      "The byte-level vocabulary has no merges (tokenizer.ggml.merges), without which text cannot be tokenized as the "
+      "model learned it; the file was converted wrongly, convert the model again or get another file of it.");
+}
+
+// GPT-2's kind: byte-level, with a pre-tokenizer and a list of merges.
+std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
+  validate_vocabulary(data);
+  require_types(data);
+  require_merges(data);
+  const PreTokenizerTraits traits = traits_of_pre_tokenizer(data.pre_tokenizer);
+  if (const std::string warning = warning_of_pre_tokenizer(data.pre_tokenizer); !warning.empty()) log_warning(warning);
+  std::vector<AddedToken> added = added_by_type(data);
+  BpeTokenizer::Options options;
+  std::vector<TextNormalizer::Step> steps;
+  if (traits.normalizes_nfc) steps.emplace_back(TextNormalizer::Unicode{UnicodeForm::nfc});
+  options.normalizer = TextNormalizer(std::move(steps));
+  options.pre_tokenizer = PreTokenizer::named(data.pre_tokenizer);
+  options.ignore_merges = traits.ignores_merges;
+  // Files often name the end of text as unknown; a byte without a token must not end it.
+  if (data.unknown && type_of_token(data, *data.unknown) == TokenType::unknown) options.unknown = data.unknown;
+  if (!data.add_bos) data.add_bos = traits.adds_bos;
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
+}
+
+// Llama 2's kind: SentencePiece, characters and scores. What a file leaves out is as in Llama 2.
+std::unique_ptr<Tokenizer> sentence_pieces(VocabularyData data) {
+  validate_vocabulary(data);
+  require_types(data);
+  const auto by_spelling = [&](std::optional<uint32_t>& role, std::string_view spelling) {
+    const auto found = std::find(data.tokens.begin(), data.tokens.end(), spelling);
+    if (!role && found != data.tokens.end()) role = static_cast<uint32_t>(found - data.tokens.begin());
+  };
+  by_spelling(data.bos, "<s>");
+  by_spelling(data.eos, "</s>");
+  by_spelling(data.unknown, "<unk>");
+  if (!data.add_bos) data.add_bos = true;
+
+  const bool has_own_space = data.add_space_prefix.value_or(true);
+  const std::string mark(word_mark);
+  std::vector<TextNormalizer::Step> steps;
+  if (has_own_space) steps.push_back(TextNormalizer::Prepend{.text = mark});
+  steps.push_back(TextNormalizer::Replace{" ", mark});
+
+  BpeTokenizer::Options options;
+  options.alphabet = BpeTokenizer::Alphabet::characters;
+  options.normalizer = TextNormalizer(std::move(steps));
+  options.ranks_by_score = true;
+  options.unknown = data.unknown;
+  options.fuses_unknown = true;
+  options.drops_leading_space = has_own_space;
+  std::vector<AddedToken> added = added_by_type(data);
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const VocabularyData& data) {
+  if (data.model == "gpt2") return byte_level(data);
+  if (data.model == "llama") return sentence_pieces(data);
+  throw bad_input("The tokenizer model \"" + printable(data.model, 80) +
+                  "\" (tokenizer.ggml.model) is not supported; supported are \"gpt2\" (byte-level BPE) and \"llama\" "
+                  "(SentencePiece with scores).");
+}
+
+namespace {
+
+VocabularyData vocabulary_of(const TokenizerSource& source) {
+  VocabularyData data;
+  data.model = source.model;
+  data.pre_tokenizer = source.pre;
+  data.tokens = source.tokens;
+  data.merges = source.merges;
+  data.scores = source.scores;
+  data.types = source.types;
+  data.bos = source.bos;
+  data.eos = source.eos;
+  data.unknown = source.unknown;
+  data.padding = source.padding;
+  data.add_bos = source.add_bos;
+  data.add_space_prefix = source.add_space_prefix;
+  data.control_strips_right = source.control_strips_right;
+  data.chat_template = source.chat_template;
+  return data;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerSource& source) {
+  switch (source.kind) {
+    case TokenizerSource::Kind::gguf: return Tokenizer::from_vocabulary(vocabulary_of(source));
+    case TokenizerSource::Kind::hugging_face:
+      if (source.tokenizer_json.empty()) {
+        return Tokenizer::from_sentencepiece_model(source.tokenizer_model, source.tokenizer_config_json);
+      }
+      return Tokenizer::from_tokenizer_json(source.tokenizer_json, source.tokenizer_config_json);
+    case TokenizerSource::Kind::none: break;
+  }
+  throw bad_input(
+      "The model brings no tokenizer: a Hugging Face folder needs tokenizer.json or tokenizer.model, a GGUF file "
+      "tokenizer.ggml.model.");
 }
 
 }  // namespace canopy

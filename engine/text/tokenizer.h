@@ -1,5 +1,6 @@
 #pragma once
-// Text to token ids and back. A tokenizer is immutable once built and may be used from several threads.
+// Text to token ids and back: the interface, what tokenizers of all kinds do around their model, and the choice of the
+// one that a model file needs.
 
 #include <cstdint>
 #include <memory>
@@ -9,10 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/text/added_tokens.h"
+#include "engine/text/normalizer.h"
+#include "engine/text/pre_tokenizer.h"
 #include "engine/text/vocabulary.h"
 
 namespace canopy {
+
+// Text to token ids and back. A tokenizer is immutable once built and may be used from several threads.
 
 /// Whether the spelling of a control token in a text stands for that token. Text of a user is always as_text: nobody
 /// may write "<|im_end|>" and end a turn by it. Tokens that were added without being control tokens ("<think>") are
@@ -125,5 +129,35 @@ class Tokenizer {
   std::vector<uint32_t> end_ids_, message_end_ids_;
   std::string chat_template_;
 };
+
+// What tokenizers of all kinds do around their model: normalize a text, find the tokens that are looked for in
+// normalized text, cut the rest into pieces. A model makes ids of pieces.
+
+class PipelineTokenizer : public Tokenizer {
+ protected:
+  /// What every vocabulary of tokens says of itself; the bytes of its tokens are the model's to add. Throws
+  /// Error(bad_input) for an invalid vocabulary.
+  static Table table_of(const VocabularyData& data, std::vector<AddedToken> added, bool drops_leading_space);
+
+  PipelineTokenizer(Table table, TextNormalizer normalizer, PreTokenizer pre_tokenizer);
+
+  /// Appends the ids of pieces of normalized text, or of a byte that is no UTF-8, which is a piece alone.
+  virtual void encode_pieces(std::span<const std::string_view> pieces, std::vector<uint32_t>& ids) const = 0;
+
+ private:
+  void encode_ordinary(std::string_view bytes, TextPlace place, std::vector<uint32_t>& ids) const final;
+
+  TextNormalizer normalizer_;
+  PreTokenizer pre_tokenizer_;
+  AddedTokens normalized_added_;
+};
+
+// The tokenizer that a model file brings.
+
+struct TokenizerSource;
+
+/// Builds the tokenizer from what the file holds. Throws Error(bad_input) when it holds none, or one that is not
+/// supported or contradicts itself.
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerSource& source);
 
 }  // namespace canopy

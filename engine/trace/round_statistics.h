@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/trace/round_record.h"
+#include "engine/speculation/round_record.h"
 
 namespace canopy {
 

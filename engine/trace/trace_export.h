@@ -1,12 +1,25 @@
 #pragma once
-// Export of a trace to JSON and CSV.
+// Rounds, their statistics and whole traces as JSON and CSV: the same fields for a live run, for its trace and in the
+// window.
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include <nlohmann/json.hpp>
+
+#include "engine/trace/round_statistics.h"
 #include "engine/trace/trace_reader.h"
 
 namespace canopy {
+
+// Round statistics as JSON, the same fields for a live run, for its trace and in the window.
+
+/// {"draft": ..., "build": ..., ...} in milliseconds.
+nlohmann::ordered_json to_json(const RoundTimes& times);
+
+/// Shares are 0 ... 1, times milliseconds; every rate stands beside what it was computed from.
+nlohmann::ordered_json to_json(const RoundStatistics& statistics);
+
+// Export of a trace to JSON and CSV.
 
 /// All fields of one round. Token ids are accompanied by their texts where the trace has them; bytes that do not form a
 /// whole character become U+FFFD.

@@ -2,10 +2,9 @@
 
 #include <utility>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/trace/kept_draft_codec.h"
-#include "engine/trace/round_record_codec.h"
-#include "engine/trace/trace_bytes.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/base/mapped_file.h"
-#include "engine/trace/round_record.h"
-#include "engine/trace/trace_drafting.h"
+#include "engine/speculation/round_record.h"
+#include "engine/speculation/speculation_state.h"
 #include "engine/trace/trace_format.h"
 #include "engine/trace/trace_records.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <unordered_map>
 
 #include "engine/base/error.h"
 #include "engine/format/json_text.h"
@@ -320,6 +320,36 @@ TraceReplyEnd parse_trace_reply_end(std::string_view text) {
   end.reply_tokens = fields.u32("reply_tokens");
   end.decode_ms = parse_ms(fields, "decode_ms");
   end.text = fields.text("text");
+  return end;
+}
+
+RoundRecord redacted(RoundRecord record) {
+  std::unordered_map<uint32_t, uint32_t> numbers;
+  const auto number = [&](uint32_t& token) {
+    token = numbers.try_emplace(token, static_cast<uint32_t>(numbers.size())).first->second;
+  };
+  for (RoundNode& row : record.nodes) number(row.node.token);
+  for (RoundNode& row : record.nodes) {
+    if (row.target_token != RoundNode::unknown) number(row.target_token);
+  }
+  for (uint32_t& token : record.emitted) number(token);
+  return record;
+}
+
+TraceReplyBegin redacted(TraceReplyBegin begin) {
+  begin.prompt.clear();
+  begin.stop_strings.clear();
+  begin.sampling.logit_bias.clear();
+  return begin;
+}
+
+TracePrefill redacted(TracePrefill prefill) {
+  prefill.first_token.reset();
+  return prefill;
+}
+
+TraceReplyEnd redacted(TraceReplyEnd end) {
+  end.text.clear();
   return end;
 }
 

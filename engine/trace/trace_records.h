@@ -1,19 +1,23 @@
 #pragma once
-// The records of a trace other than its rounds (docs/traces.md): machine and models, and the beginning and end of each
-// reply.
+// The records of a trace other than its rounds (docs/traces.md): machine and models, and the beginning and end of
+// each reply; and the redaction of all records, which removes texts and token ids.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/speculation/sampling_settings.h"
-#include "engine/trace/round_record.h"
+#include <nlohmann/json.hpp>
+
+#include "engine/speculation/round_record.h"
+#include "engine/speculation/sampler.h"
 
 namespace canopy {
+
+// The records of a trace other than its rounds (docs/traces.md): machine and models, and the beginning and end of each
+// reply.
 
 /// What the time of a model's passes depends on, so that it can be predicted for another device.
 struct TraceSizes {
@@ -103,5 +107,21 @@ TraceHeader parse_trace_header(std::string_view json);
 TraceReplyBegin parse_trace_reply_begin(std::string_view json);
 TracePrefill parse_trace_prefill(std::string_view json);
 TraceReplyEnd parse_trace_reply_end(std::string_view json);
+
+// Redaction of trace records: keeps tree shapes, probabilities, times and counts, and removes texts and token ids. It
+// is not a guarantee of secrecy: someone who has both models may still guess text from the probabilities.
+
+/// Tokens are numbered anew in each round, in the order of their appearance, so that equal tokens of a round stay equal
+/// and those of different rounds cannot be compared: the frequency of tokens would give a text away.
+RoundRecord redacted(RoundRecord record);
+
+/// The record without the prompt, the stop strings and the tokens of the logit bias.
+TraceReplyBegin redacted(TraceReplyBegin begin);
+
+/// The record without its first token.
+TracePrefill redacted(TracePrefill prefill);
+
+/// The record without its text.
+TraceReplyEnd redacted(TraceReplyEnd end);
 
 }  // namespace canopy

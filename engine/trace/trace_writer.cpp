@@ -11,18 +11,16 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/base/atomic_file.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/log.h"
+#include "engine/base/figures.h"
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/utc_time.h"
-#include "engine/speculation/tree_builder.h"
+#include "engine/speculation/ddtree.h"
 #include "engine/text/tokenizer.h"
-#include "engine/trace/kept_draft_codec.h"
-#include "engine/trace/round_record_codec.h"
-#include "engine/trace/trace_bytes.h"
+#include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
-#include "engine/trace/trace_redaction.h"
+#include "engine/trace/trace_records.h"
 
 namespace canopy {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "engine/trace/round_record.h"
-#include "engine/trace/trace_drafting.h"
+#include "engine/speculation/round_record.h"
+#include "engine/speculation/speculation_state.h"
 #include "engine/trace/trace_format.h"
 #include "engine/trace/trace_records.h"
 

@@ -11,9 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/vulkan/buffer.h"
+#include "engine/vulkan/memory.h"
 
 namespace canopy::vk {
+
+// Commands recorded once and run many times.
 
 class Context;
 class Kernel;

@@ -1,7 +1,5 @@
 #pragma once
-// One opened device: queue, memory, kernels, submission. Everything else in this folder hangs on it.
-//
-// Not thread-safe: one thread (the engine's) owns a Context and all that was made from it.
+// One opened device: queue, memory, kernels, submission. All else in this folder hangs on it.
 
 #include <volk.h>
 
@@ -20,13 +18,16 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/vulkan/buffer.h"
-#include "engine/vulkan/device_report.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/kernel.h"
-#include "engine/vulkan/pipeline_cache.h"
+#include "engine/vulkan/memory.h"
+#include "engine/vulkan/physical_device.h"
 
 namespace canopy::vk {
+
+// One opened device: queue, memory, kernels, submission. Everything else in this folder hangs on it.
+//
+// Not thread-safe: one thread (the engine's) owns a Context and all that was made from it.
 
 class CommandList;
 class Staging;

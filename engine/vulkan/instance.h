@@ -1,16 +1,38 @@
 #pragma once
-// The Vulkan loader and instance. The loader is opened at run time, so a program that links this starts without it.
+// The Vulkan loader and instance, opened at run time, and results of Vulkan as errors.
 
 #include <volk.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/vulkan/device_report.h"
+#include "engine/base/error.h"
+#include "engine/vulkan/physical_device.h"
 
 namespace canopy::vk {
+
+// Turning VkResult into canopy::Error, in one place.
+
+/// "VK_ERROR_DEVICE_LOST", or "VkResult -1234" for a code this file does not know.
+std::string result_name(VkResult result);
+
+/// The Error of a failed call; `doing` completes "… failed", as in "allocating 64 MiB for weights".
+/// Out-of-memory codes become out_of_memory, a lost device device_lost, a missing driver, layer, extension or feature
+/// unavailable, and everything else (a wrong use of the API) bad_input.
+Error vk_error(VkResult result, std::string_view doing);
+
+/// Throws vk_error for any error code; success and status codes (VK_INCOMPLETE, VK_TIMEOUT …) come back.
+inline VkResult check_vk(VkResult result, std::string_view doing) {
+  if (result < 0) [[unlikely]] {
+    throw vk_error(result, doing);
+  }
+  return result;
+}
+
+// The Vulkan loader and instance. The loader is opened at run time, so a program that links this starts without it.
 
 enum class Validation {
   off,

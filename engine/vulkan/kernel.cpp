@@ -2,13 +2,195 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <system_error>
 #include <tuple>
 
-#include "engine/vulkan/check.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/files.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/instance.h"
 
 namespace canopy::vk {
+namespace {
+
+const ShaderCode* lookup(std::span<const ShaderCode> table, std::string_view name) {
+  const auto found = std::lower_bound(table.begin(), table.end(), name,
+                                      [](const ShaderCode& code, std::string_view key) { return code.name < key; });
+  return found != table.end() && found->name == name ? &*found : nullptr;
+}
+
+// Names that begin like the one asked for, up to its first underscore: usually the other variants.
+std::string similar_names(std::span<const ShaderCode> table, std::string_view name) {
+  const std::string_view stem = name.substr(0, name.find('_'));
+  std::string names;
+  for (const ShaderCode& code : table) {
+    if (code.name.starts_with(stem)) {
+      names += (names.empty() ? "" : ", ") + std::string(code.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<ShaderCode> merge_shaders(std::initializer_list<std::span<const ShaderCode>> files) {
+  std::vector<ShaderCode> table;
+  for (const std::span<const ShaderCode> file : files) {
+    table.insert(table.end(), file.begin(), file.end());
+  }
+  std::sort(table.begin(), table.end(), [](const ShaderCode& a, const ShaderCode& b) { return a.name < b.name; });
+  const auto twin = std::adjacent_find(table.begin(), table.end(),
+                                       [](const ShaderCode& a, const ShaderCode& b) { return a.name == b.name; });
+  if (twin != table.end()) {
+    throw bad_input("Two shaders are called \"" + std::string(twin->name) + "\".");
+  }
+  return table;
+}
+
+const ShaderCode& find_shader(std::span<const ShaderCode> table, std::string_view name) {
+  if (const ShaderCode* code = lookup(table, name)) {
+    return *code;
+  }
+  const std::string similar = similar_names(table, name);
+  throw bad_input("There is no shader \"" + std::string(name) + "\" among the " + std::to_string(table.size()) +
+                  " in this build" + (similar.empty() ? "." : "; similar ones are " + similar + "."));
+}
+
+bool has_shader(std::string_view name) {
+  return lookup(engine_shaders(), name) != nullptr;
+}
+
+std::string shaders_hash(std::initializer_list<std::string_view> prefixes) {
+  std::string hashes;
+  for (const ShaderCode& code : engine_shaders()) {
+    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
+                                    [&](std::string_view prefix) { return code.name.starts_with(prefix); });
+    if (wanted) hashes += damage_hash_text({reinterpret_cast<const char*>(code.words.data()), code.words.size_bytes()});
+  }
+  return damage_hash_text(hashes);
+}
+
+namespace {
+
+constexpr std::array<char, 8> cache_magic = {'C', 'N', 'P', 'Y', 'V', 'K', 'P', 'C'};
+constexpr uint32_t cache_version = 1;
+
+// On disk, in the byte order of the machine: a cache never leaves it, and one that did is of another device.
+struct Header {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  std::array<uint8_t, 16> device_uuid;
+  std::array<uint8_t, 16> driver_uuid;
+  std::array<uint8_t, 16> cache_uuid;
+  uint64_t data_bytes;
+  uint64_t data_hash;
+};
+static_assert(sizeof(Header) == 88 && std::is_trivially_copyable_v<Header>);
+
+CacheFile refused(const std::string& why) {
+  return {.data = {}, .note = "The pipeline cache was ignored: " + why + "."};
+}
+
+}  // namespace
+
+std::vector<std::byte> pack_cache(const CacheIdentity& identity, std::span<const std::byte> data) {
+  const Header header{.magic = cache_magic,
+                      .version = cache_version,
+                      .vendor_id = identity.vendor_id,
+                      .device_id = identity.device_id,
+                      .driver_version = identity.driver_version,
+                      .device_uuid = identity.device_uuid,
+                      .driver_uuid = identity.driver_uuid,
+                      .cache_uuid = identity.cache_uuid,
+                      .data_bytes = data.size(),
+                      .data_hash = damage_hash(data)};
+  std::vector<std::byte> file(sizeof header + data.size());
+  std::memcpy(file.data(), &header, sizeof header);
+  if (!data.empty()) {
+    std::memcpy(file.data() + sizeof header, data.data(), data.size());
+  }
+  return file;
+}
+
+CacheFile unpack_cache(const CacheIdentity& identity, std::span<const std::byte> file) {
+  Header header{};
+  if (file.size() < sizeof header) {
+    return refused("the file has " + std::to_string(file.size()) + " bytes, its header alone has " +
+                   std::to_string(sizeof header));
+  }
+  std::memcpy(&header, file.data(), sizeof header);
+  const std::span<const std::byte> data = file.subspan(sizeof header);
+  if (header.magic != cache_magic) {
+    return refused("the file is not a pipeline cache");
+  }
+  if (header.version != cache_version) {
+    return refused("its format is version " + std::to_string(header.version) + ", this program reads version " +
+                   std::to_string(cache_version));
+  }
+  if (header.vendor_id != identity.vendor_id || header.device_id != identity.device_id ||
+      header.device_uuid != identity.device_uuid) {
+    return refused("it was written for another device");
+  }
+  if (header.driver_version != identity.driver_version || header.driver_uuid != identity.driver_uuid ||
+      header.cache_uuid != identity.cache_uuid) {
+    return refused("it was written by another version of the driver");
+  }
+  if (header.data_bytes != data.size()) {
+    return refused("it should hold " + std::to_string(header.data_bytes) + " bytes of data and holds " +
+                   std::to_string(data.size()));
+  }
+  if (header.data_hash != damage_hash(data)) {
+    return refused("its data is damaged (the hash differs)");
+  }
+  return {.data = std::vector<std::byte>(data.begin(), data.end()), .note = ""};
+}
+
+CacheFile load_cache(const std::filesystem::path& path, const CacheIdentity& identity) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return {};
+  }
+  if (error || status.type() != std::filesystem::file_type::regular) {
+    return refused("\"" + path.string() + "\" is not a readable file");
+  }
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error || bytes > max_cache_bytes) {
+    return refused("the file has " + std::to_string(bytes) + " bytes, at most " + std::to_string(max_cache_bytes) +
+                   " are read");
+  }
+  std::vector<std::byte> file(bytes);
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(bytes));
+  if (!stream) {
+    return refused("\"" + path.string() + "\" cannot be read");
+  }
+  return unpack_cache(identity, file);
+}
+
+std::string save_cache(const std::filesystem::path& path, const CacheIdentity& identity,
+                       std::span<const std::byte> data) {
+  if (data.size() > max_cache_bytes) {
+    return "The pipeline cache was not saved: it has " + std::to_string(data.size()) + " bytes, at most " +
+           std::to_string(max_cache_bytes) + " are kept.";
+  }
+  try {
+    if (path.has_parent_path()) {
+      std::filesystem::create_directories(path.parent_path());
+    }
+    const std::vector<std::byte> file = pack_cache(identity, data);
+    write_file_atomically(path, {reinterpret_cast<const char*>(file.data()), file.size()});
+  } catch (const std::exception& e) {
+    return std::string("The pipeline cache was not saved: ") + e.what();
+  }
+  return "";
+}
 
 VkDescriptorType descriptor_type(BindingType type) {
   return type == BindingType::storage_buffer ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
@@ -245,6 +427,79 @@ void Kernel::create_pipeline(const ShaderCode& shader, const KernelOptions& opti
   context_.check(result, "Compiling the pipeline");
   context_.name_object(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline_), name_);
   context_.name_object(VK_OBJECT_TYPE_PIPELINE_LAYOUT, reinterpret_cast<uint64_t>(layout_), name_);
+}
+
+// Statistics of a compiled kernel as the driver reports them (VK_KHR_pipeline_executable_properties).
+
+namespace {
+
+double statistic_value(const VkPipelineExecutableStatisticKHR& statistic) {
+  switch (statistic.format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return statistic.value.b32 == VK_TRUE ? 1 : 0;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return static_cast<double>(statistic.value.i64);
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return static_cast<double>(statistic.value.u64);
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR: return statistic.value.f64;
+    default: return 0;
+  }
+}
+
+// A compute pipeline has one executable on every driver seen; were there more, the first is the main one.
+VkPipelineExecutableInfoKHR first_executable(VkPipeline pipeline) {
+  VkPipelineExecutableInfoKHR info{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR};
+  info.pipeline = pipeline;
+  return info;
+}
+
+}  // namespace
+
+std::vector<KernelStatistic> Kernel::statistics() const {
+  std::vector<KernelStatistic> result;
+  if (!context_.features().pipeline_statistics) {
+    return result;
+  }
+  const VkPipelineExecutableInfoKHR info = first_executable(pipeline_);
+  const std::string doing = "Reading the statistics of " + name_;
+  uint32_t count = 0;
+  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, nullptr), doing);
+  std::vector<VkPipelineExecutableStatisticKHR> statistics(
+      count, VkPipelineExecutableStatisticKHR{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
+  context_.check(vkGetPipelineExecutableStatisticsKHR(context_.device(), &info, &count, statistics.data()), doing);
+  statistics.resize(count);
+  for (const VkPipelineExecutableStatisticKHR& statistic : statistics) {
+    result.push_back({statistic.name, statistic_value(statistic)});
+  }
+  return result;
+}
+
+std::vector<KernelText> Kernel::internal_texts() const {
+  std::vector<KernelText> result;
+  if (!context_.features().pipeline_statistics) {
+    return result;
+  }
+  using Representation = VkPipelineExecutableInternalRepresentationKHR;
+  const VkPipelineExecutableInfoKHR info = first_executable(pipeline_);
+  const std::string doing = "Reading the assembly of " + name_;
+  const VkDevice device = context_.device();
+  uint32_t count = 0;
+  context_.check(vkGetPipelineExecutableInternalRepresentationsKHR(device, &info, &count, nullptr), doing);
+  std::vector<Representation> texts(count,
+                                    Representation{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR});
+  // Once for the sizes, once for the texts.
+  context_.check(vkGetPipelineExecutableInternalRepresentationsKHR(device, &info, &count, texts.data()), doing);
+  std::vector<std::string> contents;
+  for (const Representation& text : texts) {
+    contents.emplace_back(text.dataSize, '\0');
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i].pData = contents[i].data();
+  }
+  context_.check(vkGetPipelineExecutableInternalRepresentationsKHR(device, &info, &count, texts.data()), doing);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].isText == VK_TRUE) {
+      result.push_back({texts[i].name, contents[i].c_str()});
+    }
+  }
+  return result;
 }
 
 }  // namespace canopy::vk

@@ -1,14 +1,16 @@
 #pragma once
-// Measures a device's peak bandwidth and arithmetic, by multiply-adds and on matrix cores, which its kernels are
-// compared with.
+// Measures what a device reaches: reads, multiply-adds, matrix cores, and uploads.
 
 #include <memory>
 
 #include "engine/compute/types.h"
 #include "engine/vulkan/context.h"
-#include "engine/vulkan/device_report.h"
+#include "engine/vulkan/physical_device.h"
 
 namespace canopy::vk {
+
+// Measures a device's peak bandwidth and arithmetic, by multiply-adds and on matrix cores, which its kernels are
+// compared with.
 
 class CommandList;
 
@@ -41,5 +43,12 @@ class FmaProbe {
 /// 256 MiB of device memory (64 MiB on a software device, a quarter of what is free at most). Device timestamps where
 /// the queue has them, else wall time. Throws what Context::run throws.
 DevicePeak measure_peak(Context& context, const MatrixShape* matrix = nullptr);
+
+// Measures how fast bytes reach a device's memory when nothing else is done.
+
+/// GB/s (10^9) of copies out of an UploadRing that is filled already; where the host sees the device's memory, of
+/// memcpy on all cores into it. The best of several runs, which take some 100 ms and 64 MiB. Throws what
+/// Context::submit throws.
+double measure_upload(Context& context);
 
 }  // namespace canopy::vk

@@ -1,18 +1,54 @@
 #pragma once
-// Which variant of a matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal;
-// families are not, so a device keeps to one.
+// Variants of the kernels of matrix products and of a mixture's experts: which there are, which rules choose, and how
+// products are cut. None of it but the cut of the columns changes a bit of a result.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/compute/ops.h"
 #include "engine/compute/types.h"
-#include "engine/vulkan/device_report.h"
 #include "engine/vulkan/kernel.h"
+#include "engine/vulkan/physical_device.h"
+
+namespace canopy {
+
+// How devices that split a matrix product over K cut it: part of the numeric contract, as the order of a row's sum
+// follows from it. Shared by the backends that do so and by what predicts their times.
+
+/// Rows of a weight that are handed to a workgroup are multiples of this.
+inline constexpr uint32_t kProductBand = 64;
+/// Chunks have at least so many columns: with fewer, the sums of wide passes would be as much traffic as the weights.
+inline constexpr uint32_t kLeastChunk = 1024;
+/// Workgroups of one band each that a product should have, so that all of a large GPU works on it.
+inline constexpr uint32_t kProductGroups = 512;
+
+/// Columns of a weight [rows, cols] that are summed in one go; sums of chunks are then added in ascending order. A
+/// multiple of 256. Depends on the weight's shape alone, never on the width of a pass or on what a device is busy with:
+/// the same row has the same bits in every pass.
+inline uint32_t chunk_columns(uint32_t rows, uint32_t cols) {
+  const uint32_t bands = (rows + kProductBand - 1) / kProductBand;
+  const uint32_t wanted = (kProductGroups + bands - 1) / bands;
+  const uint32_t chunks = std::clamp(wanted, 1u, std::max(1u, cols / kLeastChunk));
+  const uint32_t columns = (cols + chunks - 1) / chunks;
+  return (columns + 255) / 256 * 256;
+}
+
+/// Chunks of a weight [rows, cols].
+inline uint32_t chunk_count(uint32_t rows, uint32_t cols) {
+  const uint32_t columns = chunk_columns(rows, cols);
+  return (cols + columns - 1) / columns;
+}
+
+}  // namespace canopy
 
 namespace canopy::vk {
+
+// Which variant of a matrix product runs (shaders/product*.glsl). Variants of a family are bitwise equal;
+// families are not, so a device keeps to one.
 
 /// How a device computes products and attention; one of these for an opened device.
 enum class KernelFamily {
@@ -112,5 +148,50 @@ std::vector<FmaConfig> fma_candidates(const ProductShape& shape, uint32_t max_co
                                       const DeviceLimits& limits);
 std::vector<MatrixConfig> matrix_candidates(const ProductShape& shape, const MatrixShape& matrix, uint32_t max_columns,
                                             bool software, const DeviceLimits& limits);
+
+// How the products of a mixture's experts are cut into tiles. None of it changes a bit of a result. What predicts times
+// goes by the rules here, too.
+
+/// Pairs of a row and one of its experts, and how a product's workgroups take them: one by one, or up to `columns` of
+/// one expert.
+struct PairTiles {
+  ExpertCounts experts;
+  uint32_t width = 0;  // rows of the pass
+  uint32_t columns = 1;
+  bool grouped = false;
+
+  uint32_t pairs() const { return width * experts.used; }
+  /// Tiles that there is room for.
+  uint32_t most() const { return grouped ? experts.most_tiles(pairs(), columns) : pairs(); }
+};
+
+/// What a product with experts is computed by: by multiply-adds, whose tiles have a few pairs, or on matrix cores,
+/// whose tiles have 16 pairs or 32, or one of them.
+struct ExpertVariant {
+  PairTiles tiles;
+  std::optional<MatrixConfig> matrix;  // nothing: multiply-adds
+
+  /// "16 pairs, 4 subgroups, ...", "1 pair"
+  std::string text() const;
+  std::vector<uint32_t> numbers() const;
+};
+
+/// What variants are chosen for.
+struct ExpertShape {
+  ExpertCounts experts;
+  uint32_t rows = 0;  // of an expert's weight
+  uint32_t cols = 0;
+  uint32_t width = 0;                   // rows of the pass
+  const MatrixShape* matrix = nullptr;  // null: multiply-adds
+  bool software = false;                // on the processor
+};
+
+/// The variant without a measurement.
+ExpertVariant choose_experts_by_rule(const ExpertShape& shape, const DeviceLimits& limits);
+/// With tiles that are given, or were made for another op.
+ExpertVariant experts_in_tiles(const ExpertShape& shape, uint32_t columns, bool grouped, const DeviceLimits& limits);
+/// The variants among which timing chooses: the one by rule first, then the other way to take pairs, and on matrix
+/// cores other kernels for the tiles by rule.
+std::vector<ExpertVariant> expert_candidates(const ExpertShape& shape, const DeviceLimits& limits);
 
 }  // namespace canopy::vk

@@ -1,23 +1,145 @@
 #include "engine/vulkan/vulkan_device.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <string>
 
-#include "engine/base/awake_cores.h"
+#include <nlohmann/json.hpp>
+
 #include "engine/base/error.h"
-#include "engine/base/log.h"
+#include "engine/base/files.h"
+#include "engine/base/machine.h"
 #include "engine/compute/kv_slots.h"
-#include "engine/vulkan/attention_plan.h"
-#include "engine/vulkan/device_selection.h"
-#include "engine/vulkan/device_state.h"
+#include "engine/compute/types.h"
+#include "engine/vulkan/attention.h"
+#include "engine/vulkan/device_objects.h"
 #include "engine/vulkan/peak.h"
 #include "engine/vulkan/recorder.h"
-#include "engine/vulkan/upload_rate.h"
-#include "engine/vulkan/weight_upload.h"
+#include "engine/vulkan/upload.h"
+
+namespace canopy::vk {
+
+std::vector<ListedDevice> listed(std::span<const DeviceReport> reports) {
+  std::vector<ListedDevice> devices;
+  for (const DeviceReport& report : reports) {
+    devices.push_back({report.index, "vulkan", report.index, report.name, std::string(to_string(report.type)),
+                       report.driver_name + " " + report.driver_version, std::string(gpu_of(report.uuid)),
+                       report.usable, report.reason});
+  }
+  return devices;
+}
+
+size_t select_device(std::span<const DeviceReport> reports, std::string_view selector) {
+  static const std::vector<std::string> backends = {"vulkan"};
+  return choose_device(listed(reports), selector, backends);
+}
+
+// Weights on their way to a device: repacked into its memory, or through memory that it copies from.
+
+namespace {
+
+// A new buffer's own words where its memory is the host's, so that no second copy is needed; else nothing.
+std::span<uint32_t> words_in_place(const Context& context, const Buffer& buffer) {
+  const DeviceType type = context.report().type;
+  const bool unified = type == DeviceType::cpu || type == DeviceType::integrated;
+  if (!unified || buffer.mapped().empty() || !buffer.coherent()) return {};
+  return {reinterpret_cast<uint32_t*>(buffer.mapped().data()), buffer.bytes() / 4};
+}
+
+// The shards cut into pieces of whole bands that slots hold.
+std::vector<StreamPiece> pieces_of(const VulkanWeight& weight, uint64_t slot_bytes) {
+  std::vector<StreamPiece> pieces;
+  for (const WeightShard& shard : weight.shards) {
+    const WeightShardLayout& whole = shard.layout;
+    const uint64_t unit_bytes = whole.band_unit_bytes(), scale_bytes = whole.band_scale_bytes();
+    const uint64_t most = slot_bytes / (unit_bytes + scale_bytes);  // bands
+    for (uint64_t first = 0; first < whole.bands(); first += most) {
+      const uint64_t bands = std::min(most, whole.bands() - first);
+      const auto first_row = static_cast<uint32_t>(first * kBandRows);
+      const auto stored_rows = static_cast<uint32_t>(bands * kBandRows);
+      const WeightShardLayout layout = {whole.first_row + first_row, std::min(stored_rows, whole.rows - first_row),
+                                        stored_rows, bands * unit_bytes, bands * scale_bytes};
+      pieces.push_back(
+          {layout, &shard.units, shard.scales ? &shard.scales : nullptr, first * unit_bytes, first * scale_bytes});
+    }
+  }
+  return pieces;
+}
+
+// In place, or through a ring of slots: the device copies from some while all cores repack into the next.
+void fill(DeviceState& state, const VulkanWeight& weight, std::span<const WeightPart> parts, WeightLayout layout) {
+  const Context& context = *state.context;
+  if (!words_in_place(context, weight.shards[0].units).empty()) {
+    for (const WeightShard& shard : weight.shards) {
+      repack(parts, layout, shard.layout, words_in_place(context, shard.units), words_in_place(context, shard.scales));
+    }
+    return;
+  }
+  const WeightShardLayout& shard = weight.shards[0].layout;
+  const uint64_t slot_bytes = std::max(UploadRing::kSlotBytes, shard.band_unit_bytes() + shard.band_scale_bytes());
+  if (state.ring == nullptr || state.ring->slot_bytes() < slot_bytes) {
+    state.ring.reset();
+    state.ring = std::make_unique<UploadRing>(*state.context, slot_bytes);
+  }
+  stream(*state.ring, state.next_slot, parts, layout, pieces_of(weight, slot_bytes));
+}
+
+}  // namespace
+
+/// Bytes of the largest buffer that weights and caches are cut into: what one binding reaches and one allocation holds.
+uint64_t shard_limit(const DeviceState& state) {
+  const DeviceLimits& limits = state.context->limits();
+  uint64_t limit = std::min(limits.max_storage_range, state.context->max_block());
+  return limit;
+}
+
+/// What Device::expect_weights says.
+void expect_weights(DeviceState& state, std::span<const WeightRequest> requests) {
+  std::vector<uint64_t> buffers;
+  for (const WeightRequest& request : requests) {
+    for (const auto& shard :
+         shard_rows(request.parts[0].type, joined_extent(request.parts, request.layout), shard_limit(state))) {
+      buffers.push_back(shard.unit_bytes);
+      if (shard.scale_bytes > 0) buffers.push_back(shard.scale_bytes);
+    }
+  }
+  state.ring.reset();
+  state.arena.reset();
+  if (!buffers.empty()) state.arena = std::make_unique<BufferArena>(*state.context, std::move(buffers));
+}
+
+/// What Device::make_weight says.
+std::unique_ptr<VulkanWeight> upload_weight(DeviceState& state, std::span<const WeightPart> parts, WeightLayout layout,
+                                            std::string_view name) {
+  Context& context = *state.context;
+  const auto make = [&](uint64_t bytes) {
+    return state.arena ? state.arena->create(bytes, name) : context.create_buffer(BufferKind::device, bytes, name);
+  };
+  const WeightExtent extent = joined_extent(parts, layout);
+  auto weight = std::make_unique<VulkanWeight>(parts[0].type, extent.rows, extent.cols);
+  for (const WeightShardLayout& shard_layout : shard_rows(parts[0].type, extent, shard_limit(state))) {
+    WeightShard& shard = weight->shards.emplace_back();
+    shard.layout = shard_layout;
+    shard.units = make(shard_layout.unit_bytes);
+    if (shard_layout.scale_bytes > 0) shard.scales = make(shard_layout.scale_bytes);
+    if (shard_layout.scale_bytes == 0) continue;
+  }
+  fill(state, *weight, parts, layout);
+  return weight;
+}
+
+/// What Device::weight_bytes says.
+uint64_t weight_bytes(const DeviceState& state, std::span<const WeightPart> parts, WeightLayout layout) {
+  uint64_t bytes = 0;
+  for (const auto& shard : shard_rows(parts[0].type, joined_extent(parts, layout), shard_limit(state))) {
+    bytes += shard.unit_bytes + shard.scale_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace canopy::vk
 
 namespace canopy {
-
 namespace {
 
 /// Where a copy of `bytes` from `offset` on starts in the memory of a buffer, which may be a part of another.
@@ -419,6 +541,154 @@ std::vector<vk::ValidationMessage> validation_messages(const Device& device) {
 uint64_t submission_count(const Device& device) {
   const auto* vulkan = dynamic_cast<const VulkanDevice*>(&device);
   return vulkan != nullptr ? vulkan->submissions() : 0;
+}
+
+}  // namespace canopy
+
+namespace canopy::vk {
+
+// What a device is and offers, as JSON: the same for `canopy-cli devices --json` and for reports.
+
+/// Sizes in bytes and invocations; "pinned" is the subgroup size that kernels ask for, 0 without a choice. No uuid.
+nlohmann::ordered_json to_json(const DeviceReport& report);
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json to_json(const MatrixShape& shape) {
+  return {{"m", shape.m},
+          {"n", shape.n},
+          {"k", shape.k},
+          {"a", to_string(shape.a)},
+          {"b", to_string(shape.b)},
+          {"c", to_string(shape.c)},
+          {"result", to_string(shape.result)},
+          {"scope", to_string(shape.scope)},
+          {"saturating", shape.saturating}};
+}
+
+ordered_json to_json(const DeviceFeatures& features) {
+  return {{"subgroup_size_control", features.subgroup_size_control},
+          {"compute_full_subgroups", features.compute_full_subgroups},
+          {"shader_float16", features.shader_float16},
+          {"shader_int8", features.shader_int8},
+          {"storage_16bit", features.storage_16bit},
+          {"storage_8bit", features.storage_8bit},
+          {"integer_dot_product", features.integer_dot_product},
+          {"packed_dot_s8_accelerated", features.packed_dot_s8},
+          {"packed_dot_u8_accelerated", features.packed_dot_u8},
+          {"packed_dot_mixed_accelerated", features.packed_dot_mixed},
+          {"bfloat16", features.bfloat16},
+          {"bfloat16_matrix", features.bfloat16_matrix},
+          {"cooperative_matrix", features.cooperative_matrix},
+          {"pipeline_statistics", features.pipeline_statistics}};
+}
+
+ordered_json limits_json(const DeviceLimits& limits) {
+  return {{"subgroup",
+           {{"size", limits.subgroup_size},
+            {"min", limits.min_subgroup_size},
+            {"max", limits.max_subgroup_size},
+            {"pinned", limits.pinned_subgroup}}},
+          {"max_subgroups", limits.max_subgroups},
+          {"max_invocations", limits.max_invocations},
+          {"max_shared_bytes", limits.max_shared_bytes},
+          {"max_storage_range", limits.max_storage_range},
+          {"max_allocation", limits.max_allocation}};
+}
+
+}  // namespace
+
+ordered_json to_json(const DeviceReport& report) {
+  ordered_json shapes = ordered_json::array();
+  for (const MatrixShape& shape : report.matrix_shapes) shapes.push_back(to_json(shape));
+  return {{"name", report.name},
+          {"type", to_string(report.type)},
+          {"vendor", report.vendor},
+          {"driver", report.driver_name},
+          {"driver_version", report.driver_version},
+          {"api_version", report.api_version},
+          {"memory_bytes", report.memory_bytes},
+          {"usable", report.usable},
+          {"reason", report.reason},
+          {"features", to_json(report.features)},
+          {"limits", limits_json(report.limits)},
+          {"matrix_shapes", shapes}};
+}
+
+}  // namespace canopy::vk
+
+namespace canopy {
+
+// Vulkan as one of the backends: what its devices are, before one is opened.
+
+namespace {
+
+/// Empty where there is none: compiled pipelines are then made anew each time, which only takes longer.
+std::filesystem::path writable_cache_folder() {
+  try {
+    return cache_dir();
+  } catch (const Error& e) {
+    log_warning(e.what());
+    return {};
+  }
+}
+
+/// "Vulkan 1.3, radv Mesa 25.2": of the API what matters, of the driver what stands before its details.
+std::string short_words(const vk::DeviceReport& report, const std::string& driver) {
+  const size_t minor = report.api_version.find('.');
+  const size_t patch = minor == std::string::npos ? minor : report.api_version.find('.', minor + 1);
+  const std::string api = report.api_version.empty() ? "" : "Vulkan " + report.api_version.substr(0, patch) + ", ";
+  return api + driver.substr(0, driver.find(" ("));
+}
+
+FoundDevice found(const vk::DeviceReport& report, ListedDevice listed) {
+  FoundDevice device;
+  static_cast<ListedDevice&>(device) = std::move(listed);
+  device.uuid = report.uuid;
+  device.driver = device.about;
+  device.memory_bytes = report.memory_bytes;
+  device.words = short_words(report, device.about);
+  device.details = device.about + (report.api_version.empty() ? "" : ", Vulkan " + report.api_version);
+  device.facts = vk::to_json(report);
+  return device;
+}
+
+std::unique_ptr<Device> open(uint32_t ordinal, const DeviceSettings& settings) {
+  VulkanDeviceOptions options;
+  options.selector = std::to_string(ordinal);
+  options.cache_folder = writable_cache_folder();
+  if (settings.kernels == "matrix") options.family = vk::KernelFamily::matrix;
+  if (settings.kernels == "matrix_i8") options.family = vk::KernelFamily::matrix_i8;
+  return open_vulkan_device(options);
+}
+
+void pack(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch) {
+  for (const auto& shard : vk::shard_rows(parts[0].type, joined_extent(parts, layout), scratch.size_bytes() / 2)) {
+    vk::repack(parts, layout, shard, scratch.first(shard.unit_bytes / 4),
+               scratch.subspan(shard.unit_bytes / 4, shard.scale_bytes / 4));
+  }
+}
+
+}  // namespace
+
+Backend vulkan_backend(std::function<std::vector<vk::DeviceReport>()> list) {
+  if (!list) list = [] { return vk::Instance().list_devices(); };
+  const auto find = [list = std::move(list)] {
+    FoundDevices all;
+    try {
+      const std::vector<vk::DeviceReport> reports = list();
+      std::vector<ListedDevice> listed = vk::listed(reports);
+      for (size_t i = 0; i < reports.size(); ++i) all.devices.push_back(found(reports[i], std::move(listed[i])));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::unavailable) throw;
+      all.problem = e.what();
+      all.lacking = "GPUs with Vulkan";
+    }
+    return all;
+  };
+  return {"vulkan", "Vulkan", {"matrix", "matrix_i8"}, find, open, pack};
 }
 
 }  // namespace canopy

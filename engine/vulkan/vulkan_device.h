@@ -5,17 +5,33 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/compute/backend.h"
 #include "engine/vulkan/context.h"
-#include "engine/vulkan/device_report.h"
 #include "engine/vulkan/instance.h"
+#include "engine/vulkan/physical_device.h"
 #include "engine/vulkan/product_config.h"
 #include "engine/vulkan/product_tuner.h"
 
+namespace canopy::vk {
+
+// Choosing one Vulkan device of those reported. Pure functions.
+
+/// The reports as choose_device() takes them, by their indices.
+std::vector<ListedDevice> listed(std::span<const DeviceReport> reports);
+
+/// Position in `reports` of the device that `selector` names, as choose_device() says.
+size_t select_device(std::span<const DeviceReport> reports, std::string_view selector);
+
+}  // namespace canopy::vk
+
 namespace canopy {
+
+// The Vulkan backend of the device interface.
 
 struct VulkanDeviceOptions {
   std::string selector;                // see vk::select_device

@@ -1,10 +1,11 @@
 #pragma once
-// Re-runs recorded replies in virtual time: what another policy, tree or device would have made of the same text. The
-// text does not depend on how it was written, and a drafter's draft does not depend on how its text was, so nothing is
-// guessed but, where they are predicted, the times.
+// Re-runs recorded replies in virtual time: what another policy, tree or device would have made of the same text, and
+// what that comes to. The text does not depend on how it was written, so nothing is guessed but, where they are
+// predicted, the times.
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,10 @@
 #include "engine/whatif/recorded_reply.h"
 
 namespace canopy {
+
+// Re-runs recorded replies in virtual time: what another policy, tree or device would have made of the same text. The
+// text does not depend on how it was written, and a drafter's draft does not depend on how its text was, so nothing is
+// guessed but, where they are predicted, the times.
 
 /// What passes cost on a device.
 struct WhatIfCosts {
@@ -78,5 +83,37 @@ struct WhatIfCallbacks {
 /// that cannot be granted (no replies, costs that were not recorded, a mode that needs a drafter, a record that is
 /// damaged or contradicts itself) and cancelled.
 WhatIf what_if(std::span<const RecordedReply> replies, const WhatIfWish& wish, const WhatIfCallbacks& callbacks = {});
+
+// What a re-run comes to: the widths that were chosen and whether speculation pays.
+
+enum class Payoff {
+  pays,    // at least 5 % faster than plain decoding
+  even,    // neither
+  costs,   // at least 3 % slower
+  unknown  // what plain decoding takes there is not known
+};
+
+struct WhatIfSummary {
+  double ratio = 0;  // speed over that of plain decoding; 0: not known
+  Payoff payoff = Payoff::unknown;
+  uint32_t narrowest = 0, widest = 0;   // rows of the passes; 0: no rounds
+  uint64_t plain_rounds = 0;            // that verified no guess
+  std::map<uint32_t, uint64_t> widths;  // passes of each number of rows
+  std::string verdict;                  // a sentence
+};
+
+WhatIfSummary summarize(const WhatIf& run);
+
+/// Plain decoding and fixed trees of growing width: where speculation stops paying.
+struct WidthRatio {
+  uint32_t width = 0;  // rows of the pass
+  double ratio = 0;    // speed over plain decoding
+  bool exact = true;
+};
+
+/// Re-runs the replies with trees of these widths, each no wider than the widest recorded pass could be. Throws what
+/// what_if() throws; the wish's own mode and budget do not count.
+std::vector<WidthRatio> ratios_by_width(std::span<const RecordedReply> replies, WhatIfWish wish,
+                                        std::span<const uint32_t> widths, std::stop_token stop = {});
 
 }  // namespace canopy

@@ -1,4 +1,4 @@
-#include "engine/base/atomic_file.h"
+#include "engine/base/files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

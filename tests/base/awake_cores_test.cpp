@@ -1,4 +1,4 @@
-#include "engine/base/awake_cores.h"
+#include "engine/base/machine.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

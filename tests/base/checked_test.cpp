@@ -1,4 +1,4 @@
-#include "engine/base/checked.h"
+#include "engine/base/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/base/log.h"
+#include "engine/base/error.h"
 
 #include <gtest/gtest.h>
 

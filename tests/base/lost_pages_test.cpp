@@ -1,4 +1,3 @@
-#include "engine/base/lost_pages.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

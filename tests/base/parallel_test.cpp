@@ -1,4 +1,4 @@
-#include "engine/base/parallel.h"
+#include "engine/base/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/base/paths.h"
+#include "engine/base/files.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/base/reader.h"
+#include "engine/base/bytes.h"
 
 #include <gtest/gtest.h>
 

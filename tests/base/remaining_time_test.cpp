@@ -1,4 +1,4 @@
-#include "engine/base/remaining_time.h"
+#include "engine/base/figures.h"
 
 #include <gtest/gtest.h>
 

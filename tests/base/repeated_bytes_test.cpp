@@ -1,4 +1,4 @@
-#include "engine/base/repeated_bytes.h"
+#include "engine/base/mapped_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SHA-256 and Base64 against the examples of their standards.
 
-#include "engine/base/sha256.h"
+#include "engine/base/bytes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/base/text_encoding.h"
+#include "engine/base/text.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

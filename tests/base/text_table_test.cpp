@@ -1,6 +1,6 @@
 // Tables of measurements as text, CSV and Markdown.
 
-#include "engine/base/text_table.h"
+#include "engine/base/figures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Calibration files: what was saved is read back, and a file with anything else is refused with a reason.
 
-#include "engine/calibration/calibration_file.h"
+#include "engine/speculation/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/damage_hash.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"

@@ -1,6 +1,6 @@
 // Calibration in virtual time, on devices that are noisy, drift and have cliffs; and how it spends its budget.
 
-#include "engine/calibration/calibration.h"
+#include "engine/speculation/calibration.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/client/event_queue.h"
+#include "engine/session/engine_client.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "engine/client/cost_snapshot.h"
-#include "engine/client/learnt_snapshot.h"
+#include "engine/session/engine_client.h"
 
 namespace canopy::test {
 namespace {

@@ -5,10 +5,9 @@
 #include <fstream>
 #include <functional>
 
-#include "engine/base/damage_hash.h"
-#include "engine/comparison/plan_difference.h"
-#include "engine/comparison/sweep_journal.h"
-#include "engine/comparison/sweep_prompts.h"
+#include "engine/base/bytes.h"
+#include "engine/bench/prompt_file.h"
+#include "engine/bench/sweep_journal.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/comparison/sweep_samples.h"

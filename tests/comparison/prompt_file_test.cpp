@@ -1,6 +1,6 @@
 // MeasuredPrompt files: those in assets can be read, and damaged ones are refused with the number of the line.
 
-#include "engine/comparison/prompt_file.h"
+#include "engine/bench/prompt_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

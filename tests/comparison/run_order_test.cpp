@@ -1,12 +1,9 @@
-#include "engine/comparison/run_order.h"
+#include "engine/bench/sweep.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
-
-#include "engine/comparison/time_left.h"
-#include "engine/comparison/way_to_decode.h"
 
 namespace canopy {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/comparison/statistics.h"
+#include "engine/bench/sweep_summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Files of sweeps: what was written is read back, and whatever is wrong is refused by the name of its field.
 
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/plan_difference.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
 
 #include <gtest/gtest.h>
 

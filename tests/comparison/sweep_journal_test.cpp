@@ -1,7 +1,6 @@
 // The journal of a sweep: whatever happens, what was measured is there.
 
-#include "engine/comparison/sweep_journal.h"
-#include "engine/comparison/plan_difference.h"
+#include "engine/bench/sweep_journal.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/comparison/sweep_file.h"
+#include "engine/bench/sweep_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/full_disk.h"
 #include "tests/base/temp_folder.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/comparison/sweep.h"
+#include "engine/bench/sweep.h"
 
 namespace canopy::test {
 

@@ -1,12 +1,11 @@
-#include "engine/comparison/sweep_table.h"
+#include "engine/bench/sweep_table.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_overlay.h"
+#include "engine/bench/sweep_file.h"
 #include "tests/comparison/sweep_samples.h"
 
 namespace canopy {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/damage_hash.h"
+#include "engine/base/bytes.h"
 #include "engine/model/rotation.h"
 #include "tests/compute/attention_case.h"
 #include "tests/compute/cpu_cases.h"

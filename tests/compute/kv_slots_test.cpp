@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "engine/base/error.h"
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "tests/compute/random_data.h"
 #include "tests/reference/reference_device.h"
 

@@ -1,6 +1,6 @@
 // Recordings as data: the ops in a list, their costs, and their printed form.
 
-#include "engine/compute/op_list.h"
+#include "engine/compute/ops.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "engine/base/error.h"
-#include "engine/base/log.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/expert_data.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 
 namespace canopy::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "engine/base/error.h"
-#include "engine/speculation/sampling_words.h"
+#include "engine/speculation/sampler.h"
 #include "tests/compute/op_test.h"
 
 namespace canopy::test {

@@ -1,5 +1,5 @@
 // How attention is cut into blocks: that each query has its place once, on every GPU and for every form of head.
-#include "cuda_backend/attention_plan.h"
+#include "cuda_backend/plan.h"
 
 #include <gtest/gtest.h>
 

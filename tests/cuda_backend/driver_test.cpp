@@ -7,7 +7,7 @@
 #include <map>
 
 #include "cuda_backend/cuda_device.h"
-#include "cuda_backend/driver_library.h"
+#include "cuda_backend/driver.h"
 #include "engine/base/error.h"
 #include "tests/cuda_backend/fake_device.h"
 

@@ -1,6 +1,6 @@
 // The one file of kernels, and those that this build has in it.
 
-#include "cuda_backend/embedded_kernels.h"
+#include "cuda_backend/driver.h"
 
 #include <gtest/gtest.h>
 

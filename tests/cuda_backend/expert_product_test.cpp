@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cuda_backend/product_plan.h"
+#include "cuda_backend/plan.h"
 #include "cuda_backend/weight_tiles.h"
 #include "tests/compute/contract_rows.h"
 #include "tests/compute/expert_data.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "cuda_backend/cuda_device.h"
-#include "cuda_backend/embedded_kernels.h"
+#include "cuda_backend/driver.h"
 #include "tests/cuda_backend/fake_driver.h"
 
 namespace canopy::test {

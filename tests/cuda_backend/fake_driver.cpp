@@ -12,8 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cuda_backend/check.h"
-#include "cuda_backend/embedded_kernels.h"
+#include "cuda_backend/driver.h"
 #include "tests/cuda_backend/host_gpu/block.h"
 #include "tests/cuda_backend/host_gpu/host_kernels.h"
 #include "tests/cuda_backend/host_gpu/host_memory.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda_backend/driver_api.h"
+#include "cuda_backend/driver.h"
 
 namespace canopy::test {
 

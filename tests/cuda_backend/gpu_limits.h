@@ -1,7 +1,7 @@
 #pragma once
 // GPUs of each kind that plans of kernels differ for.
 
-#include "cuda_backend/product_plan.h"
+#include "cuda_backend/plan.h"
 
 namespace canopy::test {
 

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "cuda_backend/cuda_device.h"
-#include "cuda_backend/driver_library.h"
-#include "cuda_backend/embedded_kernels.h"
+#include "cuda_backend/driver.h"
 #include "engine/base/error.h"
 
 namespace canopy::test {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "cuda_backend/product_plan.h"
+#include "cuda_backend/plan.h"
 #include "cuda_backend/weight_tiles.h"
 #include "tests/cuda_backend/deep_case.h"
 #include "tests/cuda_backend/fake_device.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cuda_backend/product_plan.h"
+#include "cuda_backend/plan.h"
 #include "cuda_backend/weight_tiles.h"
 #include "tests/compute/random_data.h"
 #include "tests/cuda_backend/gpu_limits.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "cuda_backend/cuda_device.h"
-#include "engine/base/log.h"
-#include "engine/devices/devices.h"
+#include "engine/base/error.h"
+#include "engine/session/devices.h"
 #include "engine/vulkan/instance.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"

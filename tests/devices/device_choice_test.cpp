@@ -1,4 +1,4 @@
-#include "engine/compute/device_choice.h"
+#include "engine/compute/backend.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Both backends' devices as one list, on machines that are made up.
 
-#include "engine/devices/devices.h"
+#include "engine/session/devices.h"
 
 #include <gtest/gtest.h>
 

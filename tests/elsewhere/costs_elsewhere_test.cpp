@@ -1,14 +1,13 @@
 // What a recording would cost elsewhere: predicted for a profile, or from a calibration that somebody sent.
 
-#include "engine/elsewhere/costs_elsewhere.h"
+#include "engine/whatif/elsewhere.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "engine/calibration/calibration_file.h"
-#include "engine/elsewhere/recorded_shapes.h"
-#include "engine/predict/prediction.h"
+#include "engine/speculation/calibration.h"
+#include "engine/whatif/prediction.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/speculation/simulator_table.h"

@@ -1,8 +1,7 @@
-#include "engine/endpoint/chat_stream.h"
+#include "engine/net/endpoint_client.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/endpoint/endpoint_address.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy {

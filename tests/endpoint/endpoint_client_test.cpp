@@ -1,6 +1,6 @@
 // The client against a small server: replies, refusals, silence, floods, cancelling.
 
-#include "engine/endpoint/endpoint_client.h"
+#include "engine/net/endpoint_client.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
 #include "tests/format/gguf_builder.h"
 

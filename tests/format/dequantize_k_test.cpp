@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "engine/format/packed_scales.h"
+#include "engine/format/dequantize.h"
 #include "tests/format/blocks.h"
 
 namespace canopy {

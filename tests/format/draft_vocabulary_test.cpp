@@ -1,12 +1,11 @@
 // The tokens that a drafter's head is over: every form in which files hold them gives the same ids, survives being
 // written as GGUF, and is refused with its field and value where it is damaged.
 
-#include "engine/format/draft_vocabulary.h"
+#include "engine/format/drafter_config.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/format/drafter_gguf.h"
-#include "engine/format/drafter_pair.h"
+#include "engine/format/drafter_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/tiny_drafter.h"

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/paths.h"
+#include "engine/base/files.h"
 #include "engine/format/dequantize.h"
-#include "engine/format/drafter_pair.h"
+#include "engine/format/drafter_file.h"
 
 namespace canopy {
 namespace {

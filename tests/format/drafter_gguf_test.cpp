@@ -1,6 +1,6 @@
 // A drafter written as GGUF and read back is the same drafter; the golden one is written as by llama.cpp's converter.
 
-#include "engine/format/drafter_gguf.h"
+#include "engine/format/drafter_file.h"
 
 #include <gtest/gtest.h>
 

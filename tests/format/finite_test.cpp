@@ -1,4 +1,3 @@
-#include "engine/format/finite.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What people open that is no model is named, with what runs here and what to get instead.
 
-#include "engine/format/foreign_file.h"
+#include "engine/format/model_paths.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // GGUF models in several files: any part opens all of them, and what does not belong together is refused by its name.
 
-#include "engine/format/gguf_parts.h"
+#include "engine/format/gguf.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/reader.h"
+#include "engine/base/bytes.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/gguf_builder.h"
 #include "tests/format/tiny_model.h"

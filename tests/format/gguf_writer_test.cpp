@@ -1,6 +1,6 @@
 // A file that is written can be read back with the same contents.
 
-#include "engine/format/gguf_writer.h"
+#include "engine/format/gguf.h"
 
 #include <gtest/gtest.h>
 

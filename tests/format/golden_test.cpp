@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/reader.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/describe.h"
 #include "engine/format/json_text.h"

@@ -7,12 +7,12 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/format/architecture.h"
 #include "engine/format/config_hf.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/safetensors_builder.h"

@@ -1,6 +1,6 @@
 // Configurations of hybrids of attention and recurrences.
 
-#include "engine/format/hybrid_config.h"
+#include "engine/format/model_families.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <ostream>
 
-#include "engine/base/log.h"
+#include "engine/base/error.h"
 #include "engine/format/tensor_names.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/tiny_model.h"

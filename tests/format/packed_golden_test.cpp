@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/base/half.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
-#include "engine/format/packed_matrix.h"
+#include "engine/format/quantization_hf.h"
 #include "engine/format/safetensors.h"
-#include "engine/format/unpacked_tensors.h"
+#include "engine/format/tensor.h"
 #include "tests/format/golden_path.h"
 
 namespace canopy {

@@ -1,6 +1,6 @@
 // Matrices of GPTQ, AWQ and FP8 folders give the weights that a plain computation gives, in the type that was chosen.
 
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,8 @@
 #include <ostream>
 
 #include "engine/format/dequantize.h"
-#include "engine/format/finite.h"
+#include "engine/format/quantization_hf.h"
 #include "engine/format/safetensors.h"
-#include "engine/format/unpacked_tensors.h"
 #include "tests/base/expect_error.h"
 #include "tests/format/quantized_folder.h"
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
 #include "tests/base/expect_error.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "tests/format/safetensors_builder.h"
 
 namespace canopy::test {

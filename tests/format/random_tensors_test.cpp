@@ -1,4 +1,4 @@
-#include "engine/format/random_tensors.h"
+#include "engine/format/tensor_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/format/tensor_type.h"
+#include "engine/format/tensor.h"
 
 #include <gtest/gtest.h>
 

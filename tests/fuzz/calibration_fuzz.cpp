@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/calibration/calibration_file.h"
+#include "engine/speculation/calibration.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/sealed_calibration.h"
 

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/format/drafter_gguf.h"
-#include "engine/format/drafter_pair.h"
+#include "engine/format/drafter_file.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/tensor_checks.h"

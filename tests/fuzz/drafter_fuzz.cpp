@@ -6,8 +6,8 @@
 
 #include "engine/format/config_hf.h"
 #include "engine/format/describe.h"
-#include "engine/format/drafter_config_hf.h"
-#include "engine/format/drafter_pair.h"
+#include "engine/format/drafter_config.h"
+#include "engine/format/drafter_file.h"
 #include "tests/fuzz/archive.h"
 #include "tests/fuzz/archived_folder.h"
 #include "tests/fuzz/drafter_checks.h"

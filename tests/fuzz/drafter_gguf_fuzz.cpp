@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/format/describe.h"
-#include "engine/format/drafter_config_gguf.h"
+#include "engine/format/drafter_config.h"
 #include "tests/fuzz/drafter_checks.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/text/byte_alphabet.h"
-#include "engine/text/byte_token.h"
+#include "engine/text/vocabulary.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/reference_tokenizer.h"
 #include "tests/fuzz/tokenizer_checks.h"

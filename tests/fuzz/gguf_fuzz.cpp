@@ -7,7 +7,7 @@
 #include "engine/format/describe.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"
-#include "engine/text/model_tokenizer.h"
+#include "engine/text/tokenizer.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/tensor_checks.h"

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <string>
 
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 
 namespace canopy::fuzz {
 namespace {

@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "engine/text/byte_alphabet.h"
-#include "engine/text/byte_token.h"
-#include "engine/text/utf8.h"
+#include "engine/text/unicode.h"
+#include "engine/text/vocabulary.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/reference_split.h"
 

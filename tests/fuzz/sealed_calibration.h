@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/damage_hash.h"
+#include "engine/base/bytes.h"
 
 namespace canopy::fuzz {
 

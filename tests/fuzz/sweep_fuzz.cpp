@@ -4,12 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/comparison/plan_difference.h"
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_overlay.h"
-#include "engine/comparison/sweep_summary.h"
-#include "engine/comparison/sweep_table.h"
-#include "engine/comparison/verdict.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
+#include "engine/bench/sweep_summary.h"
+#include "engine/bench/sweep_table.h"
 #include "tests/fuzz/harness.h"
 
 namespace canopy::fuzz {

@@ -6,7 +6,7 @@
 
 #include "engine/format/dequantize.h"
 #include "engine/format/model_config.h"
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 #include "tests/fuzz/harness.h"
 
 namespace canopy::fuzz {

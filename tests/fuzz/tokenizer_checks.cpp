@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/printable.h"
-#include "engine/text/utf8.h"
-#include "engine/text/utf8_stream.h"
+#include "engine/base/text.h"
+#include "engine/text/unicode.h"
 #include "tests/fuzz/harness.h"
 
 namespace canopy::fuzz {

@@ -5,11 +5,10 @@
 #include <sstream>
 #include <string>
 
-#include "engine/trace/round_record_codec.h"
-#include "engine/trace/round_statistics_json.h"
 #include "engine/trace/trace_export.h"
+#include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
-#include "engine/trace/trace_redaction.h"
+#include "engine/trace/trace_records.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/trace_archive.h"

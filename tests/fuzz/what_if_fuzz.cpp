@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/calibration/calibration_file.h"
+#include "engine/speculation/calibration.h"
 #include "engine/whatif/what_if.h"
-#include "engine/whatif/what_if_summary.h"
 #include "tests/fuzz/archive.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/scratch.h"

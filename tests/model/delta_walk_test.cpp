@@ -1,6 +1,6 @@
 // The order in which recurrences go through the rows of a pass.
 
-#include "engine/model/delta_walk.h"
+#include "engine/model/recurrent_memory.h"
 
 #include <gtest/gtest.h>
 

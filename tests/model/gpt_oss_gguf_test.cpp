@@ -8,7 +8,7 @@
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 #include "engine/format/tensor_names.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/gguf_builder.h"

@@ -1,4 +1,4 @@
-#include "engine/model/memory_plan.h"
+#include "engine/model/load_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 #include "engine/model/model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/quantized_folder.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "engine/model/model.h"
-#include "engine/model/row_conversion.h"
+#include "engine/model/weight_plan.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/all_logits.h"

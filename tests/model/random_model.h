@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/compute/types.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/quantize.h"
-#include "engine/format/tensor_type.h"
+#include "engine/format/tensor.h"
 #include "tests/format/gguf_builder.h"
 
 namespace canopy::test {

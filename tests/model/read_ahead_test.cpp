@@ -1,4 +1,4 @@
-#include "engine/model/read_ahead.h"
+#include "engine/model/weights.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "engine/base/mapped_file.h"
-#include "engine/model/page_release.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy::test {

@@ -1,4 +1,4 @@
-#include "engine/model/recordings.h"
+#include "engine/model/forward.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The states that a text keeps, and that texts share.
 
-#include "engine/model/state_history.h"
+#include "engine/model/recurrent_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/base/half.h"
-#include "engine/compute/op_list.h"
+#include "engine/base/numbers.h"
+#include "engine/compute/ops.h"
 #include "engine/vulkan/vulkan_device.h"
 
 namespace canopy::test {

@@ -4,7 +4,7 @@
 
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
-#include "engine/speculation/sampling_words.h"
+#include "engine/speculation/sampler.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/random_drafter.h"

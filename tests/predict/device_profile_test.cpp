@@ -1,4 +1,4 @@
-#include "engine/predict/device_profile.h"
+#include "engine/whatif/device_profile.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/predict/kernel_rules.h"
+#include "engine/whatif/kernel_rules.h"
 #include "tests/predict/messages.h"
 
 namespace canopy::predict {

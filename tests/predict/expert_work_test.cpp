@@ -3,9 +3,9 @@
 
 #include <stdexcept>
 
-#include "engine/predict/model_shapes.h"
-#include "engine/predict/op_work.h"
-#include "engine/predict/recorded_model.h"
+#include "engine/whatif/model_shapes.h"
+#include "engine/whatif/op_work.h"
+#include "engine/whatif/prediction.h"
 
 namespace canopy::predict {
 namespace {

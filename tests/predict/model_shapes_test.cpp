@@ -1,12 +1,12 @@
-#include "engine/predict/model_shapes.h"
+#include "engine/whatif/model_shapes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "engine/format/architecture.h"
-#include "engine/predict/op_work.h"
-#include "engine/predict/recorded_model.h"
+#include "engine/whatif/op_work.h"
+#include "engine/whatif/prediction.h"
 #include "tests/predict/messages.h"
 
 namespace canopy::predict {

@@ -1,4 +1,4 @@
-#include "engine/predict/prediction.h"
+#include "engine/whatif/prediction.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/model/model.h"
-#include "engine/predict/op_work.h"
+#include "engine/whatif/op_work.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/predict/messages.h"
 #include "tests/reference/reference_device.h"

@@ -1,6 +1,6 @@
 // Models of random weights as GGUF files, and drafters for them, open as what they were made of.
 
-#include "engine/predict/random_model_gguf.h"
+#include "engine/whatif/model_shapes.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/format/architecture.h"
-#include "engine/format/drafter_pair.h"
+#include "engine/format/drafter_file.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy::predict {

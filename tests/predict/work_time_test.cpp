@@ -1,6 +1,6 @@
 // Work on made-up devices that have one limit each.
 
-#include "engine/predict/work_time.h"
+#include "engine/whatif/kernel_work.h"
 
 #include <gtest/gtest.h>
 

@@ -14,10 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "app/app.h"
 #include "app/platform/desktop_window.h"
-#include "app/run/app.h"
-#include "app/run/autopilot.h"
-#include "app/run/run.h"
+#include "app/run.h"
 #include "engine/session/engine_thread.h"
 #include "tests/app/support/test_engine.h"
 #include "tests/app/support/tooltip_text.h"

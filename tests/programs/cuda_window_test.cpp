@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "app/look/imgui_context.h"
-#include "app/run/app.h"
+#include "app/app.h"
+#include "app/platform/imgui_context.h"
 #include "engine/session/engine_thread.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/test_engine.h"

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/look/imgui_context.h"
-#include "app/run/app.h"
+#include "app/app.h"
+#include "app/platform/imgui_context.h"
 #include "engine/session/engine_thread.h"
 #include "tests/app/support/test_engine.h"
 #include "tests/compute/forwarding_device.h"

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "app/look/imgui_context.h"
-#include "app/platform/frame_pacer.h"
-#include "app/run/app.h"
-#include "app/run/run.h"
+#include "app/app.h"
+#include "app/platform/desktop_window.h"
+#include "app/platform/imgui_context.h"
+#include "app/run.h"
 #include "engine/session/engine_thread.h"
 #include "tests/app/support/test_engine.h"
 #include "tests/model/golden_data.h"

@@ -2,7 +2,7 @@
 // The reference implementation of each op: a specialisation of compute() in a file of its own. They run at once, on
 // objects of a reference device, and throw bad_input when an argument is missing or does not fit the others.
 
-#include "engine/compute/op_list.h"
+#include "engine/compute/ops.h"
 
 namespace canopy::reference {
 

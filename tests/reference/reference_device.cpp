@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/base/checked.h"
 #include "engine/base/error.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
-#include "engine/model/stored_type.h"
+#include "engine/model/weight_plan.h"
 #include "tests/reference/matrix_product.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"

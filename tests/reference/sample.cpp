@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/compute/row_sampler.h"
+#include "engine/compute/sampling.h"
 #include "tests/reference/memory.h"
 #include "tests/reference/ops.h"
 

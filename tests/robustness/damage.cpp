@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 
 namespace canopy::test {
 namespace {

@@ -9,8 +9,6 @@
 #include "engine/base/error.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/drafter_file.h"
-#include "engine/format/drafter_pair.h"
-#include "engine/format/finite.h"
 #include "tests/base/temp_folder.h"
 #include "tests/robustness/damage.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/format/safetensors.h"
-#include "engine/text/byte_alphabet.h"
+#include "engine/text/vocabulary.h"
 #include "tests/base/temp_folder.h"
 #include "tests/robustness/damage.h"
 #include "tests/robustness/seed_model.h"

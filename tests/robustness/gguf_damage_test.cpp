@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/checked.h"
+#include "engine/base/numbers.h"
 #include "engine/format/gguf.h"
-#include "engine/text/byte_alphabet.h"
+#include "engine/text/vocabulary.h"
 #include "tests/base/temp_folder.h"
 #include "tests/robustness/damage.h"
 #include "tests/robustness/seed_model.h"

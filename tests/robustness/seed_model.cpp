@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "tests/format/quantized_folder.h"
 
 namespace canopy::test {

@@ -5,10 +5,10 @@
 #include "engine/base/error.h"
 #include "engine/format/dequantize.h"
 #include "engine/format/model_file.h"
-#include "engine/format/packed_matrix.h"
+#include "engine/format/tensor.h"
 #include "engine/model/model.h"
 #include "engine/text/chat_template.h"
-#include "engine/text/model_tokenizer.h"
+#include "engine/text/tokenizer.h"
 #include "tests/reference/reference_device.h"
 #include "tests/robustness/seed_model.h"
 

@@ -9,9 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "engine/sensors/device_sensors.h"
-#include "engine/sensors/energy_meter.h"
-#include "engine/sensors/hwmon.h"
+#include "engine/bench/device_sensors.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy {

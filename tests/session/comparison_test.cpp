@@ -8,13 +8,12 @@
 #include <map>
 #include <set>
 
-#include "engine/base/atomic_file.h"
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_journal.h"
-#include "engine/comparison/sweep_prompts.h"
-#include "engine/comparison/sweep_summary.h"
-#include "engine/comparison/verdict.h"
-#include "engine/session/comparison_texts.h"
+#include "engine/base/files.h"
+#include "engine/bench/prompt_file.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
+#include "engine/bench/sweep_summary.h"
+#include "engine/session/comparison.h"
 #include "tests/base/temp_folder.h"
 #include "tests/endpoint/fake_server.h"
 #include "tests/session/engine_thread_rig.h"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/text/utf8_stream.h"
+#include "engine/text/unicode.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
 #include "tests/model/golden_data.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mapped_file.h"
-#include "engine/trace/trace_bytes.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
 #include "tests/session/engine_thread_rig.h"

@@ -14,7 +14,7 @@
 
 #include "cuda_backend/cuda_device.h"
 #include "engine/base/error.h"
-#include "engine/base/paths.h"
+#include "engine/base/files.h"
 #include "engine/session/engine.h"
 #include "engine/vulkan/vulkan_device.h"
 #include "tests/cuda_backend/fake_device.h"

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-#include "engine/base/paths.h"
+#include "engine/base/files.h"
 #include "engine/session/engine.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/random_drafter.h"

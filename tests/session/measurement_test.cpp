@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/session/device_measuring.h"
 #include "engine/session/measured_report.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"

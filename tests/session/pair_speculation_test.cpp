@@ -1,6 +1,6 @@
 // What the statistics of a pair know of its device.
 
-#include "engine/session/pair_speculation.h"
+#include "engine/session/reply_writer.h"
 
 #include <gtest/gtest.h>
 

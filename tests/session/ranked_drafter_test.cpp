@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-#include "engine/format/drafter_gguf.h"
+#include "engine/format/drafter_file.h"
 #include "engine/model/drafter.h"
 #include "engine/session/engine.h"
 #include "tests/base/expect_error.h"

@@ -1,12 +1,11 @@
-#include "engine/session/reply_text.h"
+#include "engine/session/reply.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "engine/format/model_file.h"
-#include "engine/session/text_model.h"
-#include "engine/text/byte_alphabet.h"
+#include "engine/text/vocabulary.h"
 #include "tests/base/expect_error.h"
 #include "tests/model/golden_data.h"
 

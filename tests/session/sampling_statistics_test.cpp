@@ -12,9 +12,9 @@
 #include <map>
 #include <random>
 
-#include "engine/planning/tree_drafter.h"
 #include "engine/session/engine.h"
-#include "engine/session/pair_speculation.h"
+#include "engine/session/reply_writer.h"
+#include "engine/speculation/round_planner.h"
 #include "tests/model/golden_data.h"
 #include "tests/reference/reference_device.h"
 

@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/session/engine.h"
-#include "engine/session/pair_speculation.h"
+#include "engine/session/reply_writer.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/golden_data.h"

@@ -1,13 +1,13 @@
 // What a recording says of its models: the types that the device kept, not those of the file.
 
-#include "engine/session/trace_sizes.h"
+#include "engine/session/engine.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "engine/predict/model_shapes.h"
+#include "engine/whatif/model_shapes.h"
 
 namespace canopy {
 namespace {

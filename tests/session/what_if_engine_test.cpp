@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "engine/session/dense_drafts.h"
 #include "engine/session/reply_trace.h"
 #include "engine/whatif/what_if.h"
 #include "tests/base/expect_error.h"

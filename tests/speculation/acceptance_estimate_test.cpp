@@ -1,4 +1,4 @@
-#include "engine/speculation/acceptance_estimate.h"
+#include "engine/speculation/acceptance.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "engine/speculation/acceptance_ledger.h"
+#include "engine/speculation/acceptance.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/speculation/accept.h"
+#include "engine/speculation/ddtree.h"
 #include "tests/base/expect_error.h"
 #include "tests/speculation/draft_candidates.h"
 

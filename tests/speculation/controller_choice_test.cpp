@@ -1,4 +1,4 @@
-#include "engine/speculation/controller_choice.h"
+#include "engine/speculation/round_record.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // What each policy predicts, and what it learns from observed passes.
 
-#include "engine/speculation/cost_policy.h"
+#include "engine/speculation/pass_cost.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "engine/speculation/roofline_fit.h"
+#include "engine/speculation/roofline.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy {

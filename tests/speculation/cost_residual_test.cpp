@@ -1,6 +1,6 @@
 // Learning how long a device takes at present: quickly, but not misled by single passes or a bad clock.
 
-#include "engine/speculation/cost_residual.h"
+#include "engine/speculation/pass_cost.h"
 
 #include <gtest/gtest.h>
 

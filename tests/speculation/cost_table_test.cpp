@@ -1,6 +1,6 @@
 // The measured cost table: its values for passes that were measured and for others.
 
-#include "engine/speculation/cost_table.h"
+#include "engine/speculation/pass_cost.h"
 
 #include <gtest/gtest.h>
 

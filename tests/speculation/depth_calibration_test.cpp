@@ -1,4 +1,4 @@
-#include "engine/speculation/depth_calibration.h"
+#include "engine/speculation/acceptance.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation/tree_builder.h"
+#include "engine/speculation/ddtree.h"
 
 namespace canopy::test {
 

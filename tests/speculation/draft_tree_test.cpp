@@ -1,8 +1,7 @@
-#include "engine/speculation/draft_tree.h"
+#include "engine/speculation/ddtree.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/speculation/accept.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy {

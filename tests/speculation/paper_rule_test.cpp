@@ -1,6 +1,6 @@
 // BASTION's stop rule, compared with bastion_tree.json.
 
-#include "engine/speculation/paper_rule.h"
+#include "engine/speculation/bastion.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/compute/philox.h"
+#include "engine/compute/sampling.h"
 
 #include <gtest/gtest.h>
 

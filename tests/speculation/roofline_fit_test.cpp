@@ -1,6 +1,6 @@
 // The fit of the roofline, compared with bastion_fit.json, with data whose answer is known, and with a slow search.
 
-#include "engine/speculation/roofline_fit.h"
+#include "engine/speculation/roofline.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/base/error.h"
-#include "engine/compute/philox.h"
+#include "engine/compute/sampling.h"
 
 namespace canopy {
 namespace {

@@ -1,6 +1,6 @@
 // The arithmetic of the sampler against the same in double precision.
 
-#include "engine/compute/sampling_arithmetic.h"
+#include "engine/compute/sampling.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/speculation/sampling_words.h"
+#include "engine/speculation/sampler.h"
 
 namespace canopy {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/speculation/sampling_settings.h"
+#include "engine/speculation/sampler.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "engine/compute/philox.h"
+#include "engine/compute/sampling.h"
 
 namespace canopy::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/speculation/cost_table.h"
+#include "engine/speculation/pass_cost.h"
 
 namespace canopy::test {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/speculation/accept.h"
-#include "engine/speculation/cost_policy.h"
+#include "engine/speculation/ddtree.h"
+#include "engine/speculation/pass_cost.h"
 
 namespace canopy::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/speculation/controller.h"
-#include "engine/speculation/cost_policy.h"
-#include "engine/speculation/draft_tree.h"
+#include "engine/speculation/ddtree.h"
+#include "engine/speculation/pass_cost.h"
 #include "tests/speculation/simulator_device.h"
 #include "tests/speculation/simulator_trace.h"
 

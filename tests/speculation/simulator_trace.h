@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/speculation/tree_builder.h"
+#include "engine/speculation/ddtree.h"
 
 namespace canopy::test {
 

@@ -1,4 +1,4 @@
-#include "engine/speculation/speculation_bound.h"
+#include "engine/speculation/controller.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/model/tree_rows.h"
-#include "engine/speculation/accept.h"
+#include "engine/speculation/ddtree.h"
 #include "tests/speculation/draft_candidates.h"
 
 namespace {

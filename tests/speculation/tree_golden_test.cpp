@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/tree_rows.h"
-#include "engine/speculation/accept.h"
+#include "engine/speculation/ddtree.h"
 #include "tests/model/golden_data.h"
 #include "tests/speculation/draft_candidates.h"
 

@@ -1,4 +1,4 @@
-#include "engine/model/tree_rows.h"
+#include "engine/speculation/ddtree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Searching without regard to case and encoding, and where in the text the match is.
 
-#include "engine/text/case_folding.h"
+#include "engine/text/unicode.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "engine/text/byte_alphabet.h"
+#include "engine/text/vocabulary.h"
 #include "tests/text/golden_text.h"
 
 namespace canopy {

@@ -1,7 +1,5 @@
 // Tools in prompts: what is accepted, that their texts stay text, and forms of prompt without a place for them.
 
-#include "engine/text/chat_tools.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-#include "engine/text/compiled_normalizer.h"
+#include "engine/text/normalizer.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "engine/text/utf8.h"
+#include "engine/text/unicode.h"
 #include "tests/base/expect_error.h"
 #include "tests/text/charsmap_builder.h"
 

@@ -1,5 +1,5 @@
 #include "engine/format/model_file.h"
-#include "engine/text/model_tokenizer.h"
+#include "engine/text/tokenizer.h"
 #include "tests/text/golden_text.h"
 
 namespace canopy::golden {

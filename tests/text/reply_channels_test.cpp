@@ -1,6 +1,6 @@
 // Replies in the channels of the harmony format, token by token.
 
-#include "engine/text/reply_channels.h"
+#include "engine/text/chat_turn.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/text/stop_strings.h"
+#include "engine/text/chat_turn.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/text/utf8_stream.h"
+#include "engine/text/unicode.h"
 #include "tests/text/golden_text.h"
 
 namespace canopy {

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "engine/base/error.h"
-#include "engine/text/added_tokens.h"
 #include "engine/text/pre_tokenizer.h"
 #include "engine/text/tokenizer.h"
+#include "engine/text/vocabulary.h"
 #include "tests/base/processor_time.h"
 
 namespace canopy {

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "engine/base/error.h"
-#include "engine/text/byte_alphabet.h"
-#include "engine/text/utf8.h"
+#include "engine/text/unicode.h"
+#include "engine/text/vocabulary.h"
 #include "tests/base/processor_time.h"
 #include "tests/text/golden_text.h"
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/text/prefix_tree.h"
 #include "engine/text/tokenizer.h"
+#include "engine/text/unigram_tokenizer.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/processor_time.h"
 

@@ -1,8 +1,6 @@
-#include "engine/text/utf8_stream.h"
+#include "engine/text/unicode.h"
 
 #include <gtest/gtest.h>
-
-#include "engine/text/utf8.h"
 
 namespace canopy {
 namespace {

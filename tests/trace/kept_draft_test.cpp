@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mapped_file.h"
-#include "engine/trace/kept_draft_codec.h"
-#include "engine/trace/trace_bytes.h"
+#include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"

@@ -1,11 +1,11 @@
-#include "engine/trace/round_record.h"
+#include "engine/speculation/round_record.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "engine/trace/round_record_codec.h"
+#include "engine/trace/trace_format.h"
 #include "tests/base/expect_error.h"
 #include "tests/trace/trace_builder.h"
 #include "tests/trace/trace_compare.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_export.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "engine/trace/round_record.h"
+#include "engine/speculation/round_record.h"
 
 namespace canopy::test {
 

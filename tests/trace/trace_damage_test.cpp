@@ -7,10 +7,10 @@
 #include <random>
 #include <sstream>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/printable.h"
+#include "engine/base/text.h"
 #include "engine/trace/round_statistics.h"
-#include "engine/trace/trace_bytes.h"
 #include "engine/trace/trace_export.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/expect_error.h"

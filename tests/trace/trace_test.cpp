@@ -7,8 +7,8 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/trace/round_statistics.h"
-#include "engine/trace/trace_checksum.h"
 #include "engine/trace/trace_export.h"
+#include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"

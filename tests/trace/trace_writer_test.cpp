@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "engine/base/log.h"
+#include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/expect_error.h"

@@ -1,4 +1,4 @@
-#include "engine/vulkan/attention_plan.h"
+#include "engine/vulkan/attention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/vulkan/buffer_arena.h"
+#include "engine/vulkan/upload.h"
 
 #include <algorithm>
 #include <numeric>

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/base/log.h"
+#include "engine/base/error.h"
 #include "engine/base/machine.h"
-#include "engine/vulkan/check.h"
 #include "engine/vulkan/command_list.h"
-#include "engine/vulkan/device_selection.h"
+#include "engine/vulkan/instance.h"
+#include "engine/vulkan/vulkan_device.h"
 #include "tests/vulkan/devices.h"
 
 namespace canopy::vk {

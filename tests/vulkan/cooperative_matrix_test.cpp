@@ -1,6 +1,6 @@
 // Cooperative matrices where a device has them, and their refusal where it has none.
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/kernel.h"

@@ -1,8 +1,6 @@
 // What a device report says of optional features, over made-up drivers: volk's entry points are plain pointers, so a
 // test can replace them.
 
-#include "engine/vulkan/device_features.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>

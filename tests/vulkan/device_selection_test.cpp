@@ -1,4 +1,4 @@
-#include "engine/vulkan/device_selection.h"
+#include "engine/vulkan/vulkan_device.h"
 
 #include <gtest/gtest.h>
 #include <volk.h>

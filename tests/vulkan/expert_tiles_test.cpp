@@ -1,4 +1,4 @@
-#include "engine/vulkan/expert_tiles.h"
+#include "engine/vulkan/product_config.h"
 
 #include <gtest/gtest.h>
 

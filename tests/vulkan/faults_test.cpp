@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "engine/vulkan/check.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/instance.h"
 #include "engine/vulkan/kernel.h"
 #include "tests/vulkan/devices.h"
 

@@ -6,9 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/compute/product_split.h"
-#include "engine/vulkan/attention_plan.h"
-#include "engine/vulkan/expert_tiles.h"
+#include "engine/vulkan/attention.h"
 #include "engine/vulkan/product_config.h"
 
 namespace canopy::vk::testing {
@@ -168,7 +166,7 @@ std::vector<GatedVariant> expert_variants(const MatrixShape& matrix, const Devic
   return gated;
 }
 
-// As engine/vulkan/record_experts.cpp has them: by multiply-adds pair by pair, and in tiles of four and eight pairs.
+// As engine/vulkan/record_products.cpp has them: by multiply-adds pair by pair, and in tiles of four and eight pairs.
 void add_experts(std::vector<GatedKernel>& kernels, const Context& context, bool all_variants) {
   const auto variant = [](uint32_t columns, uint32_t slices) {
     return GatedVariant{columns, {{{0, columns}, {1, 64}, {2, slices}, {3, columns > 1 ? 1u : 0u}}, 0}, kLeastWaves};

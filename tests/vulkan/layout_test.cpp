@@ -6,11 +6,10 @@
 #include <limits>
 #include <set>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
-#include "engine/model/stored_type.h"
-#include "engine/vulkan/activation_layout.h"
-#include "engine/vulkan/weight_repack.h"
+#include "engine/model/weight_plan.h"
+#include "engine/vulkan/device_objects.h"
 #include "tests/base/expect_error.h"
 #include "tests/compute/random_data.h"
 

@@ -1,10 +1,8 @@
-#include "engine/vulkan/memory_select.h"
+#include "engine/vulkan/memory.h"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
-
-#include "engine/vulkan/heap_budget.h"
 
 namespace canopy::vk {
 namespace {

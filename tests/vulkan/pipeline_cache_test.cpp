@@ -1,4 +1,4 @@
-#include "engine/vulkan/pipeline_cache.h"
+#include "engine/vulkan/kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/product_split.h"
-#include "engine/vulkan/shader_library.h"
-#include "engine/vulkan/spirv_reflect.h"
+#include "engine/vulkan/kernel.h"
+#include "engine/vulkan/spirv.h"
 
 namespace canopy::vk {
 namespace {

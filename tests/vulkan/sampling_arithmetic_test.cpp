@@ -1,6 +1,6 @@
-// shaders/sampling.glsl against engine/compute/sampling_arithmetic.h: the same bits, whatever goes in.
+// shaders/sampling.glsl against engine/compute/sampling.h: the same bits, whatever goes in.
 
-#include "engine/compute/sampling_arithmetic.h"
+#include "engine/compute/sampling.h"
 
 #include <array>
 #include <bit>
@@ -9,7 +9,6 @@
 #include <random>
 #include <vector>
 
-#include "engine/compute/philox.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/kernel.h"

@@ -1,9 +1,9 @@
-#include "engine/vulkan/spirv_reflect.h"
+#include "engine/vulkan/spirv.h"
 
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
-#include "engine/vulkan/shader_library.h"
+#include "engine/vulkan/kernel.h"
 
 namespace canopy::vk {
 

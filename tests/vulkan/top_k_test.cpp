@@ -1,4 +1,4 @@
-#include "engine/vulkan/top_k.h"
+#include "engine/vulkan/logits.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // The choice among variants, with made-up times.
 
-#include "engine/vulkan/variant_choice.h"
+#include "engine/vulkan/product_tuner.h"
 
 #include <gtest/gtest.h>
 

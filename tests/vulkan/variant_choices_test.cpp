@@ -1,6 +1,6 @@
 // The file in which chosen variants are kept.
 
-#include "engine/vulkan/variant_choices.h"
+#include "engine/vulkan/product_tuner.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <sstream>
 #include <vector>
 
-#include "engine/base/damage_hash.h"
-#include "engine/base/log.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "tests/base/temp_folder.h"
 
 namespace canopy::vk {

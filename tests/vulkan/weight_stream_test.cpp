@@ -1,4 +1,4 @@
-#include "engine/vulkan/weight_stream.h"
+#include "engine/vulkan/upload.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/vulkan/weight_repack.h"
+#include "engine/vulkan/device_objects.h"
 #include "tests/vulkan/devices.h"
 
 namespace canopy::vk {

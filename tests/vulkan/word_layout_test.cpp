@@ -5,10 +5,9 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "engine/format/dequantize.h"
-#include "engine/vulkan/weight_repack.h"
-#include "engine/vulkan/word_layout.h"
+#include "engine/vulkan/device_objects.h"
 #include "tests/compute/random_data.h"
 
 namespace canopy::vk {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/trace/state_bytes.h"
+#include "engine/speculation/state_archive.h"
 #include "engine/whatif/what_if.h"
 #include "tests/speculation/simulator_run.h"
 

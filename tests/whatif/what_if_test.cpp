@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/whatif/what_if_summary.h"
 #include "tests/base/expect_error.h"
 #include "tests/speculation/simulator_table.h"
 #include "tests/whatif/simulated_recording.h"

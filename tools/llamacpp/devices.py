@@ -1,6 +1,6 @@
 """Which of Canopy's devices is measured, by the words that canopy-cli's --device takes."""
 
-# As engine/compute/device_choice.cpp chooses: the best type first, and a later backend before an earlier one.
+# As engine/compute/backend.cpp chooses: the best type first, and a later backend before an earlier one.
 TYPES = ("discrete", "integrated", "virtual", "cpu", "software")
 BACKENDS = ("vulkan", "cuda", "cpu")
 PEERS = ("vulkan", "cpu")  # that llama.cpp is built for here

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "app/cli/likeliest.h"
+#include "app/cli/logits_command.h"
 #include "probe.h"
 
 namespace canopy::peer {

@@ -1,13 +1,15 @@
 #pragma once
-// The functions, filters and tests that a template may name. Templates reach nothing else.
+// The functions, filters and tests that a template may name; here the functions, dates and tests.
 
 #include <map>
 #include <span>
 #include <string>
 
-#include "engine/text/jinja/context.h"
+#include "engine/text/jinja/value.h"
 
 namespace canopy::jinja {
+
+// The functions, filters and tests that a template may name. Templates reach nothing else.
 
 struct Filter {
   std::string_view name;

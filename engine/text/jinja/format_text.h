@@ -1,11 +1,13 @@
 #pragma once
-// Values as text, in the forms that Python gives them. What a message brought stays marked as content inside.
+// Values as text in the forms that Python gives them: str(), repr(), JSON, format % values and str.format().
 
 #include <string>
 
-#include "engine/text/jinja/context.h"
+#include "engine/text/jinja/value.h"
 
 namespace canopy::jinja {
+
+// Values as text, in the forms that Python gives them. What a message brought stays marked as content inside.
 
 /// str(): what {{ value }} prints. Functions and their kind cannot be printed.
 void print(TextBuilder& out, const Value& value);

@@ -1,14 +1,16 @@
 #pragma once
-// The operators on values, with the rules that Jinja inherits from Python. All throw Failure for operands that the
-// operator does not take.
+// The operators on values, by the rules that Jinja inherits from Python: arithmetic, comparison, items, attributes.
 
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "engine/text/jinja/context.h"
+#include "engine/text/jinja/value.h"
 
 namespace canopy::jinja {
+
+// The operators on values, with the rules that Jinja inherits from Python. All throw Failure for operands that the
+// operator does not take.
 
 enum class BinaryOp { add, subtract, multiply, divide, floor_divide, modulo, power };
 std::string_view spelling(BinaryOp op);

@@ -1,11 +1,6 @@
 #pragma once
-// A chat template: Jinja as jinja2 has it and Hugging Face sets it up. It sees the values it is given and nothing else,
-// and works within limits.
-//
-// What can be named: functions.cpp (functions), *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp
-// (methods). Lists and dicts cannot be changed. What reaches for other templates (extends, include, import, from) and
-// what is random (the filter random, lipsum()) is refused where it is reached. Whole numbers have up to 4300 digits.
-// There are no bytes, sets or complex numbers.
+// A chat template: Jinja as jinja2 has it and Hugging Face sets it up, rendered within limits and seeing nothing but
+// the values it is given.
 
 #include <ctime>
 #include <memory>
@@ -13,10 +8,17 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/text/jinja/limits.h"
 #include "engine/text/jinja/value.h"
 
 namespace canopy::jinja {
+
+// A chat template: Jinja as jinja2 has it and Hugging Face sets it up. It sees the values it is given and nothing else,
+// and works within limits.
+//
+// What can be named: functions.cpp (functions), *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp
+// (methods). Lists and dicts cannot be changed. What reaches for other templates (extends, include, import, from) and
+// what is random (the filter random, lipsum()) is refused where it is reached. Whole numbers have up to 4300 digits.
+// There are no bytes, sets or complex numbers.
 
 struct Program;
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/paths.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"

@@ -1,6 +1,6 @@
 // The words that the window explains: each has a meaning, and labels that stand for the same thing lead to it.
 
-#include "app/base/terms.h"
+#include "app/state/words.h"
 
 #include <gtest/gtest.h>
 

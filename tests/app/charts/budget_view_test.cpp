@@ -1,13 +1,13 @@
 // The contents of the budget panel, computed from records.
 
-#include "app/charts/budget_view.h"
+#include "app/charts/budget_panel.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "app/charts/cost_view.h"
-#include "app/charts/ticks.h"
+#include "app/charts/chart_frame.h"
+#include "app/charts/cost_panels.h"
 #include "engine/trace/round_statistics.h"
 #include "tests/app/charts/chart_samples.h"
 

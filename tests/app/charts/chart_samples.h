@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "engine/client/cost_snapshot.h"
-#include "engine/speculation/controller_choice.h"
-#include "engine/speculation/controller_reason.h"
+#include "engine/session/engine_client.h"
+#include "engine/speculation/controller.h"
+#include "engine/speculation/round_record.h"
 #include "tests/trace/trace_builder.h"
 
 namespace canopy::test {

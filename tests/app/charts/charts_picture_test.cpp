@@ -7,13 +7,11 @@
 #include <string>
 
 #include "app/charts/budget_panel.h"
-#include "app/charts/calibration_panel.h"
 #include "app/charts/chart_frame.h"
 #include "app/charts/cost_panels.h"
-#include "app/charts/kv_panel.h"
 #include "app/charts/statistics_panel.h"
-#include "app/gfx/offscreen_target.h"
-#include "app/picture/image.h"
+#include "app/platform/image.h"
+#include "app/platform/vulkan.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/panel_context.h"
 #include "tests/app/support/pixels.h"

@@ -6,14 +6,12 @@
 
 #include <string>
 
-#include "app/base/message_log.h"
 #include "app/charts/budget_panel.h"
-#include "app/charts/calibration_panel.h"
 #include "app/charts/chart_frame.h"
 #include "app/charts/cost_panels.h"
-#include "app/charts/kv_panel.h"
 #include "app/charts/statistics_panel.h"
-#include "app/shell/log_panel.h"
+#include "app/state/process.h"
+#include "app/ui/panel.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/panel_harness.h"

@@ -1,4 +1,4 @@
-#include "app/charts/label_places.h"
+#include "app/charts/chart_frame.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <thread>
 
-#include "app/base/figures.h"
-#include "app/base/message_log.h"
-#include "app/charts/memory_view.h"
-#include "app/state/calibration_state.h"
+#include "app/charts/cost_panels.h"
+#include "app/state/calibration.h"
+#include "app/state/process.h"
+#include "app/state/words.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
 

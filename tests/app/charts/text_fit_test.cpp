@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "app/base/figures.h"
 #include "app/charts/budget_panel.h"
 #include "app/charts/chart_frame.h"
 #include "app/charts/statistics_panel.h"
+#include "app/state/words.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/panel_harness.h"

@@ -7,10 +7,9 @@
 #include <cmath>
 #include <memory>
 
-#include "app/charts/watch_source.h"
-#include "app/rounds/trace_log.h"
-#include "app/run/what_if_answers.h"
-#include "app/state/tour.h"
+#include "app/state/round_log.h"
+#include "app/state/shell.h"
+#include "app/state/what_if.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
 

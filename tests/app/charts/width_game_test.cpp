@@ -1,6 +1,6 @@
 // Guess the width.
 
-#include "app/charts/width_game.h"
+#include "app/charts/watch_numbers_view.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/look/fonts.h"
+#include "app/ui/look.h"
 #include "engine/base/mapped_file.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"

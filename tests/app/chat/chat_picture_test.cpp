@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "app/picture/image.h"
-#include "app/run/headless.h"
+#include "app/platform/image.h"
+#include "app/run.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 

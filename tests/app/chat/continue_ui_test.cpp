@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "app/chat/token_marks.h"
+#include "app/chat/reply.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 

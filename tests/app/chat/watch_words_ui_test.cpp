@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/chat/reply_facts.h"
+#include "app/chat/reply.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 

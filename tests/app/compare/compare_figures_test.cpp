@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "app/compare/sweep_view.h"
 #include "tests/comparison/sweep_samples.h"
 
 namespace canopy::app {

@@ -6,9 +6,9 @@
 #include <string>
 #include <thread>
 
-#include "app/picture/image.h"
-#include "app/run/headless.h"
-#include "engine/comparison/sweep_file.h"
+#include "app/platform/image.h"
+#include "app/run.h"
+#include "engine/bench/sweep_file.h"
 #include "tests/app/compare/compare_samples.h"
 #include "tests/app/support/pixels.h"
 #include "tests/base/temp_folder.h"

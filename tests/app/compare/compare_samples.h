@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/damage_hash.h"
-#include "engine/comparison/run_order.h"
+#include "engine/base/bytes.h"
+#include "engine/bench/sweep.h"
 #include "tests/app/support/scripted_engine.h"
 
 namespace canopy::test {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "engine/comparison/sweep_file.h"
+#include "engine/bench/sweep_file.h"
 #include "tests/app/compare/compare_samples.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/tooltip_text.h"

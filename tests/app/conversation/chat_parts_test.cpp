@@ -5,11 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/conversation/attached_text.h"
-#include "app/conversation/chat_export.h"
-#include "app/conversation/chat_journal.h"
-#include "app/conversation/named_prompts.h"
-#include "app/conversation/thinking.h"
+#include "app/state/chat.h"
+#include "app/state/chat_journal.h"
+#include "app/state/conversation.h"
 #include "engine/base/error.h"
 #include "tests/app/support/chat_window.h"
 #include "tests/base/temp_folder.h"

@@ -1,6 +1,6 @@
 // Chats on the disk: killed programs, damage, several windows, full and missing disks.
 
-#include "app/conversation/chat_store.h"
+#include "app/state/chat_store.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/conversation/chat_export.h"
-#include "app/conversation/chat_journal.h"
+#include "app/state/chat.h"
+#include "app/state/chat_journal.h"
 #include "engine/base/mapped_file.h"
 #include "tests/app/support/chat_window.h"
 #include "tests/base/full_disk.h"

@@ -1,12 +1,11 @@
 // Branches of a conversation, its file and exports, and the rounds of its tokens.
 
-#include "app/conversation/conversation.h"
+#include "app/state/conversation.h"
 
 #include <gtest/gtest.h>
 
-#include "app/conversation/chat_export.h"
-#include "app/conversation/chat_journal.h"
-#include "app/conversation/export_path.h"
+#include "app/state/chat.h"
+#include "app/state/chat_journal.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/expect_error.h"

@@ -1,14 +1,12 @@
 // A recorded run shown as a conversation: its prompts, its replies up to the shown round, its origin.
 
-#include "app/conversation/replay_chat.h"
+#include "app/state/recording.h"
 
 #include <gtest/gtest.h>
 
-#include "app/conversation/chat_export.h"
-#include "app/conversation/prompt_turns.h"
-#include "app/state/open_trace.h"
+#include "app/state/chat.h"
 #include "app/state/view_model.h"
-#include "engine/base/paths.h"
+#include "engine/base/files.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/app/support/time_zone.h"
 #include "tests/base/temp_folder.h"

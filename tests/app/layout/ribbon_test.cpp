@@ -1,13 +1,13 @@
 // The shape of limbs: smooth at every length, and soft at the ends where it is asked for.
 
-#include "app/layout/ribbon.h"
+#include "app/tree/limb_shapes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/base/theme.h"
+#include "app/state/theme.h"
 
 namespace canopy::test {
 namespace {

@@ -1,6 +1,6 @@
 // The sentence above the tree.
 
-#include "app/layout/tree_caption.h"
+#include "app/tree/tree_model.h"
 
 #include <gtest/gtest.h>
 

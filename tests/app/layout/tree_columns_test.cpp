@@ -1,6 +1,6 @@
 // The columns of a tree.
 
-#include "app/layout/tree_columns.h"
+#include "app/tree/tree_words.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Geometry of a tree: words and tufts that never overlap, limbs whose cross sections add up, pointing and zooming.
 
-#include "app/layout/tree_geometry.h"
+#include "app/tree/tree_geometry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Which places of a canvas are taken by a tree, and which are clear for notes.
 
-#include "app/layout/tree_places.h"
+#include "app/tree/tree_geometry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,12 @@
 // Slow motion and transitions: what is visible at each moment.
 
-#include "app/layout/tree_reveal.h"
+#include "app/tree/tree_look.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "app/layout/tree_transition.h"
 #include "tests/app/tree/tree_samples.h"
 
 namespace canopy::test {

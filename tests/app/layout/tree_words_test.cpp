@@ -1,6 +1,6 @@
 // Which nodes have words, and the rows of words and tufts.
 
-#include "app/layout/tree_words.h"
+#include "app/tree/tree_words.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "app/base/theme.h"
+#include "app/state/theme.h"
 
 namespace canopy::test {
 

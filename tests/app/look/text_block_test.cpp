@@ -1,4 +1,4 @@
-#include "app/look/text_block.h"
+#include "app/ui/look.h"
 
 #include <gtest/gtest.h>
 

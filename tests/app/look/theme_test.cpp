@@ -1,4 +1,4 @@
-#include "app/base/theme.h"
+#include "app/state/theme.h"
 
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
-#include "app/look/style.h"
-#include "app/platform/frame_pacer.h"
+#include "app/platform/desktop_window.h"
+#include "app/ui/look.h"
 #include "tests/app/look/colour_math.h"
 
 namespace canopy::app {

@@ -1,4 +1,4 @@
-#include "app/models/device_words.h"
+#include "app/state/models.h"
 
 #include <gtest/gtest.h>
 

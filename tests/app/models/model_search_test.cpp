@@ -1,6 +1,6 @@
 // The search for models on its own thread: the window never waits for it.
 
-#include "app/models/model_search.h"
+#include "app/state/model_finder.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "app/models/device_words.h"
-#include "app/models/models_state.h"
+#include "app/state/models.h"
 #include "engine/base/error.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/temp_folder.h"

@@ -5,10 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/models/folder_list.h"
-#include "app/models/memory_table.h"
-#include "app/models/model_finder.h"
-#include "app/models/models_state.h"
+#include "app/state/model_finder.h"
+#include "app/state/models.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/split_gguf.h"
 #include "tests/format/tiny_drafter.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/picture/image.h"
+#include "app/platform/image.h"
 
 namespace canopy::test {
 

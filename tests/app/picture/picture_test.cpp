@@ -1,6 +1,6 @@
 // Pictures: what is covered, letters, and the files that they become.
 
-#include "app/picture/picture.h"
+#include "app/export/picture.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "app/picture/png.h"
-#include "app/picture/raster.h"
-#include "app/picture/svg.h"
+#include "app/export/raster.h"
+#include "app/platform/image.h"
 #include "tests/app/picture/decode_png.h"
 #include "tests/base/expect_error.h"
 

@@ -1,6 +1,6 @@
 // A frame that looks like the one before has the same hash, and no other has.
 
-#include "app/platform/drawn_hash.h"
+#include "app/platform/desktop_window.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/platform/desktop_window.h"
-#include "app/run/run.h"
+#include "app/run.h"
 #include "tests/app/platform/xdnd_source.h"
 
 namespace canopy::test {

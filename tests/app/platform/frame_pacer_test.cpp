@@ -1,4 +1,4 @@
-#include "app/platform/frame_pacer.h"
+#include "app/platform/desktop_window.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "app/run/run.h"
-#include "app/settings/saved_settings.h"
+#include "app/run.h"
+#include "app/state/settings.h"
 #include "tests/app/support/picture.h"
 #include "tests/app/support/scripted_engine.h"
 

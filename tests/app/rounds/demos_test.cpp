@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/rounds/dump_trace.h"
-#include "app/rounds/trace_log.h"
-#include "app/state/open_trace.h"
+#include "app/state/recording.h"
+#include "app/state/round_log.h"
 #include "app/state/view_model.h"
-#include "engine/base/paths.h"
-#include "engine/trace/round_statistics_json.h"
+#include "engine/base/files.h"
+#include "engine/trace/trace_export.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy::app {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "app/rounds/playback.h"
+#include "app/state/rounds.h"
 
 namespace canopy::app {
 namespace {

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <functional>
 
-#include "app/rounds/trace_log.h"
-#include "app/state/open_trace.h"
+#include "app/state/recording.h"
+#include "app/state/round_log.h"
 #include "app/state/view_model.h"
 #include "engine/base/mapped_file.h"
-#include "engine/trace/round_statistics_json.h"
+#include "engine/trace/trace_export.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"

@@ -8,8 +8,7 @@
 #include <functional>
 #include <sstream>
 
-#include "app/run/headless.h"
-#include "app/run/run.h"
+#include "app/run.h"
 #include "tests/app/support/picture.h"
 #include "tests/app/support/scripted_engine.h"
 

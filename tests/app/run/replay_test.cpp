@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/run/run.h"
+#include "app/run.h"
 #include "tests/app/support/picture.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"

@@ -1,6 +1,6 @@
 // What the window's own thread does to share a live reply: nothing that grows with it.
 
-#include "app/run/share_files.h"
+#include "app/app.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/settings/options.h"
+#include "app/state/settings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/settings/saved_settings.h"
+#include "app/state/settings.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -6,12 +6,12 @@
 #include <random>
 #include <span>
 
-#include "app/share/animation.h"
-#include "app/share/recording_page.h"
-#include "app/share/round_picture.h"
+#include "app/export/animation.h"
+#include "app/export/recording_page.h"
+#include "app/export/round_picture.h"
+#include "engine/base/bytes.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/printable.h"
-#include "engine/trace/trace_bytes.h"
+#include "engine/base/text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
 

@@ -1,15 +1,15 @@
 // A reply of the running engine as a page: taken hold of by the window, read by a thread, and independent of the log.
 
-#include "app/share/live_run.h"
+#include "app/export/shared_run.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <stop_token>
 
-#include "app/conversation/conversation.h"
-#include "app/share/animation.h"
-#include "app/share/recording_page.h"
+#include "app/export/animation.h"
+#include "app/export/recording_page.h"
+#include "app/state/conversation.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"

@@ -1,14 +1,13 @@
 // Sweeps and comparisons as pages and Markdown: what is said, and what foreign files cannot do.
 
-#include "app/share/results.h"
+#include "app/export/results_page.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "app/share/results_page.h"
-#include "engine/comparison/sweep_file.h"
+#include "engine/bench/sweep_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/comparison/sweep_samples.h"

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "app/layout/tree_labels.h"
-#include "app/layout/tree_reveal.h"
-#include "app/rounds/trace_log.h"
+#include "app/state/round_log.h"
+#include "app/tree/tree_look.h"
+#include "app/tree/tree_model.h"
 
 int main(int argc, char** argv) {
   using namespace canopy::app;

@@ -1,6 +1,6 @@
 // Files made on a thread of their own: written, cancelled, failed, replaced by the next one, and left behind.
 
-#include "app/share/share_job.h"
+#include "app/export/shared_run.h"
 
 #include <gtest/gtest.h>
 

@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "app/picture/raster.h"
-#include "app/share/animation.h"
-#include "app/share/html.h"
-#include "app/share/recording_page.h"
-#include "app/share/round_picture.h"
-#include "app/share/text_strip.h"
+#include "app/export/animation.h"
+#include "app/export/html.h"
+#include "app/export/raster.h"
+#include "app/export/recording_page.h"
+#include "app/export/round_picture.h"
 #include "tests/app/picture/decode_png.h"
 #include "tests/app/support/sample_log.h"
 #include "tests/app/tree/tree_samples.h"

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "app/picture/image.h"
-#include "app/run/headless.h"
-#include "app/state/shell_state.h"
+#include "app/platform/image.h"
+#include "app/run.h"
+#include "app/state/shell.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 

@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "app/shell/command_palette.h"
-#include "app/shell/dock_shape.h"
-#include "app/shell/layout_file.h"
-#include "app/state/shell_state.h"
+#include "app/shell/dock_space.h"
+#include "app/state/shell.h"
+#include "app/ui/actions.h"
 #include "engine/base/mapped_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/full_disk.h"

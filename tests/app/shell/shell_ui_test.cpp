@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "app/panels/actions.h"
 #include "app/shell/start_panel.h"
+#include "app/ui/actions.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/tiny_drafter.h"

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "app/picture/image.h"
-#include "app/settings/saved_settings.h"
-#include "engine/base/atomic_file.h"
+#include "app/platform/image.h"
+#include "app/state/settings.h"
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/full_disk.h"

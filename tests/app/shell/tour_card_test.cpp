@@ -1,6 +1,6 @@
 // The tour's card at every size and scale of a window, over the pass that the tour shows.
 
-#include "app/shell/tour_card.h"
+#include "app/shell/tour.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <numeric>
 #include <string>
 
-#include "app/layout/token_label.h"
-#include "app/layout/tree_places.h"
-#include "app/rounds/trace_log.h"
-#include "app/shell/watch_places.h"
-#include "app/state/tour.h"
+#include "app/shell/watch_layout.h"
+#include "app/state/round_log.h"
+#include "app/state/shell.h"
+#include "app/tree/tree_geometry.h"
+#include "app/tree/tree_model.h"
 
 namespace canopy::test {
 namespace {

@@ -1,12 +1,12 @@
 // The words of the tour.
 
-#include "app/shell/tour_text.h"
+#include "app/shell/tour.h"
 
 #include <gtest/gtest.h>
 
-#include "app/base/choices.h"
-#include "app/rounds/trace_log.h"
-#include "app/state/tour.h"
+#include "app/state/round_log.h"
+#include "app/state/settings.h"
+#include "app/state/shell.h"
 
 namespace canopy::test {
 namespace {

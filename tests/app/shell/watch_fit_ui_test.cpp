@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "app/layout/tree_reveal.h"
 #include "app/shell/screen_regions.h"
+#include "app/tree/tree_look.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 

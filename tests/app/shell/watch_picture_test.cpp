@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "app/picture/image.h"
+#include "app/platform/image.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/watch_window.h"
 

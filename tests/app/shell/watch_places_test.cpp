@@ -1,6 +1,6 @@
 // Where the parts of Watch lie, at every size and scale of a window.
 
-#include "app/shell/watch_places.h"
+#include "app/shell/watch_layout.h"
 
 #include <gtest/gtest.h>
 

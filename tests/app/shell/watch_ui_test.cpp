@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
-#include "app/settings/saved_settings.h"
+#include "app/state/settings.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/mapped_file.h"
-#include "engine/calibration/calibration_file.h"
+#include "engine/speculation/calibration.h"
 #include "tests/app/support/await_what_if.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"

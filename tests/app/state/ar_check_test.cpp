@@ -1,10 +1,10 @@
 // The check against plain decoding: what is asked of the engine, and the result of its answer.
 
-#include "app/state/ar_check.h"
+#include "app/state/plain_decoding.h"
 
 #include <gtest/gtest.h>
 
-#include "app/conversation/chat_export.h"
+#include "app/state/chat.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
 

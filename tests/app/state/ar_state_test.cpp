@@ -1,6 +1,6 @@
 // The one speed of plain decoding: what it is taken from, when, and for what.
 
-#include "app/state/ar_state.h"
+#include "app/state/plain_decoding.h"
 
 #include <gtest/gtest.h>
 

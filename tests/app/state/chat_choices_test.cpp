@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "app/state/chat_update.h"
-#include "app/state/context_use.h"
-#include "app/state/token_counts.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
 

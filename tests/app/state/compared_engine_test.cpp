@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "app/state/view_model.h"
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_journal.h"
-#include "engine/comparison/verdict.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
+#include "engine/bench/sweep_summary.h"
 #include "tests/base/temp_folder.h"
 #include "tests/session/engine_thread_rig.h"
 

@@ -1,6 +1,6 @@
 // Comparisons in the window's state: what is asked of the engine, what is kept of its events, the shared clock, files.
 
-#include "app/state/comparison_state.h"
+#include "app/state/comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <mutex>
 
 #include "app/state/view_model.h"
-#include "engine/comparison/sweep_file.h"
-#include "engine/comparison/sweep_journal.h"
+#include "engine/bench/sweep_file.h"
+#include "engine/bench/sweep_journal.h"
 #include "tests/app/compare/compare_samples.h"
 #include "tests/base/temp_folder.h"
 

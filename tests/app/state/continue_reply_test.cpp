@@ -1,7 +1,7 @@
 // "Continue": what is asked of the engine, what becomes of text, tokens and figures, and what is on the disk at any
 // moment of it.
 
-#include "app/state/continue_reply.h"
+#include "app/state/chat_update.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "app/conversation/chat_export.h"
-#include "app/conversation/chat_journal.h"
-#include "app/rounds/reply_trace.h"
+#include "app/state/chat.h"
+#include "app/state/chat_journal.h"
+#include "app/state/live_log.h"
 #include "tests/app/support/chat_window.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"

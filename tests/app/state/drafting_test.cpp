@@ -1,8 +1,8 @@
-#include "app/state/drafting.h"
+#include "app/state/chat_update.h"
 
 #include <gtest/gtest.h>
 
-#include "app/state/open_trace.h"
+#include "app/state/recording.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/base/temp_folder.h"

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/base/local_time.h"
-#include "app/conversation/chat_export.h"
-#include "app/rounds/reply_trace.h"
+#include "app/state/chat.h"
+#include "app/state/live_log.h"
+#include "app/state/words.h"
 #include "tests/app/support/chat_window.h"
 #include "tests/app/support/time_zone.h"
 #include "tests/base/full_disk.h"

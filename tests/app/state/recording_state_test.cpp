@@ -1,6 +1,6 @@
 // Recording from the window: the commands to the engine, and the texts about it.
 
-#include "app/state/recording_state.h"
+#include "app/state/recording.h"
 
 #include <gtest/gtest.h>
 

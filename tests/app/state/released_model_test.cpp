@@ -1,4 +1,4 @@
-#include "app/state/released_model.h"
+#include "app/state/models.h"
 
 #include <gtest/gtest.h>
 

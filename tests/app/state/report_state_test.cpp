@@ -1,6 +1,6 @@
 // "Report this device": the commands to the engine, what the box shows, and the file.
 
-#include "app/state/report_state.h"
+#include "app/state/calibration.h"
 
 #include <gtest/gtest.h>
 

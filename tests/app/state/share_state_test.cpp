@@ -1,6 +1,6 @@
 // "Share": the commands, the file that is asked for, and what the box shows.
 
-#include "app/state/share_state.h"
+#include "app/state/recording.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The check of a recording: when it is possible, what it asks of the engine, and what the user hears.
 
-#include "app/state/verify_state.h"
+#include "app/state/recording.h"
 
 #include <gtest/gtest.h>
 

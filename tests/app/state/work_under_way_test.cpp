@@ -1,6 +1,6 @@
 // What takes time and can be cancelled: what is said of it, and what its Cancel asks of the engine.
 
-#include "app/state/work_under_way.h"
+#include "app/state/view_model.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "app/run/app.h"
+#include "app/app.h"
 
 namespace canopy::test {
 

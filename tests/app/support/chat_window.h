@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "app/state/chat_desk.h"
+#include "app/state/chat_store.h"
 #include "app/state/view_model.h"
 #include "tests/app/support/scripted_engine.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/look/fonts.h"
+#include "app/ui/look.h"
 
 namespace canopy::test {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "app/look/style.h"
+#include "app/ui/look.h"
 
 namespace canopy::test {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "app/look/fonts.h"
-#include "app/look/imgui_context.h"
-#include "app/panels/panel.h"
+#include "app/platform/imgui_context.h"
+#include "app/ui/look.h"
+#include "app/ui/panel.h"
 
 namespace canopy::test {
 

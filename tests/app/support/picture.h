@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "app/picture/image.h"
+#include "app/platform/image.h"
 
 namespace canopy::test {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "app/base/theme.h"
-#include "app/picture/image.h"
+#include "app/platform/image.h"
+#include "app/state/theme.h"
 
 namespace canopy::test {
 

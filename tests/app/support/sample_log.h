@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/rounds/round_log.h"
+#include "app/state/round_log.h"
 
 namespace canopy::test {
 

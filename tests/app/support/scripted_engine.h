@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/client/engine_client.h"
+#include "engine/session/engine_client.h"
 
 namespace canopy::test {
 

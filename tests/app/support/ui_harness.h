@@ -8,8 +8,8 @@
 #include <functional>
 #include <memory>
 
-#include "app/look/imgui_context.h"
-#include "app/run/app.h"
+#include "app/app.h"
+#include "app/platform/imgui_context.h"
 #include "tests/app/support/scripted_engine.h"
 #include "tests/app/support/test_engine.h"
 

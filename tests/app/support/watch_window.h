@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "app/run/headless.h"
+#include "app/run.h"
 #include "tests/app/support/scripted_engine.h"
 
 namespace canopy::test {

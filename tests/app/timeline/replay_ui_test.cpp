@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
+#include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/base/paths.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/time_zone.h"
 #include "tests/app/support/ui_harness.h"

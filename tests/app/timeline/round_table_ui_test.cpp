@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "app/base/figures.h"
+#include "app/state/words.h"
 #include "engine/trace/trace_writer.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/timeline/timeline_view.h"
+#include "app/charts/timeline_panel.h"
 
 namespace canopy::app {
 namespace {

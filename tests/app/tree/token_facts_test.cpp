@@ -1,6 +1,6 @@
 // Facts about a token: its label, its card, the fates of a round's nodes, and the chain to compare with.
 
-#include "app/tree/token_facts.h"
+#include "app/tree/token_card.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "app/layout/token_label.h"
+#include "app/tree/tree_model.h"
 #include "tests/app/tree/tree_samples.h"
 
 namespace canopy::test {

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/rounds/trace_log.h"
+#include "app/state/round_log.h"
 #include "app/tree/tree_panel.h"
 #include "tests/app/support/panel_harness.h"
 #include "tests/app/support/sample_log.h"

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "app/gfx/offscreen_target.h"
-#include "app/picture/image.h"
-#include "app/rounds/trace_log.h"
+#include "app/platform/image.h"
+#include "app/platform/vulkan.h"
+#include "app/state/round_log.h"
 #include "app/tree/tree_panel.h"
 #include "tests/app/support/panel_context.h"
 #include "tests/app/support/pixels.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/layout/tree_model.h"
-#include "engine/trace/round_record.h"
+#include "app/tree/tree_model.h"
+#include "engine/speculation/round_record.h"
 
 namespace canopy::test {
 

@@ -1,6 +1,6 @@
 // The answers of the application: of a recording, and of a reply of the engine that is still being written.
 
-#include "app/run/what_if_answers.h"
+#include "app/state/what_if.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,13 @@
 // The thread that answers, and when it is asked.
 
-#include "app/whatif/what_if_worker.h"
+#include "app/state/what_if.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 
-#include "app/rounds/trace_log.h"
-#include "app/state/what_if_state.h"
-#include "app/whatif/race.h"
+#include "app/state/round_log.h"
 #include "engine/base/error.h"
 
 namespace canopy::test {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "engine/base/parallel.h"
+#include "engine/base/machine.h"
 #include "tests/cuda_backend/host_gpu/fiber.h"
 #include "tests/cuda_backend/host_gpu/host_memory.h"
 #include "tests/cuda_backend/host_gpu/warpgroups.h"

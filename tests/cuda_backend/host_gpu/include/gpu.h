@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/base/half.h"
+#include "engine/base/numbers.h"
 #include "tests/cuda_backend/host_gpu/block.h"
 #include "tests/cuda_backend/host_gpu/host_kernels.h"
 #include "tests/cuda_backend/host_gpu/host_memory.h"

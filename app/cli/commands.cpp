@@ -1,0 +1,122 @@
+#include "app/cli/commands.h"
+
+#include <utility>
+
+#include "app/cli/terminal.h"
+#include "app/state/number_options.h"
+#include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
+#include "engine/format/drafter_config.h"
+#include "engine/format/model_paths.h"
+#include "engine/session/devices.h"
+
+namespace canopy::cli {
+namespace {
+
+std::filesystem::path default_model_path() {
+  return cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
+}
+
+std::string default_model() {
+  const auto path = default_model_path();
+  if (std::filesystem::exists(path)) return path;
+  throw bad_input("There is no model at " + shown(path) +
+                  ", the default: run tools/fetch_dependencies, or name a model with --model.");
+}
+
+}  // namespace
+
+void add_device_settings(CLI::App& command, DeviceSettings& settings) {
+  command.add_option("--kernels", settings.kernels, kKernelsHelp)
+      ->check(CLI::IsMember(kernel_names()))
+      ->capture_default_str();
+  command.add_option("--threads", settings.threads, kThreadsHelp)->transform(app::numbers<uint32_t>(1, most_threads()));
+}
+
+void add_model_options(CLI::App& command, ModelChoice& choice) {
+  command.add_option("-m,--model", choice.model,
+                     "GGUF file or Hugging Face folder (default: the SmolLM2 that the set-up fetches)");
+  command.add_option("--drafter", choice.drafter,
+                     "GGUF file or Hugging Face folder of a DFlash drafter, or none (default: the one that comes with "
+                     "Canopy, for the default model)");
+  command.add_option("-d,--device", choice.device, device_help());
+  command
+      .add_option("--kv", choice.kv,
+                  "Type of the K/V cache; q8_0 takes little more than half the memory of f16. Each writes its own "
+                  "text")
+      ->check(CLI::IsMember({"f16", "f32", "q8_0"}))
+      ->capture_default_str();
+  command
+      .add_option("--context", choice.context, "Positions of the K/V cache (default: from the model and from memory)")
+      ->transform(app::counts());
+  command
+      .add_option("--quantize", choice.quantize,
+                  "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
+                  "and 4.5 bits each), auto does so only where the model would not fit")
+      ->check(CLI::IsMember({"none", "auto", "q8_0", "q4_k"}))
+      ->capture_default_str();
+  add_device_settings(command, choice.settings);
+}
+
+std::string model_path(const ModelChoice& choice) {
+  const std::string path = choice.model.empty() ? default_model() : choice.model;
+  const std::filesystem::file_status status = std::filesystem::status(path);
+  if (!exists(status)) throw bad_input("There is no model at " + shown(path) + ".");
+  // A pipe is refused before the device is opened, too.
+  if (!is_directory(status) && !is_regular_file(status)) static_cast<void>(MappedFile::open(path));
+  return path;
+}
+
+std::vector<NamedFile> named_files(const std::string& name, const std::vector<std::filesystem::path>& paths) {
+  std::vector<NamedFile> files;
+  for (const std::filesystem::path& path : paths) files.push_back({name, path});
+  return files;
+}
+
+void require_outputs_apart(std::span<const NamedFile> outputs, std::vector<NamedFile> inputs,
+                           const ModelChoice* model) {
+  const auto add = [&](const char* name, const std::filesystem::path& path) {
+    for (NamedFile& file : named_files(name, model_files(path))) inputs.push_back(std::move(file));
+  };
+  if (model != nullptr) {
+    OpenRequest request;
+    if (model->drafter != "none") choose_drafter(model->drafter, request);
+    add("the model", model->model.empty() ? default_model_path() : std::filesystem::path(model->model));
+    if (!request.drafter.empty()) {
+      add("the drafter", request.drafter);
+      inputs.push_back({"the list of tokens to draft", draft_tokens_path(request.drafter)});
+    }
+  }
+  require_other_files(outputs, inputs);
+}
+
+OpenedModel open_model(const ModelChoice& choice) {
+  OpenRequest request;
+  request.path = model_path(choice);  // a wrong one is told before the device is opened, which takes longer
+  request.cache_type = checked_cache_type(choice.kv);
+  request.context = choice.context;
+  request.self_test = choice.self_test;
+  request.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
+
+  request.max_width = choice.max_width;
+  request.calibration_s = choice.calibration_s;
+  if (choice.drafter != "none") choose_drafter(choice.drafter, request);
+
+  ProgressLine line;
+  line.show({"Opening the device"});
+  OpenedModel opened;
+  opened.device = open_device(choice.device, choice.settings);
+  OpenCallbacks callbacks;
+  callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };
+  callbacks.stop = interruption();
+  opened.model = Engine::open(*opened.device, request, callbacks);
+  line.clear();
+  const std::string& quantization = opened.model->model->quantization();
+  if (!quantization.empty()) note(quantization);
+  const std::string rounding = rounding_note(opened.device->info());
+  if (!rounding.empty()) note(rounding);
+  for (const std::string& warning : opened.model->describe().warnings) note("warning: " + warning);
+  return opened;
+}
+
+}  // namespace canopy::cli

@@ -1,0 +1,158 @@
+#include "app/state/calibration.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <filesystem>
+
+#include "app/state/chat.h"
+
+namespace canopy::app {
+namespace {
+
+using CalibrationPhase = CalibrationState::Phase;
+
+void end(CalibrationState& state, std::string note) {
+  state.phase = CalibrationPhase::idle;
+  state.progress = {};
+  state.note = std::move(note);
+}
+
+void on_failure(CalibrationState& state, const Failure& failure) {
+  // A failure of a reply does not end a calibration that waits for that reply. No load can fail meanwhile.
+  if (!state.busy() || failure.reply_id != 0) return;
+  if (failure.kind == ErrorKind::cancelled)
+    end(state, "Cancelled: what was measured before stays in use.");
+  else
+    end(state, failure.title + ". " + failure.detail);
+}
+
+}  // namespace
+
+float CalibrationState::fraction() const {
+  if (phase == CalibrationPhase::idle || phase == CalibrationPhase::waiting || progress.total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(progress.done) / static_cast<float>(progress.total), 0.0f, 1.0f);
+}
+
+void update(CalibrationState& state, const Event& event) {
+  if (const auto* ready = std::get_if<ModelReady>(&event)) {
+    state = {};
+    state.costs = ready->costs;
+  } else if (const auto* progress = std::get_if<CalibrationProgress>(&event)) {
+    if (!state.busy()) return;
+    state.progress = *progress;
+    if (state.phase == CalibrationPhase::waiting) state.phase = CalibrationPhase::running;
+  } else if (const auto* done = std::get_if<Calibrated>(&event)) {
+    state.costs = done->costs;
+    end(state, {});
+  } else if (const auto* learnt = std::get_if<Learnt>(&event)) {
+    state.learnt = learnt->learnt;
+  } else if (const auto* failure = std::get_if<Failure>(&event)) {
+    on_failure(state, *failure);
+  }
+}
+
+std::optional<Command> update(CalibrationState& state, const CalibrationCommand& command, bool possible) {
+  if (const auto* start = std::get_if<StartCalibration>(&command)) {
+    if (!possible || state.busy()) return std::nullopt;
+    state.phase = CalibrationPhase::waiting;
+    state.progress = {};
+    state.note.clear();
+    return Calibrate{start->seconds};
+  }
+  if (!state.busy() || state.phase == CalibrationPhase::cancelling) return std::nullopt;
+  state.phase = CalibrationPhase::cancelling;
+  return CancelCalibration{};
+}
+
+namespace {
+
+using ReportPhase = ReportState::Phase;
+constexpr size_t kMostNameBytes = 40;
+
+void end(ReportState& state, std::string note) {
+  state.phase = ReportPhase::idle;
+  state.step = {};
+  state.note = std::move(note);
+}
+
+/// A failure of a reply does not end a measurement that waits for that reply, but the loss of the device does.
+void on_failure(ReportState& state, const Failure& failure) {
+  if (!state.busy() || (failure.reply_id != 0 && failure.kind != ErrorKind::device_lost)) return;
+  end(state, failure.kind == ErrorKind::cancelled ? "Cancelled." : failure.title + ". " + failure.detail);
+}
+
+/// Letters and digits, in small, with single dashes for what lies between; details in brackets are left out.
+std::string slug(const std::string& name) {
+  std::string words;
+  for (const char c : name.substr(0, name.find('('))) {
+    if (words.size() >= kMostNameBytes) break;
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte))
+      words += static_cast<char>(std::tolower(byte));
+    else if (!words.empty() && words.back() != '-')
+      words += '-';
+  }
+  while (words.ends_with('-')) words.pop_back();
+  return words;
+}
+
+}  // namespace
+
+float ReportState::fraction() const {
+  if (phase == ReportPhase::idle || phase == ReportPhase::waiting || step.total == 0) return -1.0f;
+  return std::clamp(static_cast<float>(step.done) / static_cast<float>(step.total), 0.0f, 1.0f);
+}
+
+void update(ReportState& state, const Event& event) {
+  if (const auto* progress = std::get_if<ReportProgress>(&event)) {
+    if (!state.busy()) return;
+    state.step = progress->step;
+    if (state.phase == ReportPhase::waiting) state.phase = ReportPhase::running;
+  } else if (const auto* done = std::get_if<DeviceReported>(&event)) {
+    state.report = std::make_shared<const DeviceReported>(*done);
+    state.saved.clear();
+    state.problem.clear();
+    end(state, {});
+  } else if (const auto* failure = std::get_if<Failure>(&event)) {
+    on_failure(state, *failure);
+  }
+}
+
+ReportWish update(ReportState& state, const ReportCommand& command, const std::string& device, bool possible) {
+  if (const auto* show = std::get_if<ShowReport>(&command)) {
+    state.box_shown = show->shown;
+  } else if (std::holds_alternative<StartReport>(command)) {
+    if (!possible || state.busy()) return {};
+    state.phase = ReportPhase::waiting;
+    state.step = {};
+    state.note.clear();
+    return {ReportDevice{device, kReportSeconds}, {}};
+  } else if (std::holds_alternative<StopReport>(command)) {
+    if (!state.busy() || state.phase == ReportPhase::cancelling) return {};
+    state.phase = ReportPhase::cancelling;
+    return {CancelReport{}, {}};
+  } else if (const auto* save = std::get_if<SaveReport>(&command)) {
+    if (!state.report || save->path.empty()) return {};
+    std::filesystem::path path = typed_path(save->path);
+    if (path.extension() != ".json") path += ".json";
+    return {{}, ReportFile{path.string(), state.report->json}};
+  }
+  return {};
+}
+
+void end_save(ReportState& state, const std::string& path, const std::string& problem) {
+  state.saved = problem.empty() ? path : "";
+  state.problem = problem;
+}
+
+std::string report_name(const std::string& device, int64_t now_ms) {
+  const std::time_t seconds = now_ms / 1000;
+  std::tm parts = {};
+  char day[16] = "";
+  if (::localtime_r(&seconds, &parts)) std::strftime(day, sizeof day, "-%Y-%m-%d", &parts);
+  const std::string name = slug(device);
+  return "canopy-report" + (name.empty() ? "" : "-" + name) + day + ".json";
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,97 @@
+#pragma once
+// The user's choices about the window itself: its layout, panels, pages and the tour.
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "app/state/round_log.h"
+#include "app/state/settings.h"
+
+namespace canopy::app {
+
+// The user's choices about the window itself, and the commands that change them. Dear ImGui keeps where panels lie
+// (app/shell/dock_space.h); this state has which of them are closed.
+
+struct TourState {
+  bool shown = false;
+  uint32_t step = 0;         // 0 ... kTourSteps - 1; kept while it is not shown, so that it goes on there
+  bool seen = false;         // it was begun once, on this computer
+  bool opened_demo = false;  // the recorded run was opened for it, and is closed with it
+};
+
+/// What the room between the bars shows.
+enum class WindowPage { rounds, compare, sweep };
+
+struct ShellState {
+  TourState tour;
+  WindowPage page = WindowPage::rounds;
+  WindowLayout layout = WindowLayout::watch;
+  bool palette_shown = false;
+  bool regions_shown = false;           // "What am I looking at" lies over the window
+  bool welcome = false;                 // the start page stays until the user chooses, also once a model is ready
+  std::set<std::string> closed;         // names of closed panels
+  std::string raised;                   // name of the panel that was last brought to the front
+  uint32_t raises = 0;                  // how often a panel was brought to the front
+  uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
+  uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
+  std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
+};
+
+/// The profile that Watch predicts for.
+std::string as_if_device(const ShellState& state);
+
+struct ShowPalette {
+  bool shown = true;
+};
+struct ShowPanel {  // opens the panel at its last place in the lab and brings it to the front, or closes it
+  std::string name;
+  bool shown = true;
+};
+struct SetLayout {
+  WindowLayout layout = WindowLayout::watch;
+};
+struct ShowPage {
+  WindowPage page = WindowPage::rounds;
+};
+struct ShowTour {  // begins the tour, or goes on with it; false skips the rest
+  bool shown = true;
+};
+struct StepTour {
+  int by = 1;  // after the last step the tour is over
+};
+struct ShowRegions {  // numbers the parts of the window and says what each is
+  bool shown = true;
+};
+struct LeaveStart {};   // leaves the start page for the chat
+struct ResetLayout {};  // puts every panel back to its first place and size
+struct SetTreeBudget {  // for later replies
+  uint32_t nodes = kShownBudget;
+};
+
+struct SetAsIfOn {  // predicts for this device; an unknown name is the usual one
+  std::string device;
+};
+
+using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart,
+                                  ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn>;
+
+void update(ShellState& state, const ShellCommand& command);
+
+// The tour: seven steps over a recorded run, each with its pass and its moment. Its words are in app/shell/tour.h.
+
+struct ViewModel;
+
+/// The round of a log that shows best why a tree is drafted: of those where the accepted path leaves the drafter's
+/// favourite, one with words for both and many tokens; of equals the first. Round 0 where there is none.
+size_t telling_round(const RoundLog& log);
+
+/// Shows what the present step of the tour speaks of. Call after the tour was begun, and after each step.
+void show_tour_step(ViewModel& view);
+
+/// Applies a command of the tour. Returns whether the demo must be opened first; show_tour_step() comes after that.
+bool update_tour(ViewModel& view, const ShowTour& command);
+void update_tour(ViewModel& view, const StepTour& command);
+
+}  // namespace canopy::app

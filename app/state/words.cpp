@@ -1,0 +1,295 @@
+#include "app/state/words.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+
+namespace canopy::app {
+
+std::string grouped(uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string whole(double value) {
+  constexpr double largest = 1e15;  // above this, a double cannot tell whole numbers apart
+  if (!std::isfinite(value)) return "?";
+  const double size = std::fmin(std::fabs(value), largest);
+  const std::string digits = grouped(static_cast<uint64_t>(std::llround(size)));
+  return value < 0 && digits != "0" ? "\u2212" + digits : digits;
+}
+
+std::string speed(double tokens_per_second) {
+  return tokens_per_second >= 0 && tokens_per_second < 9.95 ? fixed(tokens_per_second, 1) : whole(tokens_per_second);
+}
+
+std::string millisecond_figure(double value) {
+  const double size = std::fabs(value);
+  if (size >= 999.95) return whole(value);  // this and more would be written as "1000.0"
+  return fixed(value, size >= 99.995 ? 1 : 2);
+}
+
+std::string milliseconds(double value) {
+  return millisecond_figure(value) + " ms";
+}
+
+std::string percent(double share, int digits) {
+  return fixed(100 * share, digits) + "%";
+}
+
+std::string signed_percent(double share) {
+  const std::string size = percent(std::fabs(share));
+  return size == percent(0) ? size : (share < 0 ? "\u2212" : "+") + size;
+}
+
+std::string times(double ratio) {
+  // Below 1 a tenth is much of it: a quarter is not 0.3.
+  if (ratio >= 0.095 && ratio < 0.995) {
+    std::string words = "\u00d7" + fixed(ratio, 2);
+    if (words.ends_with('0')) words.pop_back();
+    return words;
+  }
+  if (ratio >= 0.095) return "\u00d7" + fixed(ratio, 1);
+  return ratio >= 0.0095 ? "\u00d7" + fixed(ratio, 2) : "<\u00d70.01";
+}
+
+std::string counted(uint64_t count, const char* one, const char* many) {
+  return grouped(count) + " " + (count == 1 ? one : many);
+}
+
+namespace {
+
+std::string formatted_time(int64_t milliseconds, const char* format) {
+  // Downwards, also before 1970.
+  const int64_t whole = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0);
+  const std::time_t seconds = static_cast<std::time_t>(whole);
+  ::tzset();  // localtime_r() need not look at TZ
+  std::tm parts = {};
+  char text[64];
+  if (!::localtime_r(&seconds, &parts)) return "";
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+}  // namespace
+
+std::string local_time(int64_t milliseconds) {
+  return formatted_time(milliseconds, "%Y-%m-%d %H:%M:%S");
+}
+
+std::string local_minute(int64_t milliseconds) {
+  return formatted_time(milliseconds, "%Y-%m-%d %H:%M");
+}
+
+std::optional<int64_t> moment_in(const std::string& utc) {
+  using namespace std::chrono;
+  int y = 0, h = 0, min = 0, s = 0, used = 0;
+  unsigned m = 0, d = 0;
+  const int fields = std::sscanf(utc.c_str(), "%4d-%2u-%2uT%2d:%2d:%2dZ%n", &y, &m, &d, &h, &min, &s, &used);
+  const year_month_day date{year(y), month(m), day(d)};
+  const bool in_day = h >= 0 && h < 24 && min >= 0 && min < 60 && s >= 0 && s < 60;
+  if (fields != 6 || static_cast<size_t>(used) != utc.size() || !date.ok() || !in_day) return std::nullopt;
+  const auto time = sys_days(date) + hours(h) + minutes(min) + seconds(s);
+  return duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+std::string local_time_and_zone(int64_t milliseconds) {
+  std::string text = formatted_time(milliseconds, "%Y-%m-%d %H:%M:%S %z");
+  if (text.size() > 2) text.insert(text.size() - 2, ":");  // "+0100" is hard to read
+  return text;
+}
+
+namespace {
+
+/// Whether text ends in `end`; upper and lower case ASCII letters are the same.
+bool ends_in(std::string_view text, std::string_view end) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return text.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
+                    [&](char a, char b) { return lower(a) == lower(b); });
+}
+
+}  // namespace
+
+std::string model_name(const std::string& name, const std::string& file_name, const std::string& quantization) {
+  std::string title = name;
+  if (ends_in(file_name, ".gguf")) {
+    title = file_name.substr(0, file_name.size() - 5);
+    if (!quantization.empty() && ends_in(title, quantization)) {
+      title.resize(title.size() - quantization.size());
+      while (!title.empty() && std::string_view(".-_ ").find(title.back()) != std::string_view::npos) title.pop_back();
+    }
+    if (title.empty()) title = name;
+  }
+  if (title.empty()) title = file_name;
+  return quantization.empty() ? title : title + " " + quantization;
+}
+
+namespace {
+
+constexpr Term kTerms[] = {
+    {"Token", "|tokens|", "A piece of text as a model reads and writes it: often a word, a part of a word or a sign."},
+    {"Pass", "|passes|one pass|",
+     "One run of the big model over some tokens. It reads all of its weights once, and that is what takes the time."},
+    {"Guess", "|guesses|draft|drafted|drafted token|",
+     "A token that the drafter proposes. The big model checks it; only guesses that it agrees with become text."},
+    {"Plain decoding", "|plain|ar|ar, no drafts|autoregressive|",
+     "The usual way: the big model writes one token in each pass. Everything here is compared with it."},
+    {"Big model", "|model|target|target model|",
+     "The model whose text you get. Its words stay exactly what they would be without any guesses."},
+    {"Drafter", "|draft model|speculator|",
+     "A small, fast model that guesses the next tokens, several for every place, before the big model is asked."},
+    {"Tree", "|draft tree|",
+     "All guesses of a pass. Each branch is a way the text may go on; the big model checks all of them at once."},
+    {"Node", "|nodes|", "One guess in the tree: a token in its place, after the tokens on the way to it."},
+    {"Root", "|so far|", "The last token of the text so far. The tree grows from it."},
+    {"Budget", "|n|size|tree size|n drafted|chosen n|",
+     "How many guesses are drafted for a pass. More guesses find more tokens, and cost a wider pass."},
+    {"Width", "|rows|row|mean width|", "How many tokens one pass reads: the guesses, and the root before them."},
+    {"Depth", "|depths|accepted to depth|", "How many tokens ahead of the text a guess lies."},
+    {"Rank", "", "The place of a guess among the drafter\u2019s guesses for the same spot; 0 is the likeliest."},
+    {"Accepted", "|rounds by accepted tokens|",
+     "A guess that the big model would have written itself. It becomes text without a pass of its own."},
+    {"Rejected", "|rejected at the frontier|",
+     "A guess where the big model would have written something else. What hangs behind it is lost too."},
+    {"Not reached", "|unreached|",
+     "A guess behind a rejected one. It was read in the same pass, but nothing depends on it any more."},
+    {"Bonus", "|bonus token|",
+     "The token that the big model writes itself where no guess fits. It comes free with the pass."},
+    {"Tokens per pass", "|tau|\u03c4|\u03c4, emitted per round|tokens a pass|mean accepted length|",
+     "How many tokens of text one pass of the big model brought. Plain decoding brings exactly 1."},
+    {"Round", "|rounds|", "One step of the reply: guess, check all guesses in one pass, keep what fits."},
+    {"Time of a round", "|round time|round time mean|round, ms|round ms|",
+     "How long one step of the reply takes, on average: to guess, to check the guesses in one pass, and to keep what "
+     "fits."},
+    {"Acceptance", "|acceptance rate|node use|",
+     "The share of the guesses that became text. A low share is no loss as long as a wide pass costs little more."},
+    {"Cost of a pass", "|cost|pass cost|",
+     "The time of a pass over all guesses, compared with a pass for a single token. On a GPU they are nearly the "
+     "same."},
+    {"S(N)", "|s(n), tok/s by n drafted|speed by budget|",
+     "The expected speed for every number of guesses N: tokens that a pass would bring, divided by its time."},
+    {"Times plain decoding", "|\u00d7 plain|\u00d7 plain here|\u00d7 plain there|times plain|",
+     "How many times as fast as plain decoding of the same model on the same device. Above 1, guessing pays. Papers "
+     "write it S(N)."},
+    {"Ratio", "|times the baseline|here \u00d7 there|times theirs|",
+     "How many times as fast this is as what it is compared with: above 1 it is faster, below 1 slower."},
+    {"Speed", "|tok/s|tokens per second|tok/s \u00b1 sd|here, tok/s|there, tok/s|",
+     "Tokens of text written in a second."},
+    {"Confirmed text", "|confirmed|committed|",
+     "Text that the big model has agreed with. It never changes afterwards."},
+    {"Chain", "", "A tree with one branch: only the likeliest guess for every place."},
+    {"Adaptive", "", "Chooses the number of guesses for every pass, and none where they do not pay."},
+    {"Way to decode", "|way|ways to decode|",
+     "How the reply was written: plain (AR), with a chain or a tree of guesses, or with as many as pay (Adaptive)."},
+    {"Same text", "|text|texts the same|",
+     "Whether the tokens are those of the way that the others are compared with. Guessing must never change them."},
+    {"KV", "|kv cache|context|context used|",
+     "What the model keeps of the text it has read. When it is full, the conversation is at its end."},
+    {"Best widths in hindsight", "|hindsight|",
+     "What the reply could have reached if the best number of guesses had been known before every pass."},
+    {"Measured", "", "Timed on this computer while it ran."},
+    {"Predicted", "", "Worked out from costs that were measured before, or from published figures of a device."},
+    {"Replayed", "", "Read from a recording; nothing is computed now."},
+    {"Draft q", "|q|", "How likely the drafter held this token, from 0 to 1."},
+    {"Target p", "|p|", "How likely the big model holds this token in this place, from 0 to 1."},
+    {"Path score", "",
+     "The drafter\u2019s probabilities from the root to here, multiplied: how sure it is of the whole way."},
+    {"Residuals", "|time error|residual|", "How far predicted times were from what passes really took."},
+    {"Roofline", "",
+     "The least time a pass can take: to read the weights, or to do the arithmetic, whichever is longer."},
+};
+
+struct Part {
+  std::string_view name, title, words;
+};
+
+constexpr Part kParts[] = {
+    {"Top bar", "Bar", "Which models run, on which device, and in which mode; view and layout are at its end."},
+    {"Watch chat", "Chat",
+     "Your conversation. Words with a tint were guessed by the drafter before they were written."},
+    {"Numbers", "Numbers", "How many tokens a pass brings, and what a pass costs here: these two make the speed."},
+    {"What if", "What if",
+     "What other devices would make of the recording or the reply on show, computed from its guesses."},
+    {"Devices", "Devices",
+     "Each device with its speed over plain decoding, the widths that it would choose, and where its times come from."},
+    {"Race", "Race", "The passes of all devices on one clock."},
+    {"Caption", "This pass",
+     "What happened in the pass on show, in one sentence. \u201cShow slowly\u201d takes it apart."},
+    {"Tree", "Tree of guesses",
+     "Every guess of the pass on show. The bright branch became text; thick branches are those the drafter was sure "
+     "of."},
+    {"Legend", "Legend", "What the signs in the tree mean, and how many guesses met each fate."},
+    {"Budget line", "Guesses that pay",
+     "Whether more or fewer guesses would have been faster; it unfolds to the curve."},
+    {"Watch passes", "Time",
+     "One bar for each pass of the reply: how much of it was accepted. Click one to see its tree."},
+    {"Start", "Start page",
+     "Ways to begin: a recorded demo, or a model of your own; below, the devices of this computer."},
+    {"Compare", "Compare",
+     "Ways to decode beside each other on one clock: who is fastest, by how much, and whether all wrote the same."},
+    {"Sweep", "Sweep",
+     "Many prompts, widths and repeats in one measurement; other people's results can be laid over it."},
+    {"Status bar", "Status", "What the engine does now, how full the context is, and a recording that runs."},
+    {"Chat", "Chat", "Your conversation. Words with a tint were guessed by the drafter before they were written."},
+    {"History", "History", "Earlier conversations; a click opens one."},
+    {"Round table", "Rounds", "Every round as a line of numbers."},
+    {"Budget", "Budget", "Speed for every number of guesses, predicted and measured, and why this number was taken."},
+    {"Residuals", "Residuals", "How far the predicted times were from the real ones."},
+    {"Roofline", "Roofline", "What limits a pass on this device: reading weights, or arithmetic."},
+    {"Live", "Statistics", "The reply so far in figures: speed, tokens per round, how deep guesses were accepted."},
+    {"KV", "Memory of the text", "How much of the context the conversation fills, and what a round adds and drops."},
+    {"Calibration", "Calibration", "What passes of each width cost on this device, as it was measured."},
+    {"Log", "Log", "Messages of the program."},
+    {"Timeline", "Time", "One bar for each round. Drag to go back; play, pause and step are beside it."},
+};
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string lowered(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), lower);
+  return small;
+}
+
+const Part* find_part(std::string_view name) {
+  const auto found = std::ranges::find(kParts, name, &Part::name);
+  return found == std::end(kParts) ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::span<const Term> terms() {
+  return kTerms;
+}
+
+const Term* find_term(std::string_view label) {
+  if (label.empty()) return nullptr;
+  const std::string wanted = lowered(label), between = "|" + wanted + "|";
+  for (const Term& term : kTerms)
+    if (lowered(term.name) == wanted || term.aliases.find(between) != std::string_view::npos) return &term;
+  return nullptr;
+}
+
+std::string_view region_words(std::string_view part) {
+  const Part* found = find_part(part);
+  return found ? found->words : std::string_view();
+}
+
+std::string_view region_title(std::string_view part) {
+  const Part* found = find_part(part);
+  return found ? found->title : part;
+}
+
+}  // namespace canopy::app

@@ -1,0 +1,400 @@
+#include "app/ui/actions.h"
+
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "app/state/chat_update.h"
+#include "app/state/models.h"
+#include "app/ui/widgets.h"
+#include "engine/text/unicode.h"
+
+namespace canopy::app {
+namespace {
+
+using Wanted = std::optional<UiCommand>;
+
+Wanted rounds(const ViewModel& view, RoundsCommand command) {
+  if (view.rounds.log->rounds() == 0) return std::nullopt;
+  return UiCommand(std::move(command));
+}
+
+/// The command for a mode. Without a drafter only plain decoding is possible.
+Wanted mode(const ViewModel& view, DecodeMode wanted) {
+  const bool drafts = view.model && !view.model->drafter.empty();
+  if (wanted != DecodeMode::ar && !drafts) return std::nullopt;
+  return UiCommand(SetDrafting{wanted});
+}
+
+constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
+
+constexpr Action kActions[] = {
+    {"Chat", "New chat", "Ctrl+N", kCtrl | ImGuiKey_N, [](const ViewModel&) { return Wanted(NewChat{}); }},
+    {"Chat", "Answer again", "Ctrl+R", kCtrl | ImGuiKey_R,
+     [](const ViewModel& v) { return v.can_send() && v.last_reply() ? Wanted(RunAgain{}) : Wanted(); }},
+    {"Chat", "Continue the reply", "", 0,
+     [](const ViewModel& v) -> Wanted {
+       if (v.messages.empty() || !is_unfinished(v, v.messages.size() - 1)) return {};
+       const Message& reply = v.messages.back();
+       if (!continue_obstacle(v, reply).empty()) return {};
+       return ChatCommand(ContinueReply{reply.id});
+     }},
+    {"Chat", "Stop, keep the text", "Esc", ImGuiKey_Escape,
+     [](const ViewModel& v) {
+       if (v.checks.check.running()) return Wanted(CheckCommand(CancelCheck{}));
+       return v.busy() ? Wanted(StopWriting{}) : Wanted();
+     }},
+    {"Chat", "Check against plain decoding", "", 0,
+     [](const ViewModel& v) {
+       const Message* reply = v.last_reply();
+       if (v.replaying() || !reply || !check_obstacle(v, *reply).empty()) return Wanted();
+       return Wanted(CheckCommand(CheckAgainstAr{reply->id}));
+     }},
+    {"Chat", "Find in this chat", "Ctrl+F", kCtrl | ImGuiKey_F,
+     [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},
+    {"Chat", "Export chat", "Ctrl+E", kCtrl | ImGuiKey_E,
+     [](const ViewModel& v) {
+       return v.conversation().empty() ? Wanted() : Wanted(ChatCommand(ShowChatFiles{ChatFiles::exporting}));
+     }},
+    {"Chat", "Import chat", "", 0,
+     [](const ViewModel&) { return Wanted(ChatCommand(ShowChatFiles{ChatFiles::importing})); }},
+    {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
+    {"Models", "Cancel loading", "", 0,
+     [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
+    {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
+    {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
+     [](const ViewModel& v) { return mode(v, DecodeMode::ar); }},
+    {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,
+     [](const ViewModel& v) { return mode(v, DecodeMode::chain); }},
+    {"Mode", "Mode: Tree", "Ctrl+3", kCtrl | ImGuiKey_3, [](const ViewModel& v) { return mode(v, DecodeMode::tree); }},
+    {"Mode", "Mode: Adaptive", "Ctrl+4", kCtrl | ImGuiKey_4,
+     [](const ViewModel& v) { return mode(v, DecodeMode::adaptive); }},
+    {"Rounds", "Follow the newest round", "F5", ImGuiKey_F5,
+     [](const ViewModel& v) { return rounds(v, FollowRounds{}); }},
+    {"Rounds", "Pause or go on", "F6", ImGuiKey_F6, [](const ViewModel& v) { return rounds(v, TogglePause{}); }},
+    {"Rounds", "Previous round", "F7", ImGuiKey_F7, [](const ViewModel& v) { return rounds(v, StepRound{-1}); }},
+    {"Rounds", "Next round", "F8", ImGuiKey_F8, [](const ViewModel& v) { return rounds(v, StepRound{1}); }},
+    {"Rounds", "Slow motion", "F9", ImGuiKey_F9,
+     [](const ViewModel& v) { return rounds(v, SetSlowMotion{!v.rounds.playback.slow_motion}); }},
+    {"Rounds", "Watch the demo", "Ctrl+D", kCtrl | ImGuiKey_D,
+     [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{})); }},
+    {"Rounds", "Close the recording", "", 0,
+     [](const ViewModel& v) { return v.rounds.trace_path.empty() ? Wanted() : Wanted(RoundsCommand(CloseTrace{})); }},
+    {"Rounds", "Record a trace", "Ctrl+Shift+R", kCtrl | kShift | ImGuiKey_R,
+     [](const ViewModel& v) {
+       const bool possible = v.model_state == ModelState::ready && !v.recording.running();
+       return possible ? Wanted(RecordingCommand(ShowRecordBox{})) : Wanted();
+     }},
+    {"Rounds", "Stop recording", "", 0,
+     [](const ViewModel& v) { return v.recording.running() ? Wanted(RecordingCommand(EndRecording{})) : Wanted(); }},
+    {"Rounds", "Check the recording here", "", 0,
+     [](const ViewModel& v) { return verify_obstacle(v).empty() ? Wanted(VerifyCommand(VerifyShown{})) : Wanted(); }},
+    {"Rounds", "Share a round or the recording", "Ctrl+Shift+S", kCtrl | kShift | ImGuiKey_S,
+     [](const ViewModel& v) { return v.rounds.log->rounds() > 0 ? Wanted(ShareCommand(ShowShare{})) : Wanted(); }},
+    {"Compare", "Compare ways to decode", "F2", ImGuiKey_F2,
+     [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::compare})); }},
+    {"Compare", "Sweep over prompts and widths", "F3", ImGuiKey_F3,
+     [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::sweep})); }},
+    {"Compare", "Back to the chat", "", 0,
+     [](const ViewModel& v) {
+       return v.shell.page == WindowPage::rounds ? Wanted() : Wanted(ShellCommand(ShowPage{WindowPage::rounds}));
+     }},
+    {"Compare", "Cancel measuring", "", 0,
+     [](const ViewModel& v) { return v.comparison.busy() ? Wanted(ComparisonCommand(StopMeasuring{})) : Wanted(); }},
+    {"Window", "Commands", "Ctrl+K", kCtrl | ImGuiKey_K,
+     [](const ViewModel& v) { return Wanted(ShellCommand(ShowPalette{!v.shell.palette_shown})); }},
+    {"Window", "Tour", "", 0, [](const ViewModel& v) { return Wanted(ShellCommand(ShowTour{!v.shell.tour.shown})); }},
+    {"Window", "What am I looking at", "F1", ImGuiKey_F1,
+     [](const ViewModel& v) { return Wanted(ShellCommand(ShowRegions{!v.shell.regions_shown})); }},
+    {"Window", "Keyboard shortcuts", "Shift+F1", kShift | ImGuiKey_F1,
+     [](const ViewModel& v) { return Wanted(ShowHelp{!v.help_shown}); }},
+    {"Window", "Watch or lab", "F4", ImGuiKey_F4,
+     [](const ViewModel& v) {
+       const bool watch = v.shell.layout == WindowLayout::watch;
+       return Wanted(ShellCommand(SetLayout{watch ? WindowLayout::lab : WindowLayout::watch}));
+     }},
+    {"Window", "What if it ran elsewhere", "", 0,
+     [](const ViewModel&) { return Wanted(ShellCommand(SetLayout{WindowLayout::what_if})); }},
+    {"Window", "Larger interface", "Ctrl++", kCtrl | ImGuiKey_Equal,
+     [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, 1)}); }},
+    {"Window", "Smaller interface", "Ctrl+-", kCtrl | ImGuiKey_Minus,
+     [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, -1)}); }},
+    {"Window", "Actual size", "Ctrl+0", kCtrl | ImGuiKey_0, [](const ViewModel&) { return Wanted(SetScale{1.0f}); }},
+    {"Window", "Dark, light or projector theme", "Ctrl+Shift+L", kCtrl | kShift | ImGuiKey_L,
+     [](const ViewModel& v) { return Wanted(SetTheme{next_theme(v.theme)}); }},
+    {"Window", "Reduced motion", "", 0,
+     [](const ViewModel& v) { return Wanted(RoundsCommand(SetReducedMotion{!v.rounds.reduced_motion})); }},
+    {"Window", "Reset layout", "", 0, [](const ViewModel&) { return Wanted(ShellCommand(ResetLayout{})); }},
+};
+
+/// Other ways to type a shortcut of the list.
+struct Alias {
+  int chord;
+  int same_as;
+};
+constexpr Alias kAliases[] = {
+    {kCtrl | kShift | ImGuiKey_Equal, kCtrl | ImGuiKey_Equal},
+    {kCtrl | ImGuiKey_KeypadAdd, kCtrl | ImGuiKey_Equal},
+    {kCtrl | ImGuiKey_KeypadSubtract, kCtrl | ImGuiKey_Minus},
+};
+
+bool pressed(int chord) {
+  // Esc is only read here and not claimed, as it also closes popups and leaves text boxes.
+  if (chord == ImGuiKey_Escape) return ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  const ImGuiInputFlags flags = ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused;
+  if (ImGui::Shortcut(chord, flags)) return true;
+  return std::ranges::any_of(kAliases,
+                             [&](const Alias& a) { return a.same_as == chord && ImGui::Shortcut(a.chord, flags); });
+}
+
+}  // namespace
+
+std::span<const Action> actions() {
+  return kActions;
+}
+
+void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
+  // Esc closes the card that stays open before it stops a reply, wherever the token was clicked.
+  const bool closes_regions = view.shell.regions_shown && !popup;
+  const bool closes_card =
+      view.rounds.selected && !popup && !closes_regions && !view.help_shown && !ImGui::GetIO().WantTextInput;
+  const bool closes_page = view.shell.page != WindowPage::rounds && !popup && !closes_regions && !closes_card &&
+                           !view.help_shown && !ImGui::GetIO().WantTextInput && !view.busy();
+  if (closes_page && pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowPage{WindowPage::rounds}));
+  if (closes_regions && pressed(ImGuiKey_Escape)) sink.post(ShellCommand(ShowRegions{false}));
+  if (closes_card && pressed(ImGuiKey_Escape)) sink.post(RoundsCommand(SelectNode{}));
+  for (const Action& action : kActions) {
+    if (!action.chord || !pressed(action.chord)) continue;
+    if (action.chord == ImGuiKey_Escape && (popup || closes_card || closes_regions)) continue;
+    if (auto command = action.command(view)) sink.post(*std::move(command));
+  }
+  if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});
+  // The keys of a presenter, on a stage: pass by pass, in slow motion step by step. In the lab they scroll the chat.
+  if (view.shell.layout != WindowLayout::watch || popup || view.rounds.log->rounds() == 0) return;
+  if (pressed(ImGuiKey_PageDown)) sink.post(RoundsCommand(StepRound{1}));
+  if (pressed(ImGuiKey_PageUp)) sink.post(RoundsCommand(StepRound{-1}));
+}
+
+float next_scale(float scale, int direction) {
+  static constexpr float kSteps[] = {0.75f, 0.9f, 1.0f, 1.1f, 1.25f, 1.5f, 1.75f, 2.0f, 2.5f, 3.0f};
+  float best = direction > 0 ? kMaxScale : kMinScale;
+  for (float step : kSteps) {
+    if (direction > 0 && step > scale + 0.01f) return step;
+    if (direction < 0 && step < scale - 0.01f) best = step;
+  }
+  return best;
+}
+
+namespace {
+
+constexpr const char* kPalettePopup = "Commands";
+constexpr float kPaletteWidth = 560, kPitch = 30;
+constexpr int kMostLines = 12;
+
+/// Letters and digits; bytes of letters beyond ASCII are taken for such.
+bool in_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || std::isalnum(byte);
+}
+
+bool starts_a_word(const std::string& line, std::string_view word) {
+  for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1))
+    if (at == 0 || !in_word(line[at - 1])) return true;
+  return false;
+}
+
+bool every_word_starts_one(const std::string& line, std::string_view query) {
+  while (!query.empty()) {
+    const size_t end = query.find(' ');
+    const std::string_view word = query.substr(0, end);
+    if (!word.empty() && !starts_a_word(line, word)) return false;
+    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
+  }
+  return true;
+}
+
+bool letters_in_order(const std::string& line, std::string_view query) {
+  size_t at = 0;
+  for (const char c : query) {
+    if (c == ' ') continue;
+    at = line.find(c, at);
+    if (at == std::string::npos) return false;
+    ++at;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<CommandPalette::Line> CommandPalette::matching(const ViewModel& view) const {
+  std::vector<std::pair<int, Line>> found;
+  auto offer = [&](std::string words, std::string keys, UiCommand command) {
+    if (const int score = palette_match(query_, words))
+      found.push_back({score, {std::move(words), std::move(keys), std::move(command)}});
+  };
+  for (const Action& action : actions())
+    if (auto command = action.command(view)) offer(action.name, action.keys, *std::move(command));
+  for (const std::string& panel : panels_) {
+    const bool closed = view.shell.closed.contains(panel);
+    offer((closed ? "Open panel: " : "Close panel: ") + panel, "", ShellCommand(ShowPanel{panel, closed}));
+    if (!closed) offer("Go to panel: " + panel, "", ShellCommand(ShowPanel{panel, true}));
+  }
+  for (const DeviceChoice& device : view.devices)
+    if (device.usable)
+      offer("Use device: " + device.name + (device.same_gpu.empty() ? "" : " (" + device.backend_title + ")"), "",
+            ChooseDevice{device.selector});
+  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Line> lines;
+  for (auto& [score, line] : found) lines.push_back(std::move(line));
+  return lines;
+}
+
+void CommandPalette::close(CommandSink& sink) {
+  ImGui::CloseCurrentPopup();
+  open_ = false;
+  sink.post(ShellCommand(ShowPalette{false}));
+}
+
+void CommandPalette::draw(const ViewModel& view, CommandSink& sink) {
+  if (!view.shell.palette_shown) {
+    open_ = false;
+    return;
+  }
+  const bool opening = !open_;
+  if (opening) {
+    query_.clear();
+    chosen_ = 0;
+    open_ = true;
+    ImGui::OpenPopup(kPalettePopup);
+  }
+  place_dialog(kPaletteWidth);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (!ImGui::BeginPopup(kPalettePopup)) {
+    ImGui::PopStyleVar();
+    sink.post(ShellCommand(ShowPalette{false}));  // closed by a click outside
+    return;
+  }
+  if (opening) ImGui::SetKeyboardFocusHere();
+  draw_input();
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false))
+    close(sink);
+  else
+    draw_lines(matching(view), sink);
+  ImGui::EndPopup();
+  ImGui::PopStyleVar();
+}
+
+void CommandPalette::draw_input() {
+  push_type(Type::chat);
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
+  ImGui::SetNextItemWidth(-1);
+  const std::string before = query_;
+  entered_ = ImGui::InputTextWithHint("##command", "Type a command", &query_, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (query_ != before) chosen_ = 0;
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+void CommandPalette::draw_lines(const std::vector<Line>& lines, CommandSink& sink) {
+  const Theme& t = colours();
+  const int count = static_cast<int>(lines.size());
+  moved_ = false;
+  if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++chosen_, moved_ = true;
+  if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --chosen_, moved_ = true;
+  chosen_ = std::clamp(chosen_, 0, std::max(0, count - 1));
+  const float pitch = px(kPitch), room = ImGui::GetMainViewport()->Size.y * 0.6f;
+  const float height = pitch * static_cast<float>(std::clamp(count, 1, kMostLines));
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(t.raised, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::BeginChild("Lines", {0, std::min(height, room)}, ImGuiChildFlags_None, ImGuiWindowFlags_NoNav);
+  if (count == 0)
+    draw_text_middle(ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos().x + px(10),
+                     ImGui::GetCursorScreenPos().y + pitch * 0.5f, Type::base, t.text3, "No such command");
+  bool done = false;
+  for (int i = 0; i < count; ++i) {
+    const Line& line = lines[static_cast<size_t>(i)];
+    const float width = ImGui::GetContentRegionAvail().x;
+    const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + pitch};
+    const bool clicked = ImGui::InvisibleButton(line.words.c_str(), {width, pitch});
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    if (i == chosen_)
+      list->AddRectFilled(a, b, t.accent_bg, px(4));
+    else if (ImGui::IsItemHovered())
+      list->AddRectFilled(a, b, mix(t.raised, t.text, kHoverMix), px(4));
+    const float keys = text_size(Type::mono, line.keys).x, middle = a.y + pitch * 0.5f;
+    draw_text_middle(list, a.x + px(10), middle, Type::base, t.text,
+                     elided(Type::base, line.words, width - keys - px(30)));
+    draw_text_middle(list, b.x - keys - px(10), middle, Type::mono, t.text2, line.keys);
+    if (i == chosen_ && moved_) ImGui::SetScrollHereY();
+    if (clicked || (entered_ && i == chosen_)) {
+      sink.post(line.command);
+      done = true;
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+  if (done) close(sink);
+}
+
+int palette_match(std::string_view query_text, std::string_view line_text) {
+  const std::string query = fold_case(query_text), line = fold_case(line_text);
+  if (query.empty()) return 1;
+  if (line.starts_with(query)) return 4;
+  if (every_word_starts_one(line, query)) return 3;
+  if (line.find(query) != std::string::npos) return 2;
+  return letters_in_order(line, query) ? 1 : 0;
+}
+
+void draw_help(CommandSink& sink) {
+  const Theme& t = colours();
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float pitch = px(26), padding = px(14);
+  const float width = std::min(px(264), viewport->Size.x - px(24));
+  const auto with_keys = std::ranges::count_if(actions(), [](const Action& a) { return a.chord != 0; });
+  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(with_keys) + 4);
+  const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
+  ImGui::SetNextWindowPos(
+      {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, t.raised);
+  ImGui::PushStyleColor(ImGuiCol_Border, t.ctl);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(6));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {padding, padding});
+  ImGui::Begin("Help", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoFocusOnAppearing);
+  ImGui::PopStyleVar(3);
+  ImGui::PopStyleColor(2);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const float inner = width - padding * 2;
+  draw_text(list, a, Type::chat_semibold, t.text, "Keyboard");
+  float y = a.y + px(32);
+  auto row = [&](const char* what, const char* keys) {
+    draw_text_middle(list, a.x, y + pitch * 0.5f, Type::base, t.text2, what);
+    draw_text_middle(list, a.x + inner - text_size(Type::mono, keys).x, y + pitch * 0.5f, Type::mono, t.text, keys);
+    y += pitch;
+  };
+  row("Send", "Enter");
+  row("New line", "Shift+Enter");
+  row("Scroll", "PgUp, PgDn");
+  row("Copy what is selected", "Ctrl+C");
+  for (const Action& action : actions())
+    if (action.chord) row(action.name, action.keys);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy({inner, y - a.y});
+  ButtonSpec close{"Close help", Icon::close};
+  close.show_label = false;
+  ImGui::SetCursorScreenPos({a.x + inner - px(26), a.y - px(6)});
+  if (button(close)) sink.post(ShowHelp{false});
+  ImGui::End();
+}
+
+}  // namespace canopy::app

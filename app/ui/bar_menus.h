@@ -1,0 +1,52 @@
+#pragma once
+// What opens from the top bar: the menus of target, drafter and device, the View menu, and the memory bar with its
+// table and the choice of the context.
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+#include "app/state/view_model.h"
+
+namespace canopy::app {
+
+// The menus of the top bar's pickers.
+
+inline constexpr const char* kTargetMenu = "Target menu";
+inline constexpr const char* kDrafterMenu = "Drafter menu";
+inline constexpr const char* kDeviceMenu = "Device menu";
+
+/// The menu that opens models: by the system's dialog, a path, the default model, recent ones and the Hugging Face
+/// cache.
+class TargetMenu {
+ public:
+  /// Draws the menu with its upper left corner at `corner`. folded: also offers what the bar has no room for. Returns
+  /// the id of the menu to open next, or null.
+  const char* draw(const ViewModel& view, CommandSink& sink, ImVec2 corner, bool folded);
+
+ private:
+  std::string path_;  // of the path box
+};
+
+/// Draws the drafters that were found; those that do not fit have the reason beside them.
+void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
+void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
+
+inline constexpr const char* kViewMenu = "View menu";
+
+/// Draws the View menu with its upper right corner at `corner`: panels by name, layout, scale, theme, motion, keys. It
+/// stays open while panels are switched on and off. Open it with ImGui::OpenPopup(kViewMenu).
+void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner);
+
+/// Draws the interface's scale between two buttons that change it by a step, at the cursor, 28 px high. Lengths are at
+/// 100%: `figure` is the room of the percentage, `gap` is on either side of it.
+void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, float gap);
+/// Width of that control in pixels.
+float scale_control_width(float figure, float gap);
+
+/// Draws a bar of the device memory that the loaded models take, by parts. A click opens a table of it and the choice
+/// of the context. 32 px high at 100%, at the cursor. Draws nothing without a model.
+void memory_bar(const ViewModel& view, CommandSink& sink, float width);
+
+}  // namespace canopy::app

@@ -1,0 +1,747 @@
+#include "app/ui/bars.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "app/state/chat_update.h"
+#include "app/state/models.h"
+#include "app/state/view_model.h"
+#include "app/ui/actions.h"
+#include "app/ui/widgets.h"
+
+namespace canopy::app {
+namespace {
+
+struct LayoutChoice {
+  WindowLayout layout;
+  bool pages;  // in their place the pages of comparisons
+  const char *words, *tip;
+};
+constexpr LayoutChoice kLayouts[] = {
+    {WindowLayout::watch, false, "Watch", "The tree, large, with what it means  F4"},
+    {WindowLayout::what_if, false, "What if", "What other devices would make of it"},
+    {WindowLayout::lab, false, "Lab", "Every panel, chart and figure  F4"},
+    {WindowLayout::lab, true, "Compare", "Ways to decode beside each other, and sweeps over many  F2"},
+};
+constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 8, kMoreWidth = 20, kMoreMenuWidth = 300;
+constexpr const char* kMoreMenu = "More layouts menu";
+
+// Of the window at 100%; in narrower ones a menu behind the others leads there. In Lab the bar has a mode and memory,
+// too.
+constexpr float kRoomForWhatIf = 760, kRoomForCompare = 1000, kRoomForWhatIfInLab = 1360, kRoomForCompareInLab = 1760;
+
+bool is_on(const LayoutChoice& choice, const ViewModel& view) {
+  const bool pages = view.shell.page != WindowPage::rounds;
+  return choice.pages ? pages : !pages && view.shell.layout == choice.layout;
+}
+
+bool is_shown(const LayoutChoice& choice, const ViewModel& view) {
+  const bool what_if = choice.layout == WindowLayout::what_if;
+  if ((!what_if && !choice.pages) || is_on(choice, view)) return true;
+  const bool lab = view.shell.page == WindowPage::rounds && view.shell.layout == WindowLayout::lab;
+  const float room =
+      what_if ? (lab ? kRoomForWhatIfInLab : kRoomForWhatIf) : (lab ? kRoomForCompareInLab : kRoomForCompare);
+  return ImGui::GetMainViewport()->Size.x >= room * look().scale;
+}
+
+float choice_width(const LayoutChoice& choice) {
+  return std::ceil(text_size(Type::base_semibold, choice.words).x) + px(kChoicePad) * 2;
+}
+
+bool all_shown(const ViewModel& view) {
+  return std::ranges::all_of(kLayouts, [&](const LayoutChoice& choice) { return is_shown(choice, view); });
+}
+
+UiCommand command_of(const LayoutChoice& choice) {
+  return choice.pages ? ShellCommand(ShowPage{WindowPage::compare}) : ShellCommand(SetLayout{choice.layout});
+}
+
+/// The menu of what has no room in the bar, behind a chevron in this place.
+void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 room) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 to = {from.x + room.x, from.y + room.y};
+  ImGui::SetCursorScreenPos(from);
+  if (ImGui::InvisibleButton("More layouts", room, ImGuiButtonFlags_EnableNav)) ImGui::OpenPopup(kMoreMenu);
+  if (ImGui::IsItemHovered() || ImGui::IsPopupOpen(kMoreMenu))
+    list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
+  tooltip("What has no room here");
+  draw_icon(list, Icon::chevron, {from.x + room.x * 0.5f, from.y + room.y * 0.5f}, px(12), t.text2);
+  ImGui::SetNextWindowPos({from.x, to.y + px(6)}, ImGuiCond_Always);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kMoreMenu)) {
+    const ImGuiViewport* viewport = ImGui::GetMainViewport();
+    const float width = std::min(px(kMoreMenuWidth), viewport->Pos.x + viewport->Size.x - from.x - px(24));
+    for (const LayoutChoice& each : kLayouts) {
+      if (is_shown(each, view)) continue;
+      if (!choice(each.words, each.words, each.tip, false, true, width)) continue;
+      sink.post(command_of(each));
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+float layout_switch_width(const ViewModel& view) {
+  float width = px(kSwitchPad) * 2 + (all_shown(view) ? 0 : px(kMoreWidth));
+  for (const LayoutChoice& choice : kLayouts) width += is_shown(choice, view) ? choice_width(choice) : 0;
+  return width;
+}
+
+/// Draws Watch | What if | Lab | Compare as one control, 32 px high at 100%, at the cursor.
+void layout_switch(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(view), px(kSwitchHeight)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, {a.x + size.x, a.y + size.y}, t.card, px(6));
+  list->AddRect(a, {a.x + size.x, a.y + size.y}, t.line, px(6));
+  float x = a.x + px(kSwitchPad);
+  for (const LayoutChoice& choice : kLayouts) {
+    if (!is_shown(choice, view)) continue;
+    const bool on = is_on(choice, view);
+    const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
+    ImGui::SetCursorScreenPos(from);
+    if (ImGui::InvisibleButton(choice.words, room, ImGuiButtonFlags_EnableNav)) sink.post(command_of(choice));
+    const ImVec2 to = {from.x + room.x, from.y + room.y};
+    if (on)
+      list->AddRectFilled(from, to, t.accent, px(4));
+    else if (ImGui::IsItemHovered())
+      list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
+    const Type type = on ? Type::base_semibold : Type::base;
+    draw_text_middle(list, from.x + (room.x - text_size(type, choice.words).x) * 0.5f, from.y + room.y * 0.5f, type,
+                     on ? t.on_accent : t.text2, choice.words);
+    tooltip(choice.tip);
+    x += room.x;
+  }
+  if (!all_shown(view)) draw_more(view, sink, {x, a.y + px(kSwitchPad)}, {px(kMoreWidth), size.y - px(kSwitchPad) * 2});
+  ImGui::SetCursorScreenPos(a);
+  ImGui::Dummy(size);
+}
+
+namespace {
+
+constexpr float kSegmentHeight = 32, kSegmentPadding = 2, kItemPadding = 12, kSegmentGap = 6;
+constexpr DecodeMode kModes[] = {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive};
+constexpr uint32_t kBudgets[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
+constexpr const char* kBudgetPopup = "Tree size";
+constexpr const char* kModePopup = "Mode menu";
+
+DecodeMode mode_now(const ViewModel& view) {
+  return view.model ? mode_for(view.drafting, *view.model) : view.drafting.value_or(DecodeMode::adaptive);
+}
+
+bool drafts(const ViewModel& view) {
+  return view.model && !view.model->drafter.empty();
+}
+
+std::string why(const ViewModel& view, DecodeMode mode) {
+  if (mode != DecodeMode::ar && !drafts(view)) return "Needs a drafter for this model";
+  return std::string(mode_detail(mode)) + "\nThe text is the same in every mode";
+}
+
+float item_width(DecodeMode mode) {
+  return std::ceil(text_size(Type::base_semibold, mode_title(mode)).x) + px(kItemPadding) * 2;
+}
+
+std::string budget_words(const ViewModel& view) {
+  return std::to_string(view.shell.tree_budget);
+}
+
+bool shows_budget(const ViewModel& view) {
+  return drafts(view) && mode_now(view) == DecodeMode::tree;
+}
+
+void draw_item(const ViewModel& view, CommandSink& sink, DecodeMode mode, ImVec2 a) {
+  const Theme& t = colours();
+  const bool on = mode == mode_now(view), possible = mode == DecodeMode::ar || drafts(view);
+  const ImVec2 size = {item_width(mode), px(kSegmentHeight - 2 * kSegmentPadding)};
+  ImGui::SetCursorScreenPos(a);
+  ImGui::BeginDisabled(!possible);
+  if (ImGui::InvisibleButton(mode_title(mode), size, ImGuiButtonFlags_EnableNav)) sink.post(SetDrafting{mode});
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 b = {a.x + size.x, a.y + size.y};
+  if (on)
+    list->AddRectFilled(a, b, ImGui::GetColorU32(t.accent), px(4));
+  else if (possible && ImGui::IsItemHovered())
+    list->AddRectFilled(a, b, mix(t.card, t.text, kHoverMix), px(4));
+  const Type type = on ? Type::base_semibold : Type::base;
+  draw_text_middle(list, a.x + (size.x - text_size(type, mode_title(mode)).x) * 0.5f, a.y + size.y * 0.5f, type,
+                   on ? t.on_accent : t.text2, mode_title(mode));
+  ImGui::EndDisabled();
+  term_tooltip(mode_title(mode), why(view, mode));
+}
+
+void draw_budget_menu(const ViewModel& view, CommandSink& sink) {
+  const float width = std::min(px(260), ImGui::GetMainViewport()->Size.x - px(48));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kBudgetPopup)) {
+    label(Type::secondary, colours().text2, "Nodes drafted in every round");
+    for (const uint32_t nodes : kBudgets) {
+      ImGui::PushID(static_cast<int>(nodes));
+      if (choice("nodes", grouped(nodes) + " nodes", "", nodes == view.shell.tree_budget, true, width)) {
+        sink.post(ShellCommand(SetTreeBudget{nodes}));
+        ImGui::CloseCurrentPopup();
+      }
+      ImGui::PopID();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
+  const float width = std::min(px(340), ImGui::GetMainViewport()->Size.x - px(48));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
+  if (ImGui::BeginPopup(kModePopup)) {
+    for (const DecodeMode mode : kModes) {
+      const bool possible = mode == DecodeMode::ar || drafts(view);
+      if (choice(mode_title(mode), mode_title(mode), mode_detail(mode), mode == mode_now(view), possible, width)) {
+        sink.post(SetDrafting{mode});
+        ImGui::CloseCurrentPopup();
+      }
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+float mode_segment_width(const ViewModel& view) {
+  float width = px(kSegmentPadding) * 2;
+  for (const DecodeMode mode : kModes) width += item_width(mode);
+  if (shows_budget(view)) width += px(kSegmentGap) + picker_width("N", budget_words(view));
+  return width;
+}
+
+/// Draws AR | Chain | Tree | Adaptive as one control, and for Tree the number of its nodes. 32 px high at 100%, at the
+/// cursor.
+void mode_segment(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  float width = px(kSegmentPadding) * 2;
+  for (const DecodeMode mode : kModes) width += item_width(mode);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 b = {a.x + width, a.y + px(kSegmentHeight)};
+  list->AddRectFilled(a, b, t.card, px(5));
+  list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
+  float x = a.x + px(kSegmentPadding);
+  for (const DecodeMode mode : kModes) {
+    draw_item(view, sink, mode, {x, a.y + px(kSegmentPadding)});
+    x += item_width(mode);
+  }
+  if (!shows_budget(view)) return;
+  ImGui::SetCursorScreenPos({b.x + px(kSegmentGap), a.y});
+  if (picker("Tree nodes", "N", budget_words(view), picker_width("N", budget_words(view))))
+    ImGui::OpenPopup(kBudgetPopup);
+  term_tooltip("N", "Nodes of the draft tree; Adaptive chooses them by itself");
+  ImGui::SetNextWindowPos({b.x + px(kSegmentGap), a.y + px(kSegmentHeight) + px(4)});
+  draw_budget_menu(view, sink);
+}
+
+float mode_picker_width(const ViewModel& view) {
+  return picker_width("", mode_title(mode_now(view)));
+}
+
+/// The same as a drop-down, where there is no room for four words.
+void mode_picker(const ViewModel& view, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  if (picker("Mode", "", mode_title(mode_now(view)), width)) ImGui::OpenPopup(kModePopup);
+  tooltip(why(view, mode_now(view)).c_str());
+  ImGui::SetNextWindowPos({a.x, a.y + px(kSegmentHeight) + px(4)});
+  draw_mode_menu(view, sink);
+}
+
+namespace {
+
+constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
+constexpr float kLogo = 24, kAfterLogo = 18, kAfterSwitch = 14, kAroundMemory = 14;
+constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
+
+}  // namespace
+
+/// What the bar shows; each step of the list shows a little less.
+struct TopBarStep {
+  bool quantization, captions, word;
+  float memory;  // width of the memory bar; 0: none
+  bool segment, scale, all_pickers;
+  float readable;  // least width of a picker, unless its value is shorter
+};
+
+namespace {
+
+constexpr TopBarStep kSteps[] = {
+    {true, true, true, 250, true, true, true, 240},   {true, true, true, 150, true, true, true, 240},
+    {true, false, true, 150, true, true, true, 240},  {false, true, true, 250, true, true, true, 200},
+    {false, true, true, 150, true, true, true, 200},  {false, false, true, 250, true, true, true, 150},
+    {false, false, true, 150, true, true, true, 120}, {false, false, false, 110, true, true, true, 110},
+    {false, false, false, 0, true, true, true, 100},  {false, false, false, 0, false, true, true, 90},
+    {false, false, false, 0, false, true, false, 90}, {false, false, false, 0, false, false, false, 70},
+};
+constexpr size_t kWithoutQuantization = 3, kWithoutCaptions = 5;  // number of steps
+constexpr size_t kWholeNames = 9;  // before this step, names are shown whole if one of the steps allows it
+
+std::string without_end(std::string text, const std::string& end) {
+  if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
+  return text;
+}
+
+std::string target_value(const ViewModel& view, bool quantization) {
+  if (view.replaying()) return view.replay.origin().target;
+  if (view.model_state == ModelState::loading) return file_name(view.model_path);
+  if (!view.model) return "none";
+  const std::string title = model_title(*view.model);
+  const std::string name = quantization ? title : without_end(title, view.model->quantization);
+  return view.model_state == ModelState::released ? name + ", released" : name;
+}
+
+std::string drafter_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().drafter.empty() ? "none" : view.replay.origin().drafter;
+  if (!view.model || view.model->drafter.empty()) return "none";
+  const std::string& name = view.model->drafter;
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+std::string device_value(const ViewModel& view) {
+  if (view.replaying()) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
+  if (view.model) return view.model->device;
+  for (const DeviceChoice& d : view.devices)
+    if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
+  for (const DeviceChoice& d : view.devices)
+    if (d.preferred) return d.name;
+  return "none";
+}
+
+/// The first line of a picker's tooltip while a recording is shown.
+std::string replay_tooltip(const ViewModel& view) {
+  const ReplayOrigin& origin = view.replay.origin();
+  if (!origin.times.empty()) {
+    return "Nothing was recorded there: the times are " + origin.times + ", the text and the guesses recorded" +
+           (origin.recorded.empty() ? "" : ", " + origin.recorded);
+  }
+  return "Replayed: what " + file_name(view.rounds.trace_path) + " was recorded with" +
+         (origin.recorded.empty() ? "" : ", " + origin.recorded);
+}
+
+std::string target_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
+  if (!view.model) return "Choose a model  Ctrl+O";
+  const ModelReady& model = *view.model;
+  std::string words = model.file_name;
+  for (const std::string* note : {&model.weights_note, &model.kernels_note}) words += note->empty() ? "" : "\n" + *note;
+  if (view.model_state == ModelState::released) words += "\n" + released_words(view);
+  return words;
+}
+
+std::string drafter_tooltip(const ViewModel& view) {
+  if (view.replaying()) return replay_tooltip(view);
+  if (!view.model) return "Chosen with the model";
+  if (view.model->drafter.empty()) return "No drafter: every token is the target's own";
+  return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
+}
+
+std::string device_tooltip(const ViewModel& view, const std::string& device) {
+  if (view.replaying()) return replay_tooltip(view) + "\n" + device;
+  if (!view.model) return device;
+  const std::string backend = backend_words(view.devices, view.model->backend);
+  return device + ", " + view.model->driver + (backend.empty() ? "" : "\nRuns with " + backend);
+}
+
+/// What marks the values as those of a recording; times that were not recorded say so.
+std::string replayed_words(const ViewModel& view) {
+  std::string words = view.replay.origin().times;
+  if (words.empty()) return "Replayed";
+  if (words[0] >= 'a' && words[0] <= 'z') words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return elided(Type::secondary, words, px(140));
+}
+
+float replayed_width(const ViewModel& view) {
+  return text_size(Type::secondary, replayed_words(view)).x + px(16);
+}
+
+/// Draws a tag that marks the values of the pickers as those of a recording, not of the loaded model.
+void draw_replayed(const ViewModel& view, ImVec2 at) {
+  const Theme& t = colours();
+  const float width = replayed_width(view), height = px(22);
+  const ImVec2 a = {at.x, std::floor(at.y - height * 0.5f)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(a, {a.x + width, a.y + height}, t.bonus_bg, px(4));
+  draw_text_middle(list, a.x + px(8), at.y, Type::secondary, t.bonus_text, replayed_words(view));
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("Replayed", {width, height});
+  tooltip(replay_tooltip(view).c_str());
+}
+
+ButtonSpec view_button(bool word) {
+  ButtonSpec spec{"View", Icon::panels};
+  spec.show_label = word;
+  spec.tooltip = "Panels, layout, scale, theme, motion, keys";
+  return spec;
+}
+
+ButtonSpec tour_button() {
+  ButtonSpec spec{"Tour", Icon::none};
+  spec.tooltip = "What all this is, in seven steps";
+  return spec;
+}
+
+constexpr float kScaleFigure = 36, kScaleGap = 4;
+
+/// Width of the controls at the right end. scale: with the scale control; word: with "View" beside its icon.
+float right_end_width(bool scale, bool word) {
+  return button_size(tour_button()).x + px(4) + px(28) + px(4) + button_size(view_button(word)).x +
+         (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
+}
+
+void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float right,
+                    bool scale, bool word) {
+  const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - px(28)) * 0.5f);
+  ImGui::SetCursorScreenPos({right - right_end_width(scale, word), y});
+  if (scale) {
+    draw_scale_control(view, sink, kScaleFigure, kScaleGap);
+    ImGui::SetCursorScreenPos({right - right_end_width(false, word), y});
+  }
+  if (button(tour_button())) sink.post(ShellCommand(ShowTour{}));
+  ImGui::SameLine(0, px(4));
+  ButtonSpec theme{"Theme", Icon::theme};
+  theme.show_label = false;
+  theme.tooltip = "Dark, light or projector  Ctrl+Shift+L";
+  if (button(theme)) sink.post(SetTheme{next_theme(view.theme)});
+  ImGui::SameLine(0, px(4));
+  if (button(view_button(word))) ImGui::OpenPopup(kViewMenu);
+  draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
+}
+
+}  // namespace
+
+struct TopBarPicker {
+  const char *id, *menu;
+  std::string caption, value, tip;
+  bool has_value = true;
+  float width = 0;
+};
+
+struct TopBar::Fit {
+  TopBarStep step;
+  std::vector<TopBarPicker> pickers;
+  float mode = 0;      // width of the mode control; 0 without a model
+  float room = 0;      // for the pickers
+  float wanted = 0;    // width at which the pickers show their values whole
+  float readable = 0;  // least width of the pickers
+};
+
+/// Gives every picker the width it needs; if there is too little room, cuts the widest ones to the same width.
+static void share(std::vector<TopBarPicker>& pickers, float room) {
+  float low = 0, high = 0;
+  for (const TopBarPicker& p : pickers) high = std::max(high, p.width);
+  auto taken = [&](float most) {
+    float sum = 0;
+    for (const TopBarPicker& p : pickers) sum += std::min(p.width, most);
+    return sum;
+  };
+  if (taken(high) <= room) return;
+  for (int i = 0; i < 24; ++i) (taken((low + high) * 0.5f) <= room ? low : high) = (low + high) * 0.5f;
+  for (TopBarPicker& p : pickers) p.width = std::floor(std::min(p.width, low));
+}
+
+/// Watch and What if have words for newcomers.
+static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarStep& step) {
+  const bool watch = view.shell.layout != WindowLayout::lab;
+  auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
+  std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption(watch ? "Big model" : "Target"),
+                                        target_value(view, step.quantization), target_tooltip(view),
+                                        view.replaying() || view.model || view.model_state == ModelState::loading}};
+  if (step.all_pickers) {
+    const std::string device = device_value(view);
+    pickers.push_back(
+        {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
+         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
+    pickers.push_back({"Device", kDeviceMenu, caption(watch ? "Runs on" : "Device"), without_brackets(device),
+                       device_tooltip(view, device), view.replaying() || !view.devices.empty() || view.model});
+  }
+  for (TopBarPicker& p : pickers) p.width = picker_width(p.caption, p.value);
+  return pickers;
+}
+
+TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) const {
+  Fit f;
+  f.step = kSteps[index];
+  f.pickers = pickers_of(view, f.step);
+  // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
+  // Watch has no mode to choose and no memory to look after.
+  const bool watch = view.shell.layout != WindowLayout::lab;
+  f.mode = watch || !view.model || view.replaying() ? 0
+           : f.step.segment                         ? mode_segment_width(view)
+                                                    : mode_picker_width(view);
+  if (watch || !view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
+  if (watch) f.step.scale = false;
+  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width(view) - px(kAfterSwitch) -
+           right_end_width(f.step.scale, f.step.captions);
+  if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
+  if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
+  if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
+  if (view.replaying()) f.room -= replayed_width(view) + px(kGap);
+  f.room -= px(kGap) * static_cast<float>(f.pickers.size());
+  for (const TopBarPicker& p : f.pickers) {
+    f.wanted += p.width;
+    f.readable += std::min(p.width, px(f.step.readable));
+  }
+  share(f.pickers, std::max(f.room, px(44) * static_cast<float>(f.pickers.size())));
+  return f;
+}
+
+/// The first step at which all names are shown whole; if none of the better steps allows it, the first at which the
+/// names are readable.
+TopBar::Fit TopBar::fit(const ViewModel& view, float width) const {
+  const float at_100 = width / look().scale;
+  const size_t first = at_100 < kNoCaptions ? kWithoutCaptions : at_100 < kNoQuantization ? kWithoutQuantization : 0;
+  for (size_t i = first; i < kWholeNames; ++i)
+    if (Fit f = fit_step(view, width, i); f.wanted <= f.room) return f;
+  for (size_t i = first; i + 1 < std::size(kSteps); ++i)
+    if (Fit f = fit_step(view, width, i); f.readable <= f.room) return f;
+  return fit_step(view, width, std::size(kSteps) - 1);
+}
+
+void TopBar::draw(const ViewModel& view, CommandSink& sink) {
+  const Fit f = fit(view, ImGui::GetWindowWidth());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float middle = origin.y + px(kHeight) * 0.5f, top = std::floor(middle - px(kControl) * 0.5f);
+  float x = px(kMargin);
+  draw_logo(list, {origin.x + x + px(kLogo) * 0.5f, middle}, px(kLogo));
+  x += px(kLogo);
+  if (f.step.word) {
+    draw_text_middle(list, origin.x + x + px(kGap), middle, Type::title, colours().text, "Canopy");
+    x += px(kGap) + text_size(Type::title, "Canopy").x;
+  }
+  ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
+  layout_switch(view, sink);
+  ImGui::SetCursorScreenPos(
+      {std::floor(origin.x + x + px(kAfterLogo) + layout_switch_width(view) + px(kAfterSwitch)), top});
+  draw_pickers(view, sink, f);
+  if (f.step.memory > 0) {
+    ImGui::SameLine(0, px(kAroundMemory));
+    ImGui::SetCursorPosY(top - origin.y);
+    memory_bar(view, sink, px(f.step.memory));
+  }
+  if (view.replaying()) {
+    ImGui::SameLine(0, px(kGap));
+    draw_replayed(view, {ImGui::GetCursorScreenPos().x, middle});
+  }
+  const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
+  draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);
+  if (f.mode <= 0) return;
+  ImGui::SetCursorScreenPos({right - right_end_width(f.step.scale, f.step.captions) - px(kGap) - f.mode, top});
+  if (f.step.segment)
+    mode_segment(view, sink);
+  else
+    mode_picker(view, sink, f.mode);
+}
+
+void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f) {
+  const float top = ImGui::GetCursorPosY();
+  ImVec2 corner{};
+  for (const TopBarPicker& p : f.pickers) {
+    if (&p != f.pickers.data()) {
+      ImGui::SameLine(0, px(kGap));
+      ImGui::SetCursorPosY(top);
+    }
+    if (picker(p.id, p.caption, p.value, p.width, p.has_value)) ImGui::OpenPopup(p.menu);
+    term_tooltip(p.id, p.tip);
+    const ImVec2 below = {ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + px(4)};
+    if (p.menu == kTargetMenu) {
+      corner = below;
+      if (const char* next = target_menu_.draw(view, sink, below, !f.step.all_pickers)) ImGui::OpenPopup(next);
+    }
+    if (p.menu == kDrafterMenu) draw_drafter_menu(view, sink, below);
+    if (p.menu == kDeviceMenu) draw_device_menu(view, sink, below);
+  }
+  if (f.step.all_pickers) return;
+  draw_drafter_menu(view, sink, corner);
+  draw_device_menu(view, sink, corner);
+}
+
+namespace {
+
+constexpr float kStatusHeight = 28;
+constexpr float kStatusMargin = 14;
+constexpr float kStatusGap = 24;
+
+/// Draws texts from left to right and leaves out those that do not fit whole.
+class Row {
+ public:
+  Row(float left, float right, float middle) : x_(left), right_(right), middle_(middle) {}
+
+  float room() const { return right_ - x_; }
+  float x() const { return x_; }
+  void advance(float width) { x_ += width; }
+
+  void text(Type type, Colour colour, const std::string& words) {
+    draw_text_middle(ImGui::GetWindowDrawList(), x_, middle_, type, colour, words);
+    x_ += text_size(type, words).x;
+  }
+  void dot(float x, Colour colour) const { ImGui::GetWindowDrawList()->AddCircleFilled({x, middle_}, px(4), colour); }
+  /// Parts of one statement, drawn only if all of them fit.
+  struct Piece {
+    Type type;
+    Colour colour;
+    std::string words;
+  };
+  void statement(const std::vector<Piece>& pieces) {
+    float need = px(kStatusGap) - px(6);
+    for (const Piece& piece : pieces) need += text_size(piece.type, piece.words).x + px(6);
+    if (need > room()) return;
+    x_ += px(kStatusGap) - px(6);
+    for (const Piece& piece : pieces) {
+      x_ += px(6);
+      text(piece.type, piece.colour, piece.words);
+    }
+  }
+
+ private:
+  float x_, right_, middle_;
+};
+
+Colour state_colour(const ViewModel& view) {
+  const Theme& t = colours();
+  if (view.busy() || view.model_state == ModelState::ready) return t.accent;
+  return view.model_state == ModelState::loading ? t.bonus : t.unreached;
+}
+
+/// Draws the progress bar and the Cancel button of that work.
+void draw_progress(const ViewModel& view, CommandSink& sink, Row& row, ImVec2 origin) {
+  const std::optional<Work> work = work_under_way(view);
+  if (!work) return;
+  const Theme& t = colours();
+  const Progress& progress = work->progress;
+  // Text that changes its width comes after the button, so that the button does not move.
+  const float bar = px(120);
+  if (row.room() > bar + px(kStatusGap) + px(70)) {
+    row.advance(px(16));
+    if (progress.total)  // without a total no bar: an empty one would look stuck
+      draw_bar(ImGui::GetWindowDrawList(), {row.x(), origin.y + px(11)}, {bar, px(6)}, progress.fraction(), t.accent,
+               t.line);
+    row.advance(bar);
+  }
+  ButtonSpec cancel{"Cancel", Icon::none, ButtonKind::bare};
+  cancel.height = 22;
+  cancel.type = Type::secondary;
+  row.advance(px(6));
+  ImGui::SetCursorScreenPos({std::floor(row.x()), origin.y + px(3)});
+  if (button(cancel)) sink.post(work->cancel);
+  row.advance(button_size(cancel).x);
+  std::vector<Row::Piece> pieces;
+  if (!progress.stage.empty()) pieces.push_back({Type::secondary, t.text3, progress.stage});
+  if (progress.total) pieces.push_back({Type::mono, t.text2, progress_figures(progress)});
+  if (!pieces.empty()) row.statement(pieces);
+}
+
+void context_tooltip(const ModelReady& model, float x, float y, float width) {
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::Dummy({std::max(px(1), width), px(kStatusHeight)});
+  tooltip(("Positions that the conversation fills. The cache keeps them as " + model.kv_type +
+           "; the model was trained for " + grouped(model.model_context))
+              .c_str());
+}
+
+std::string speed(const ViewModel& view) {
+  const Message* reply = view.last_reply();
+  return reply && reply->tokens_per_second > 0 ? app::speed(reply->tokens_per_second) : "";
+}
+
+/// How many rounds the shown one is behind the newest.
+uint64_t rounds_behind(const RoundsState& rounds) {
+  const size_t count = rounds.log->rounds();
+  return rounds.playback.state == PlayState::following || count == 0 ? 0 : count - 1 - rounds.playback.shown;
+}
+
+void draw_rounds(const ViewModel& view, Row& row) {
+  const Theme& t = colours();
+  if (!view.rounds.trace_path.empty()) {
+    row.statement(
+        {{Type::secondary, t.text3, "Replaying"}, {Type::secondary, t.text2, file_name(view.rounds.trace_path)}});
+    const std::string& recorded = view.replay.origin().recorded;
+    if (!recorded.empty()) row.statement({{Type::secondary, t.text3, "recorded"}, {Type::mono, t.text2, recorded}});
+  } else if (view.rounds.log->rounds() > 0) {
+    const uint64_t behind = rounds_behind(view.rounds);
+    row.statement({{Type::secondary, t.text3, "View"},
+                   {Type::mono, t.text2, grouped(behind)},
+                   {Type::secondary, t.text3, behind == 1 ? "round behind" : "rounds behind"}});
+  }
+}
+
+void draw_recording(const ViewModel& view, Row& row) {
+  const Theme& t = colours();
+  const Recording& recording = view.recording.told;
+  if (!recording.active) return;
+  const float before = row.x();
+  row.statement({{Type::secondary, t.text2, "     Recording " + recording.file_name},
+                 {Type::mono, t.text3, grouped(recording.rounds)},
+                 {Type::secondary, t.text3, recording.rounds == 1 ? "round" : "rounds"}});
+  if (row.x() > before) row.dot(before + px(kStatusGap) + px(4), t.rejected);
+}
+
+void draw_context(const ViewModel& view, Row& row, float top) {
+  const Theme& t = colours();
+  const float x = row.x();
+  const bool nearly_full = view.context_used > view.model->context / 10 * 9;
+  row.statement({{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "KV nearly full" : "KV"},
+                 {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
+  if (row.x() > x) context_tooltip(*view.model, x, top, row.x() - x);
+  const std::string figures = speed(view);
+  if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
+}
+
+/// The engine's state and its device, as text.
+std::string engine_words(const ViewModel& view) {
+  std::string words = state_words(view);
+  if (!view.model || view.model_state != ModelState::ready || view.reply_state == ReplyState::reading_prompt)
+    return words;
+  words += " on " + view.model->device;
+  if (!view.model->driver.empty()) words += ", " + view.model->driver;
+  // A GPU that several backends list: which of them it is, where its driver does not say.
+  const bool both = std::ranges::any_of(view.devices, [](const DeviceChoice& d) { return !d.same_gpu.empty(); });
+  const std::string backend = backend_words(view.devices, view.model->backend);
+  return both && words.find(backend) == std::string::npos ? words + ", " + backend : words;
+}
+
+}  // namespace
+
+void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
+  const Theme& t = colours();
+  const ImVec2 origin = ImGui::GetWindowPos();
+  const float middle = origin.y + px(kStatusHeight) * 0.5f, width = ImGui::GetWindowWidth();
+  ButtonSpec help{"F1 help", Icon::none, ButtonKind::bare}, commands{"Ctrl+K commands", Icon::none, ButtonKind::bare};
+  for (ButtonSpec* each : {&help, &commands}) {
+    each->height = 22;
+    each->type = Type::secondary;
+  }
+  const float help_width = button_size(help).x, commands_width = button_size(commands).x;
+  // A narrow window shows only one of the two buttons, so that the engine's state has room.
+  const bool both = width > px(560);
+  const float keys_width = help_width + (both ? commands_width : 0);
+  Row row(origin.x + px(kStatusMargin), origin.x + width - px(kStatusMargin) - keys_width, middle);
+  row.dot(row.x() + px(4), state_colour(view));
+  row.advance(px(14));
+  row.text(Type::secondary, t.text2, elided(Type::secondary, engine_words(view), row.room() - px(90)));
+  draw_progress(view, sink, row, origin);
+  // A recording's rounds have nothing to do with the engine's cache and speed: its figures stay out meanwhile.
+  // A released model has no cache either.
+  if (view.model && !view.replaying() && view.model_state != ModelState::released) draw_context(view, row, origin.y);
+  draw_rounds(view, row);
+  draw_recording(view, row);
+  float x = origin.x + width - px(kStatusMargin) - keys_width + px(10);
+  auto key = [&](const ButtonSpec& spec) {
+    ImGui::SetCursorScreenPos({x, origin.y + px(3)});
+    x += button_size(spec).x;
+    return button(spec);
+  };
+  if (key(help)) sink.post(ShellCommand(ShowRegions{!view.shell.regions_shown}));
+  if (both && key(commands)) sink.post(ShellCommand(ShowPalette{true}));
+}
+
+}  // namespace canopy::app

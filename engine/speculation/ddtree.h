@@ -1,0 +1,247 @@
+#pragma once
+// DDTree: the draft tree of a round, the best-first search that builds it from the drafter's marginals, the rows of
+// the target's pass that verify it, and the path that the target accepts.
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/base/numbers.h"
+#include "engine/compute/rows.h"
+
+namespace canopy {
+
+// The draft tree of one round (design.md, section 2): what the target verifies in one pass, a row a node.
+
+/// One token that may follow the path from the root to its parent.
+struct TreeNode {
+  static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
+
+  uint32_t token = 0;
+  uint32_t parent = none;  // index in the tree; none for the root
+  uint32_t depth = 0;      // distance from the root
+  uint32_t rank = 0;       // among the drafter's candidates of its depth, 0 the most probable
+  double log_q = 0;        // log of the drafter's probability of the token, at most 0
+  double score = 0;        // log of the path's probability by which the tree is ordered; the root's is 0
+};
+
+/// Nodes with parents before their children; node 0 is the root. Any first part of it is a tree too.
+class DraftTree {
+ public:
+  explicit DraftTree(uint32_t root_token = 0) { reset(root_token); }
+
+  /// A tree of the root alone. Keeps its memory.
+  void reset(uint32_t root_token);
+
+  /// Appends a child of node `parent` and returns its index. Throws Error(bad_input) when there is no such parent. That
+  /// siblings have different tokens is the caller's care.
+  uint32_t add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score);
+
+  /// Keeps the first `width` nodes. Throws Error(bad_input) unless 1 <= width <= width().
+  void cut(uint32_t width);
+
+  /// Rows of the pass: the root and the drafted nodes.
+  uint32_t width() const { return static_cast<uint32_t>(nodes_.size()); }
+  uint32_t drafted() const { return width() - 1; }
+  std::span<const TreeNode> nodes() const { return nodes_; }
+  const TreeNode& operator[](uint32_t node) const { return nodes_[node]; }
+
+  /// The child of `parent` that carries `token`, or TreeNode::none. Looks at the nodes behind `parent` only, so that
+  /// following a path costs one sweep over the tree.
+  uint32_t child(uint32_t parent, uint32_t token) const;
+
+ private:
+  std::vector<TreeNode> nodes_;
+};
+
+// The best draft tree of any size: DDTree's best-first search (design.md, section 2, step 2) over the drafter's
+// marginals, one node at a time.
+
+/// The k most probable tokens of one depth, as the top-k op returns them.
+struct DepthCandidates {
+  std::span<const uint32_t> tokens;  // [k] all different
+  std::span<const float> logits;     // [k] largest first, ties by the lowest token
+  double log_sum_exp = 0;            // over the whole row, so that log q = logit - log_sum_exp
+};
+
+/// Turns the drafter's log q of one depth into the one that orders the tree: min(0, scale * log q + shift). scale >= 0,
+/// so that ranks keep their order.
+struct DepthCalibration {
+  double scale = 1;
+  double shift = 0;
+};
+
+enum class TreeStep {
+  added,             // one more node
+  needs_candidates,  // the next node may be one beyond the candidates of starved_depth(): extend() first
+  complete,          // there is no other node
+};
+
+/// Adds nodes in order of their score, the sum of log q along the path: after n nodes the tree holds the n most
+/// probable paths. Equal scores: the lower tuple of ranks first (a path comes before those that continue it).
+///
+///   builder.begin(root, depths, vocab);
+///   while (builder.build(budget) == TreeStep::needs_candidates) builder.extend(more of builder.starved_depth());
+///
+/// A rule that stops by value calls next() itself, reads tree().nodes().back().score, and may cut() afterwards. Keeps
+/// its memory from tree to tree: trees no larger than those before allocate nothing.
+class TreeBuilder {
+ public:
+  /// Starts a tree; depths[d - 1] holds the candidates of depth d, which are copied.
+  ///   available    candidates that exist at every depth: the vocabulary, or fewer where higher ranks shall not occur
+  ///   calibration  one entry a depth; empty for none
+  /// Throws Error(bad_input) naming the depth for no candidates, more than `available`, lists of different lengths, NaN
+  /// or infinite values, candidates out of order, a log_sum_exp below the largest logit, or a bad calibration.
+  void begin(uint32_t root_token, std::span<const DepthCandidates> depths, uint32_t available,
+             std::span<const DepthCalibration> calibration = {});
+
+  /// Adds the most probable path that is not in the tree yet.
+  TreeStep next();
+
+  /// next() until `budget` nodes are drafted. Returns added when they are (also when nothing was left to do).
+  TreeStep build(uint32_t budget);
+
+  /// After begin(): the tree of plain DFlash instead, the most probable token of each depth, at most `budget` of them.
+  void build_chain(uint32_t budget);
+
+  /// After needs_candidates: the depth (1 ...) whose last candidate is in the tree, and how many it has.
+  uint32_t starved_depth() const { return starved_depth_; }
+  uint32_t candidates_at(uint32_t depth) const { return levels_.at(depth - 1).count; }
+
+  /// Gives a depth more candidates: the ones it has, in the same order, and at least one more. The tree continues
+  /// as if they had been there from the start. Throws Error(bad_input) as begin() does, and when they do not continue
+  /// those that were there.
+  void extend(uint32_t depth, const DepthCandidates& more);
+
+  const DraftTree& tree() const { return tree_; }
+  /// Keeps the first `width` nodes and ends the search.
+  void cut(uint32_t width);
+
+ private:
+  struct Candidate {
+    double log_q = 0;
+    double gain = 0;  // calibrated log q: what it adds to its path's score
+    float logit = 0;
+    uint32_t token = 0;
+  };
+
+  /// The candidates of one depth: candidates_[first ... first + count).
+  struct Level {
+    size_t first = 0;
+    uint32_t count = 0;
+    double log_sum_exp = 0;
+    DepthCalibration calibration;
+  };
+
+  /// A path that could be added: candidate `rank` as a child of node `parent`.
+  struct Prospect {
+    double score = 0;
+    uint32_t parent = 0;
+    uint32_t rank = 0;
+  };
+
+  void append_candidates(uint32_t depth, const DepthCandidates& given);
+  const Candidate& candidate(uint32_t depth, uint32_t rank) const;
+  void push(uint32_t parent, uint32_t rank);
+  Prospect pop();
+  bool after(const Prospect& a, const Prospect& b) const;
+  bool lower_ranks(Prospect a, Prospect b) const;
+
+  DraftTree tree_;
+  std::vector<Candidate> candidates_;
+  std::vector<Level> levels_;
+  std::vector<Prospect> frontier_;  // a heap: the best in front
+  uint32_t available_ = 0;
+  uint32_t starved_depth_ = 0;  // 0: none
+  Prospect starved_;            // the path that waits for a candidate; its score is not known
+};
+
+// A draft tree as rows of a pass: the tree knows no device and the rows know no tree.
+
+/// Where the K/V of a tree's nodes goes, asked for node by node in order. The root and the likeliest chain below it,
+/// each node the first child of the one before, go where the text goes on: what of them is accepted need not be moved.
+/// Other nodes go to slots of trees.
+class TreeSlots {
+ public:
+  /// Behind `committed` positions of a text that has places for `end`; node i to first_slot + i - 1.
+  TreeSlots(const DraftTree& tree, std::span<const uint32_t> pages, uint32_t committed, uint32_t end,
+            uint32_t first_slot)
+      : tree_(tree), pages_(pages), committed_(committed), end_(end), first_slot_(first_slot) {}
+
+  uint32_t of(uint32_t node) {
+    const uint32_t position = committed_ + tree_[node].depth;
+    const bool continues = node == 0 || tree_[node].parent == chain_end_;
+    if (node > 0 && (!continues || position >= end_)) return first_slot_ + node - 1;
+    chain_end_ = node;
+    return slot_of(pages_, position);
+  }
+
+ private:
+  const DraftTree& tree_;
+  std::span<const uint32_t> pages_;  // the page table
+  uint32_t committed_, end_, first_slot_;
+  uint32_t chain_end_ = 0;
+};
+
+/// Appends the tree's nodes to the pass, in order: node i becomes row (batch.width() before) + i, at position
+/// committed + depth, its K/V where TreeSlots says, seeing `committed` positions and its path from the root. Throws
+/// Error(bad_input) when a slot or position does not fit 32 bits; validate() checks them against the device's limits.
+inline void add_tree(const DraftTree& tree, uint32_t committed, uint32_t end, uint32_t first_slot, RowBatch& batch) {
+  checked_add(first_slot, tree.width(), "last slot of the draft tree");
+  checked_add(committed, tree.width(), "last position of the draft tree");
+  const uint32_t first_row = batch.width();
+  size_t ancestors = 0;
+  for (const TreeNode& node : tree.nodes()) ancestors += node.depth + 1;
+  batch.rows.reserve(batch.rows.size() + tree.width());
+  batch.ancestors.reserve(batch.ancestors.size() + ancestors);
+  TreeSlots slots(tree, batch.pages, committed, end, first_slot);
+  for (uint32_t i = 0; i < tree.width(); ++i) {
+    const uint32_t parent = tree[i].parent;
+    const int32_t row = parent == TreeNode::none ? -1 : static_cast<int32_t>(first_row + parent);
+    batch.add_node(tree[i].token, slots.of(i), committed, row);
+  }
+}
+
+// Which of a draft tree the target would have written itself: design.md, section 2, step 4.
+
+/// The accepted path of a round. The round emits the tokens of nodes[1 ...], then the bonus, which is the next root.
+struct AcceptedPath {
+  std::vector<uint32_t> nodes = {0};  // indices in the tree; nodes[d] has depth d, nodes[0] is the root
+  uint32_t bonus = 0;                 // the target's own token after the last node
+
+  uint32_t accepted() const { return static_cast<uint32_t>(nodes.size()) - 1; }
+  uint32_t emitted() const { return accepted() + 1; }
+};
+
+/// The target's own next token at a node, and whether the text ends with it: then no child of it is followed, since
+/// autoregressive decoding would not have computed its row.
+struct WalkedToken {
+  WalkedToken(uint32_t id, bool is_last = false) : token(id), ends(is_last) {}  // NOLINT: most walks do not end early
+  uint32_t token = 0;
+  bool ends = false;
+};
+
+/// From the root on, takes the target's own next token, choose(node), and follows the child that carries it, until
+/// there is none. choose is called once for each node of the path, in order, and nodes holds the path up to that node:
+/// what penalties and random numbers depend on is known by then. Replaces what `path` held and keeps its memory.
+template <std::invocable<uint32_t> Choose>
+void accept(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
+  path.nodes.assign(1, 0);
+  for (;;) {
+    const uint32_t node = path.nodes.back();
+    const WalkedToken next = choose(node);
+    path.bonus = next.token;
+    const uint32_t child = next.ends ? TreeNode::none : tree.child(node, next.token);
+    if (child == TreeNode::none) return;
+    path.nodes.push_back(child);
+  }
+}
+
+/// The same where the target's token at every node is known: choices [width], by node. Throws Error(bad_input) for a
+/// wrong number of choices.
+void walk_choices(const DraftTree& tree, std::span<const uint32_t> choices, AcceptedPath& path);
+
+}  // namespace canopy

@@ -1,0 +1,302 @@
+#include "engine/speculation/round_planner.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "engine/speculation/state_archive.h"
+
+namespace canopy {
+
+bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
+  const BlockDraft* const draft = source_.draft(root, depths, stop);
+  if (draft == nullptr) return false;
+  root_ = root;
+  draft_ = draft;
+  more_.clear();
+  return true;
+}
+
+void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
+  depths_.clear();
+  available_ = std::min(available, source_.drafted_tokens());
+  for (uint32_t depth = 1; depth <= draft_->depths; ++depth) depths_.push_back(draft_->at(depth));
+  builder_.begin(root_, depths_, available_, calibration);
+}
+
+void TreeDrafter::grow(PaperRule& rule) {
+  while (rule.grow(builder_) == TreeStep::needs_candidates) {
+    if (!fetch_more(builder_.starved_depth())) return rule.end(builder_);
+  }
+}
+
+bool TreeDrafter::next() {
+  TreeStep step = builder_.next();
+  while (step == TreeStep::needs_candidates) {
+    if (!fetch_more(builder_.starved_depth())) return false;
+    step = builder_.next();
+  }
+  return step == TreeStep::added;
+}
+
+void TreeDrafter::build(uint32_t budget) {
+  while (tree().drafted() < budget && next()) {
+  }
+}
+
+bool TreeDrafter::fetch_more(uint32_t depth) {
+  const uint32_t known = builder_.candidates_at(depth);
+  const uint32_t count = std::min(available_, known * 4);
+  auto place = std::lower_bound(more_.begin(), more_.end(), depth,
+                                [](const MoreCandidates& each, uint32_t d) { return each.depth < d; });
+  if (place == more_.end() || place->depth != depth) place = more_.insert(place, {.depth = depth});
+  MoreCandidates& all = *place;
+  // An earlier tree of this draft may have asked for more than this one has.
+  if (all.tokens.size() <= known && !source_.more(depth, known, count, all.tokens, all.logits)) {
+    if (all.tokens.empty()) more_.erase(place);
+    return false;
+  }
+  const size_t used = std::min<size_t>(all.tokens.size(), available_);
+  if (used <= known) return false;
+  builder_.extend(depth, {std::span(all.tokens).first(used), std::span(all.logits).first(used),
+                          double{draft_->log_sum_exp[depth - 1]}});
+  return true;
+}
+
+std::shared_ptr<const KeptDraft> TreeDrafter::kept() const {
+  return std::make_shared<const KeptDraft>(KeptDraft{*draft_, more_});
+}
+
+WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget) {
+  WidthLimits limits;
+  limits.budget = budget;
+  limits.depth = block_depth;
+  limits.tokens_left = start.remaining;
+  limits.context_left = start.context_left;
+  limits.rows = start.rows;
+  return limits;
+}
+
+bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
+               const std::stop_token& stop) {
+  record.backlog = source.backlog();
+  {
+    const StageTimer timer(record.ms.draft);
+    if (!trees.draft(start.root, depths, stop)) return false;
+  }
+  record.device_ms.draft = trees.device_ms();
+  return true;
+}
+
+void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record) {
+  if (start.keep_draft) record.draft = trees.kept();
+}
+
+TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const DraftSource* source,
+                              SpeculationState& state) {
+  const bool measured = !state.table().verify_points().empty();
+  const bool predicts = mode == DecodeMode::adaptive || (mode != DecodeMode::ar && measured);
+  if (predicts) state.cost();
+  TraceDrafting drafting;
+  drafting.rules = controller_rules;
+  drafting.block = state.block_size();
+  drafting.rows = first.rows;
+  drafting.committed = first.context;
+  drafting.remaining = first.remaining;
+  drafting.policy = to_string(state.policy());
+  drafting.priced = state.is_priced();
+  if (state.is_priced()) drafting.roofline = state.roofline();
+  if (measured) drafting.costs = state.shared_table();
+  if (source != nullptr) {
+    drafting.backlog = source->backlog();
+    drafting.drafted_tokens = source->drafted_tokens();
+    drafting.most_waiting = source->most_waiting();
+  }
+  StateWriter writer(drafting.state);
+  state.archive(writer);
+  return drafting;
+}
+
+void take_times(const PassCost& times, bool drafted, RoundRecord& record) {
+  record.ms = {};
+  record.device_ms = {};
+  if (drafted) record.ms.draft = times.draft_ms(record.backlog, record.context);
+  record.ms.verify = times.verify_ms(record.width, record.context);
+  record.ms.other = times.other_ms(record.width);
+}
+
+const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token&) {
+  record.shape = DecodeMode::ar;
+  if (record.choice.reason.empty()) record.choice.reason = "Plain decoding was asked for.";
+  tree_.reset(start.root);
+  return &tree_;
+}
+
+FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source, SpeculationState* state)
+    : mode_(mode), budget_(budget), source_(source), state_(state), trees_(source) {
+  if (state_ != nullptr) state_->controller().begin_reply();
+}
+
+const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
+  const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
+  const uint32_t depths = std::min({start.depths(), budget, source_.max_depth()});
+  record.choice.limits = limits_of(start, source_.max_depth(), budget);
+  record.choice.reason = mode_ == DecodeMode::chain
+                             ? "A chain was asked for."
+                             : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
+  if (depths == 0) {
+    record.choice.reason = "The reply or the context ends here: nothing was drafted.";
+    return ar_.plan(start, record, stop);
+  }
+  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
+  const StageTimer timer(record.ms.build);
+  record.shape = mode_;
+  trees_.begin();
+  if (mode_ == DecodeMode::tree) trees_.build(budget);
+  if (state_ != nullptr) watch(start, depths, budget, record);
+  if (mode_ == DecodeMode::chain) {
+    trees_.begin();
+    trees_.build_chain(depths);
+  } else if (trees_.tree().drafted() > budget) {
+    trees_.cut(budget + 1);
+  }
+  keep_draft(start, trees_, record);
+  return &trees_.tree();
+}
+
+/// What is watched is a best-first tree, whatever is verified, and one that shows more widths than a narrow one: some
+/// 20 microseconds. No wider than the draft has candidates, so that none are fetched for it.
+void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record) {
+  constexpr uint32_t watched = 63;
+  trees_.build(std::min(watched, trees_.last().candidates));
+  const DraftTree& tree = trees_.tree();
+  state_->controller().watch(tree, trees_.candidates());
+  if (state_->table().verify_points().empty()) return;
+  const PassCost& cost = state_->cost();
+  const uint32_t width = mode_ == DecodeMode::chain ? depths + 1 : std::min(budget + 1, tree.width());
+  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, record.backlog, cost);
+  record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
+  record.predicted.draft = cost.draft_ms(record.backlog, start.context);
+  record.predicted.verify = cost.verify_ms(width, start.context);
+  record.predicted.other = cost.other_ms(width);
+}
+
+// What its passes took is not worked into the costs: where only one width is ever measured, the others would drift with
+// it, autoregressive decoding among them.
+void FixedPlanner::observe(RoundRecord& record) {
+  if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
+}
+
+AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
+    : source_(source), state_(state), trees_(source) {
+  state_.controller().begin_reply();
+}
+
+const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
+  const uint32_t backlog = source_.backlog();
+  recordings_ = state_.recordings();
+  record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
+  const DraftPlan plan = state_.controller().plan(start.context, backlog, record.choice.limits, state_.cost());
+  record.choice.reason = plan.reason;
+  record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
+  record.predicted.verify = plan.verify_ms;
+  record.predicted.other = plan.other_ms;
+  if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
+  record.predicted.draft = plan.draft_ms;
+  if (!draft_for(start, std::min(plan.depth, start.depths()), source_, trees_, record, stop)) return nullptr;
+  const StageTimer timer(record.ms.build);
+  return build(start, trees_.last().depths, record);
+}
+
+const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths, RoundRecord& record) {
+  Controller& controller = state_.controller();
+  trees_.begin(controller.calibration(depths));
+  while (controller.wants_more(trees_.tree()) && trees_.next()) {
+  }
+  WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());
+  record.choice.ar_tokens_per_second = choice.ar_tokens_per_second;
+  record.choice.reason = std::move(choice.reason);
+  record.choice.candidates = std::move(choice.candidates);
+  record.predicted.draft = choice.draft_ms;
+  record.predicted.verify = choice.verify_ms;
+  record.predicted.other = choice.other_ms;
+  keep_draft(start, trees_, record);
+  switch (choice.shape) {
+    case DecodeMode::adaptive:  // no shape of a round
+    case DecodeMode::ar: return ar_.plan(start, record, {});
+    case DecodeMode::chain:
+      trees_.begin();
+      trees_.build_chain(choice.best.width - 1);
+      record.shape = DecodeMode::chain;
+      break;
+    case DecodeMode::tree:
+      trees_.cut(choice.best.width);
+      record.shape = DecodeMode::tree;
+      break;
+  }
+  return &trees_.tree();
+}
+
+void AdaptivePlanner::observe(RoundRecord& record) {
+  const RoundTimes& ms = record.ms;
+  const double other = ms.build + ms.walk + ms.commit + ms.other;
+  if (state_.recordings() != recordings_) {
+    // Preparing a pass is paid for once, and on a cold cache takes hundreds of passes: it must not count against
+    // drafting.
+    record.teaches = false;
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    state_.controller().observe({record.emitted, unknown, unknown, unknown});
+    return;
+  }
+  state_.controller().observe({record.emitted, ms.draft, ms.verify, other});
+  ObservedCost& cost = state_.cost();
+  cost.observe_verify(record.width, record.context, ms.verify);
+  if (ms.draft > 0) cost.observe_draft(record.backlog, record.context, ms.draft);
+  cost.observe_other(record.width, other);
+}
+
+PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, DraftSource& source, SpeculationState& state)
+    : settings_(settings), source_(source), state_(state), trees_(source) {
+  state_.controller().begin_reply();
+}
+
+const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
+  if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, stop);
+  record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
+  const uint32_t depths = std::min(start.depths(), source_.max_depth());
+  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
+  const StageTimer timer(record.ms.build);
+  return build(start, record);
+}
+
+const DraftTree* PaperPlanner::build(const RoundStart& start, RoundRecord& record) {
+  PaperRuleSettings settings = settings_;
+  settings.max_width = std::min(settings.max_width, start.rows);
+  settings.min_width = std::min(settings.min_width, settings.max_width);
+  const PassCost& cost = state_.cost();
+  PaperRule rule(settings, cost, record.backlog, start.context);
+  trees_.begin({}, paper_candidates);
+  trees_.grow(rule);
+  state_.controller().watch(trees_.tree(), trees_.candidates());
+  keep_draft(start, trees_, record);
+
+  const uint32_t width = trees_.tree().width();
+  record.shape = DecodeMode::tree;
+  record.predicted.draft = cost.draft_ms(record.backlog, start.context);
+  record.predicted.verify = cost.verify_ms(width, start.context);
+  record.predicted.other = cost.other_ms(width);
+  WidthCurves visited;
+  visited.tree = rule.expected_by_width();
+  visited.ms = rule.ms_by_width();
+  record.choice.candidates = forecasts(visited, width);
+  record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
+  record.choice.reason = "The paper's stop rule visited " + std::to_string(rule.visited()) + " nodes and kept " +
+                         std::to_string(width) + " rows.";
+  return &trees_.tree();
+}
+
+void PaperPlanner::observe(RoundRecord& record) {
+  state_.controller().observe({.emitted = record.emitted});
+}
+
+}  // namespace canopy
