@@ -2,12 +2,11 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // The second step of attention: one workgroup per (head, row) merges the partial results that attention_part.comp left
-// (partials.glsl) and writes out = o / l. A row that sees nothing gets zeros. A head's sink is merged last.
+// (attention.glsl) and writes out = o / l. A row that sees nothing gets zeros. A head's sink is merged last.
 //
 // Invocations along x own quads of the head, those along y whole spans, SPAN_LANES at a time.
 #include "rows.glsl"
-#include "keys.glsl"
-#include "partials.glsl"
+#include "attention.glsl"
 #include "activations.glsl"
 
 layout(constant_id = 0) const uint QUAD_LANES = 32;

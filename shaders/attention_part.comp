@@ -6,9 +6,9 @@
 //
 // The queries of a K/V head are those of all its GROUP query heads in all rows: query n is head n mod GROUP of row
 // n / GROUP. A workgroup takes neighbouring queries and a unit of UNIT_CHUNKS chunks, brings each chunk's K, then V, into
-// shared memory once, and leaves for every query (partials.glsl)
+// shared memory once, and leaves for every query (attention.glsl)
 //
-//   m = max s_j     l = sum of exp(s_j - m)     o = sum of exp(s_j - m) V_j     s_j = scale * q . K_j (scores.glsl), j seen
+//   m = max s_j     l = sum of exp(s_j - m)     o = sum of exp(s_j - m) V_j     s_j = score_of(q . K_j, scale), j seen
 //
 // merged over the chunks of a unit of several. Orders, whatever the group: s_j over ascending elements; l adds positions
 // c, c + 16, c + 32, c + 48 of the chunk for each column c, then the 16 columns; o over ascending j.
@@ -19,9 +19,22 @@
 // a counter for each row and K/V head tells, and nobody waits. 0: that is a step of its own.
 #extension GL_KHR_memory_scope_semantics : require
 #include "rows.glsl"
-#include "keys.glsl"
-#include "partials.glsl"
-#include "scores.glsl"
+#include "attention.glsl"
+#include "exponentials.glsl"
+
+layout(constant_id = 11) const float SOFTCAP = 0.0;  // 0: none
+
+// The score of a product of a query and a key.
+float score_of(float product, float scale) {
+  precise float score = product * scale;
+  if (SOFTCAP > 0.0) {
+    precise float inner = score / SOFTCAP;
+    precise float capped = SOFTCAP * tanh_of(inner);
+    score = capped;
+  }
+  return score;
+}
+
 #include "cache.glsl"
 #include "activations.glsl"
 

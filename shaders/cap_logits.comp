@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // logits[w, t] = cap * tanh(logits[w, t] / cap). One invocation per element; a NaN stays one.
-#include "tanh.glsl"
+#include "exponentials.glsl"
 
 layout(local_size_x = 64) in;
 

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // What the recurrence of a gated delta net reads (DeltaInputsArgs of engine/compute/ops.h has the formulas). One
 // workgroup per (head, step), query heads first, then key heads, value heads and, last, the numbers of all value heads.
-#include "delta.glsl"
+#include "rows.glsl"
 #include "exponentials.glsl"
 
 layout(constant_id = 0) const uint TAPS = 4;

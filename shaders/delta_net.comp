@@ -8,7 +8,7 @@
 // One invocation per column of S, which it keeps in registers and which no other meets, so that it takes back the states
 // that it puts aside. Key and query of a step, which all columns share, are in shared memory: as uniform values they would
 // take more scalar registers than there are. Grid: (value_dim / 32, value heads).
-#include "delta.glsl"
+#include "rows.glsl"
 
 layout(constant_id = 0) const uint KEY_DIM = 64;  // a multiple of 4, at most 128
 layout(constant_id = 1) const uint READS = 1;     // 0: states are advanced and nothing is read

@@ -9,7 +9,6 @@
 #define OWN_PUSH
 
 #include "weights.glsl"
-#include "block.glsl"
 #include "activations.glsl"
 #if MATRIX
 #define EXPERTS

@@ -11,7 +11,6 @@
 #define OWN_PUSH float limit;
 
 #include "weights.glsl"
-#include "block.glsl"
 #include "activations.glsl"
 #if MATRIX
 #define EXPERTS

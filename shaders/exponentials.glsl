@@ -1,5 +1,21 @@
-// Functions of exp to the last bits of a float. A decay is multiplied by itself as often as a text has tokens, and a state
-// keeps what it was given, so that what the functions of Vulkan may be off by would add up.
+// Functions made of exponentials.
+
+// tanh to some units in the last place everywhere; GLSL's own loses its digits near 0. Below 1/2 an odd polynomial (its
+// coefficients interpolate (tanh z - z) / z^3 at Chebyshev nodes), beyond by the exponential.
+float tanh_of(float z) {
+  float a = min(abs(z), 10.0);  // where f32 has reached 1
+  precise float twice = a + a;
+  precise float denominator = exp(twice) + 1.0;
+  precise float far = 1.0 - 2.0 / denominator;
+  precise float s = a * a;
+  precise float cubed = s * a;
+  float p = fma(fma(fma(fma(-0.0068779234, s, 0.021441568), s, -0.053929474), s, 0.13333209), s, -0.33333331);
+  float result = a < 0.5 ? fma(cubed, p, a) : far;
+  return z < 0.0 ? -result : result;
+}
+
+// The others have an exp of their own, to the last bits of a float: a decay is multiplied by itself as often as a text has
+// tokens, and a state keeps what it was given, so that what the functions of Vulkan may be off by would add up.
 
 // exp(x) for x <= 0. With n the nearest integer to x / log 2: 2^n times Taylor's polynomial of the rest, which is at most
 // log 2 / 2.

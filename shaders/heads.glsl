@@ -2,6 +2,13 @@
 // declarations of HEAD_DIM, INTERLEAVED, CACHE (0 f32, 1 f16, 2 q8_0; cache.glsl), of `k_` and `v_`, words of the cache's
 // slots, and of `kv_heads`.
 
+// Two neighbouring pairs (x, y), (z, w) turned by (cos, sin) = turn.xy and turn.zw.
+vec4 rotated(vec4 x, vec4 turn) {
+  precise vec4 far = vec4(-x.y * turn.y, x.x * turn.y, -x.w * turn.w, x.z * turn.w);
+  precise vec4 near = vec4(fma(x.x, turn.x, far.x), fma(x.y, turn.x, far.y), fma(x.z, turn.z, far.z), fma(x.w, turn.z, far.w));
+  return near;
+}
+
 const uint QUADS = HEAD_DIM / 4u;
 const uint NORM_LANES = 16u;  // fixed, so that a choice of workgroups does not change the sum of squares
 

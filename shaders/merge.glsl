@@ -1,4 +1,4 @@
-// Merging the partial results of a row's head (partials.glsl), for attention_merge.comp and for whoever comes last in
+// Merging the partial results of a row's head (attention.glsl), for attention_merge.comp and for whoever comes last in
 // attention_part.comp. Behind declarations of HEAD_QUADS, OWNED (quads of an invocation), quad_of() (which they are),
 // MERGED_CHUNKS (chunks in an entry of shared keys: 1, or SPAN_CHUNKS), MERGE_BATCH (entries loaded together), `units`,
 // `part_out` and `part_sums`.

@@ -2,11 +2,12 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
-// activations = in * norm_weight, and the sums of squares of `in` in the order of squares.glsl. One workgroup per row.
+// activations = in * norm_weight, and the sums of squares of `in`: 32 lanes, each over its quads in order. One workgroup
+// per row.
 #include "activations.glsl"
 
 layout(constant_id = 0) const uint HAS_NORM = 0;  // 0: values go over as they are
-layout(local_size_x = 32) in;                     // the lanes of squares.glsl
+layout(local_size_x = 32) in;
 
 layout(set = 0, binding = 0) writeonly buffer Squares { float squares[]; };        // [width, square_blocks]
 #if QUADS

@@ -14,7 +14,6 @@
 #extension GL_KHR_memory_scope_semantics : require
 
 #include "weights.glsl"
-#include "block.glsl"
 
 layout(set = 0, binding = 2) readonly buffer Input { vec4 in_quads[]; };         // [width, in_stride]
 layout(set = 0, binding = 3) readonly buffer InSquares { float in_squares[]; };  // [width, square_blocks]

@@ -15,7 +15,6 @@
 #include "product.glsl"
 #include "rows.glsl"
 #include "cache.glsl"
-#include "rotate.glsl"
 
 layout(constant_id = 10) const uint HEAD_DIM = 64;  // a multiple of 4
 layout(constant_id = 11) const uint INTERLEAVED = 0;

@@ -5,7 +5,7 @@
 // variants: - MATRIX=0; matrix MATRIX=1; matrix_i8 MATRIX=2
 // without: f32_matrix_i8 f16_matrix_i8 bf16_matrix_i8
 // needs: cooperative_matrix
-// out[column, i] = f(g_i) * u_i with g, u the even and odd rows of the weight times in[column], f as gated.glsl has it.
+// out[column, i] = f(g_i) * u_i with g, u the even and odd rows of the weight times in[column].
 #include "product.glsl"
 
 layout(set = 0, binding = 6) writeonly buffer Out { float out_[]; };  // activations [width, out_stride]
@@ -23,7 +23,21 @@ layout(push_constant) uniform Push {
 #include "product_fma.glsl"
 #endif
 
-#include "gated.glsl"
+layout(constant_id = 10) const uint GELU = 0;  // f: 0 silu, 1 gelu; both g / (1 + exp(-steep(g)))
+
+float steep(float g) {
+  if (GELU == 0u) return g;
+  precise float square = g * g;
+  precise float part = 0.044715 * square;
+  precise float result = 1.59576912 * fma(part, g, g);
+  return result;
+}
+
+float gated(float g, float u) {
+  precise float f = g / (1.0 + exp(-steep(g)));
+  precise float y = f * u;
+  return y;
+}
 
 void finish_tile(uint first_column, uint first_row) {
   const uint quads = TILE_ROWS / 4u;

@@ -8,7 +8,6 @@
 // known before one of them is stored.
 #include "rows.glsl"
 #include "cache.glsl"
-#include "rotate.glsl"
 
 layout(constant_id = 0) const uint LANES = 8;
 layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of 4

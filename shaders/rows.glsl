@@ -1,4 +1,5 @@
-// One row of a pass; mirrors canopy::Row (engine/compute/rows.h).
+// Rows of a pass, and steps over them; mirrors engine/compute/rows.h.
+
 struct Row {
   uint token;
   uint position;
@@ -11,3 +12,7 @@ struct Row {
 };
 
 const uint NO_SLOT = 0xFFFFFFFFu;
+
+// A step of a recurrence (canopy::DeltaStep) is a uvec4: row, parent, from, to.
+#define NONE 0xFFFFFFFFu
+#define SPARE 0x80000000u  // in `from` and `to`: a state that is put aside for a moment

@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // state[row].edge = the bucket in which the count reaches top-k or, without top-k, the weight reaches top-p's share of all.
+#define RUNNING_SUMS
 #include "sample.glsl"
-#include "sample_sums.glsl"
 
 layout(set = 0, binding = 0) readonly buffer Settings { SamplingWords settings; };
 layout(set = 0, binding = 1) buffer State { uint state[]; };  // [rows, STATE_WORDS]

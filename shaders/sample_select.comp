@@ -5,8 +5,8 @@
 //
 // Tokens are ordered by (how far the key lies below the best one's, id), 64 bits, the best first. The last one that a filter
 // keeps is found byte by byte: how many of the tokens that agree with it so far have which next byte, and of what weight.
+#define RUNNING_SUMS
 #include "sample.glsl"
-#include "sample_sums.glsl"
 
 layout(set = 0, binding = 0) readonly buffer Logits { uint logits[]; };  // [rows, vocab]
 layout(set = 0, binding = 1) readonly buffer Best { uvec2 best[]; };      // [rows, blocks]

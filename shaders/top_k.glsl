@@ -19,7 +19,7 @@ const uint KEY_NONE = 0u;
 const uint KEY_NAN = 1u;
 const uint KEY_INFINITY = 0xFF800000u;  // the largest of all
 
-#include "tanh.glsl"
+#include "exponentials.glsl"
 
 // Bits of what a logit counts as; a NaN stays one.
 uint capped(uint bits) {
