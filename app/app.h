@@ -26,9 +26,6 @@ namespace canopy::app {
 /// more.
 ShareJob::Make make_of(const ViewModel& view, ShareKind kind);
 
-// The application: applies the engine's events and the user's commands to the view model, and draws it. It is the same
-// for a window, for a picture without a display, and for tests.
-
 /// The system's time in milliseconds since 1970, UTC.
 int64_t system_ms();
 
@@ -89,7 +86,6 @@ class App {
   /// Opens files that were dropped on the window or chosen. Texts go with the next question; of models and recordings
   /// the first is opened, and the others are named in a card.
   void open_paths(const std::vector<std::string>& paths);
-  void open_path(const std::string& path) { open_paths({path}); }
   /// Attaches files to the next question, and shows the chat.
   void attach(const std::vector<std::string>& paths);
   /// Seconds until something changes by itself, for pump() to take; infinite where nothing will.

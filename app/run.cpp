@@ -401,10 +401,8 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     draw_frame(window, app, last && !options.shot.empty() ? options.shot : "");
     if (app.input_waits()) pacer.on_input();
     pacer.on_motion(app.moving());
-    const double cost = window.seconds() - start;
-    pacer.on_frame(start, cost);
+    pacer.on_frame(start, window.seconds() - start);
     ++statistics.frames;
-    statistics.drawing_seconds += cost;
     if (leaves && pilot.done()) pacer.on_input();
     if (last) break;
   }

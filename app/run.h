@@ -28,7 +28,6 @@ int run_replay(const AppOptions& options, std::ostream& out, std::ostream& err);
 struct WindowStatistics {
   std::atomic<uint64_t> frames{0};  // frames drawn so far; may be read while the window runs
   bool software_device = false;
-  double drawing_seconds = 0;  // time spent on them, device time included on a software device
 };
 
 /// Opens the window and runs until it is closed. Returns the exit code: 0, or 1 with the reason on err if no window

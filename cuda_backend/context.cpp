@@ -15,12 +15,12 @@ Error no_memory(std::string_view name, uint64_t bytes, uint64_t available) {
                        " bytes are needed, " + std::to_string(available) + " are free.");
 }
 
-}  // namespace
-
 Error no_host_memory(std::string_view name, uint64_t bytes) {
   return out_of_memory("The host has no memory for " + std::string(name) +
                        " that could be pinned: " + std::to_string(bytes) + " bytes are needed.");
 }
+
+}  // namespace
 
 Memory::Memory(Context& context, uint64_t bytes, bool on_host, std::string_view name, MemoryContents contents)
     : context_(context), bytes_(bytes) {

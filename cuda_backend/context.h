@@ -22,9 +22,6 @@ namespace canopy::cuda {
 
 class Context;
 
-/// That the host has no memory that could be pinned, with the bytes that are needed.
-Error no_host_memory(std::string_view name, uint64_t bytes);
-
 enum class MemoryContents { zero, undefined };
 
 /// Device memory with one owner; or pinned memory of the host, which the device reads and writes directly, at the same
@@ -61,9 +58,6 @@ struct MemoryShare {
   Address address() const { return memory->address() + offset; }
 };
 
-// One opened NVIDIA GPU: its memory, its streams of work, its kernels. Nothing here knows of models. Belongs to one
-// thread.
-
 /// A kernel with its one argument, as it is launched.
 struct KernelCall {
   std::string kernel;
@@ -84,8 +78,6 @@ KernelCall call_of(std::string kernel, const Params& params, uint32_t threads, u
   call.params.assign(bytes.begin(), bytes.end());
   return call;
 }
-
-class Context;
 
 /// Kernels recorded once and replayed by one call to the driver.
 class Graph {
@@ -109,7 +101,7 @@ struct DeviceRead {
 
 class Context {
  public:
-  /// `kernels`: fat binaries, one after the other (embedded_kernels.h). Throws bad_input for other bytes, unavailable,
+  /// `kernels`: fat binaries, one after the other (EmbeddedKernels). Throws bad_input for other bytes, unavailable,
   /// out_of_memory or device_lost.
   Context(const DriverApi& api, const DeviceFacts& facts, std::span<const std::byte> kernels);
   ~Context();

@@ -27,6 +27,7 @@
 #include "engine/compute/types.h"
 
 namespace canopy::cuda {
+namespace {
 
 // Measures what a GPU reaches in reading memory, in multiply-adds and on tensor cores, which its kernels are compared
 // with.
@@ -52,8 +53,6 @@ class FmaProbe {
   double flops_ = 0;  // of the graph
   double best_ = 0, plain_ = 0;
 };
-
-namespace {
 
 constexpr uint32_t kThreads = 256;
 constexpr uint32_t kBlocksOfAMultiprocessor = 16;  // twice what one holds at once
@@ -140,8 +139,6 @@ double matrix_gflop_s(Context& context, bool warpgroups) {
   return LoopKernel(context, out.address(), "peak_matrix").rate(fmas);
 }
 
-}  // namespace
-
 FmaProbe::FmaProbe(Context& context) : context_(context), out_(context, 16, false, "the peak's result") {
   plain_ = try_kernel("peak_fma_plain", 32);
   graph_.reset();
@@ -178,6 +175,7 @@ DevicePeak measure_peak(Context& context, bool warpgroups) {
   return peak;
 }
 
+}  // namespace
 }  // namespace canopy::cuda
 
 namespace canopy {
@@ -459,10 +457,9 @@ std::unique_ptr<Device> open_cuda_device(const CudaDeviceOptions& options) {
 }  // namespace canopy
 
 namespace canopy::cuda {
+namespace {
 
-// What a GPU is, as JSON: the same for `canopy-cli devices --json` and for reports.
-
-/// Sizes in bytes. No uuid.
+/// What a GPU is, the same for `canopy-cli devices --json` and for reports. Sizes in bytes. No uuid.
 nlohmann::ordered_json to_json(const DeviceFacts& facts) {
   return {{"name", facts.name},
           {"type", device_type(facts)},
@@ -478,6 +475,7 @@ nlohmann::ordered_json to_json(const DeviceFacts& facts) {
           {"max_shared_bytes", facts.shared_bytes}};
 }
 
+}  // namespace
 }  // namespace canopy::cuda
 
 namespace canopy {

@@ -11,12 +11,10 @@
 
 namespace canopy {
 
-// The CUDA backend of the device interface.
-
 struct CudaDeviceOptions {
   cuda::DriverApi api = {};
   cuda::DeviceFacts facts;             // of the device to open
-  std::span<const std::byte> kernels;  // fat binaries, one after the other (embedded_kernels.h)
+  std::span<const std::byte> kernels;  // fat binaries, one after the other (cuda::EmbeddedKernels)
 };
 
 /// The device belongs to the thread that opens it. Throws unavailable, out_of_memory or device_lost.

@@ -175,6 +175,11 @@ std::vector<const void*> split_fatbins(std::span<const std::byte> joined) {
 
 namespace {
 
+/// 13000 -> "13.0"
+std::string version_words(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 int attribute(const DriverApi& api, int which, DeviceId id) {
   int value = 0;
   check(api, api.device_attribute(&value, which, id), "Asking the GPU for its properties");
@@ -291,10 +296,6 @@ std::string device_identity(const DeviceFacts& facts) {
 
 std::string capability_words(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-}
-
-std::string version_words(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels) {

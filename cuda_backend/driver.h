@@ -17,7 +17,7 @@ namespace canopy::cuda {
 
 // The functions of NVIDIA's driver that Canopy calls, found in the driver's library at run time: no toolkit is needed
 // to compile this, and none is linked. Names and meanings are those of the CUDA driver API; where the library has
-// several versions of a function, the one named in driver_library.cpp.
+// several versions of a function, the one named in driver.cpp.
 
 using Result = int;
 using DeviceId = int;
@@ -253,8 +253,6 @@ std::string device_type(const DeviceFacts& facts);
 /// DeviceInfo::uuid of a device: changes with the GPU, its driver, and between backends.
 std::string device_identity(const DeviceFacts& facts);
 
-/// 13000 -> "13.0"
-std::string version_words(int version);
 /// 89 -> "8.9"
 std::string capability_words(int capability);
 

@@ -12,8 +12,7 @@
 
 namespace canopy::cuda {
 
-// How products are cut into blocks, warps and columns: pure arithmetic. The cut of the columns is part of the numeric
-// contract, as the order of a row's sum follows from it; all else changes no bit of a result.
+// How products are cut into blocks, warps and columns. The order of a row's sum follows from the cut of the columns.
 
 /// Of a GPU, what kernels are chosen by.
 struct GpuLimits {

@@ -310,7 +310,7 @@ void CallRecorder::add(const SampleArgs& args) {
     const uint32_t places = args.most_adjustments + kMaxSampledDepth;
     calls.push_back(call_of("sample_adjust", p, 128, (places + 127) / 128, args.width));
   }
-  // As in kernels/sample.cu and kernels/sample_select.h.
+  // As in kernels/sample.cu and kernels/logits.h.
   constexpr uint32_t few = 256, buckets = 256 + SampleState::kBuckets * 12, select = 3584;
   const auto step = [&](const char* name, uint32_t shared) {
     calls.push_back(call_of(name, p, 256, blocks, args.width, 1, shared));

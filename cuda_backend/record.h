@@ -12,8 +12,6 @@
 
 namespace canopy::cuda {
 
-// Ops as calls of kernels.
-
 /// Bytes of a matrix of floats. Throws bad_input where there is no such number.
 uint64_t floats(uint64_t rows, uint64_t cols);
 

@@ -77,7 +77,7 @@ void apply_chart_style(const Theme& theme, float scale);
 // with.
 ImPlotSpec measured_spec();
 ImPlotSpec predicted_spec();  // solid as ImPlot draws it: use plot_dashed()
-ImPlotSpec reference_spec();  // likewise: use plot_dotted()
+ImPlotSpec reference_spec();  // likewise: use plot_reference()
 ImPlotSpec accepted_spec();   // a line with markers, in the colour of accepted tokens
 
 Dash predicted_dash();

@@ -82,9 +82,6 @@ bool FindBar::draw(const ViewModel& view, CommandSink& sink, float width) {
 // The bar below a recorded conversation, in place of the composer: where the recording comes from, and a button back to
 // the own chat.
 
-/// "SmolLM2 135M Q4_1 with SmolLM2 DFlash on llvmpipe".
-std::string origin_words(const ReplayOrigin& origin);
-
 namespace {
 
 constexpr float kReplayBarHeight = 92, kReplayBarPadding = 12;
@@ -102,6 +99,13 @@ void draw_recording_work(const Work& work, ImVec2 a, float x, float room) {
            t.line);
   if (room - width >= px(24))
     draw_text_middle(list, x + room - width + px(10), a.y + px(38), Type::mono_caption, t.text2, figures);
+}
+
+/// "SmolLM2 135M Q4_1 with SmolLM2 DFlash on llvmpipe".
+std::string origin_words(const ReplayOrigin& origin) {
+  std::string words = origin.target;
+  if (!origin.drafter.empty()) words += " with " + origin.drafter;
+  return origin.device.empty() ? words : words + " on " + origin.device;
 }
 
 /// When it was recorded, with what and where.
@@ -124,19 +128,6 @@ void draw_origin(const ViewModel& view, ImVec2 a, float x, float room) {
            (origin.times.empty() ? "" : "\nText and guesses were recorded " + origin.recorded) +
            (origin.redacted ? "\nTexts were left out when it was recorded" : ""))
               .c_str());
-}
-
-}  // namespace
-
-std::string origin_words(const ReplayOrigin& origin) {
-  std::string words = origin.target;
-  if (!origin.drafter.empty()) words += " with " + origin.drafter;
-  return origin.device.empty() ? words : words + " on " + origin.device;
-}
-
-/// Its height in pixels.
-float replay_bar_height() {
-  return px(kReplayBarHeight);
 }
 
 /// Draws it at the cursor.
@@ -186,8 +177,6 @@ void draw_redacted_note(ImVec2 size) {
   ImGui::SetCursorScreenPos(origin);
   ImGui::InvisibleButton("Texts left out", {std::max(1.0f, size.x), std::max(1.0f, size.y)});
 }
-
-namespace {
 
 constexpr float kColumn = 760;  // width at 100%; about 95 characters in a line
 constexpr float kMargin = 12;
@@ -245,7 +234,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   const bool bare = area.y < px(kLowest) && !view.chat.find_shown;
   const float top = bare ? origin.y : ImGui::GetCursorScreenPos().y;
   const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
-  const float writing = replay_bar ? replay_bar_height() : view.replaying() ? 0 : composer_.height(view, width);
+  const float writing = replay_bar ? px(kReplayBarHeight) : view.replaying() ? 0 : composer_.height(view, width);
   const float below = below_height(view, width) + writing + px(kMargin) + px(8);
   const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
   ImGui::SetCursorScreenPos({origin.x, top});

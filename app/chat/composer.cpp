@@ -207,8 +207,6 @@ std::string share_words(const ContextUse& use, bool room) {
   return room && use.nearly_full() ? percent(std::min(1.0f, use.share()), 0) : "";
 }
 
-}  // namespace
-
 /// Width of the meter in pixels: a ring, and the share in figures when little is left and there is room for them.
 float context_meter_width(const ViewModel& view, bool room) {
   const ContextUse use = context_use(view);
@@ -237,8 +235,6 @@ void draw_context_meter(const ViewModel& view, ImVec2 at, bool room) {
   ImGui::InvisibleButton("Context", {context_meter_width(view, room), px(kMeter)});
   tooltip(context_words(use).c_str());
 }
-
-namespace {
 
 constexpr float kMenuWidth = 320;
 constexpr float kLabelWidth = 130;
@@ -297,10 +293,6 @@ constexpr size_t kMaxLines = 8;
 constexpr size_t kMostMeasured = 8192;  // bytes that have kMaxLines in any case: text may be pasted by the megabyte
 constexpr float kTinyWindow = 180;      // below it, one line and the button beside it
 constexpr float kTinyButton = 36;       // width of the icon of the button and a gap
-
-float line_height() {
-  return text_height(Type::chat);
-}
 
 const char* hint(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "Write a message while the model loads";
@@ -407,7 +399,8 @@ float Composer::text_height_for(float width) const {
   TextBlock block;
   block.layout(std::string_view(text_).substr(0, kMostMeasured), Type::chat, width - px(kInputPadding) * 2 - px(14));
   const size_t lines = std::clamp(block.line_count(), least, most);
-  return line_height() * static_cast<float>(lines) + px(6);  // two pixels of padding at each end and two for rounding
+  // Two pixels of padding at each end and two for rounding.
+  return text_height(Type::chat) * static_cast<float>(lines) + px(6);
 }
 
 float Composer::height(const ViewModel& view, float width) const {

@@ -88,8 +88,6 @@ class RichBlock {
   bool unshaped_ = false;
 };
 
-// The laid out text of one message: its blocks below each other. Positions are bytes of the message's text.
-
 class MessageBody {
  public:
   /// Lays the message out at `width` pixels. Free when nothing changed; after text was appended, only blocks that may

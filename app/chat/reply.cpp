@@ -196,10 +196,6 @@ std::string figures(double value, const char* format) {
   return text;
 }
 
-std::string amount(uint64_t count, const char* one, const char* many) {
-  return grouped(count) + " " + (count == 1 ? one : many);
-}
-
 std::string ending(FinishReason reason) {
   switch (reason) {
     case FinishReason::stop_token: return "";
@@ -304,9 +300,9 @@ std::vector<std::string> reply_facts(const Message& message, WindowLayout layout
   // Of a reply whose program was killed it may not be known how many tokens it has.
   const bool unknown = r.reply_tokens == 0 && !message.text.empty();
   if (drafted && message.rounds > 0)
-    facts.push_back(watch ? amount(message.rounds, "pass", "passes") : amount(message.rounds, "round", "rounds"));
+    facts.push_back(watch ? counted(message.rounds, "pass", "passes") : counted(message.rounds, "round", "rounds"));
   else if (!unknown)
-    facts.push_back(amount(r.reply_tokens, "token", "tokens"));
+    facts.push_back(counted(r.reply_tokens, "token", "tokens"));
   return facts;
 }
 
@@ -318,7 +314,7 @@ std::string reply_details(const Message& message, WindowLayout layout) {
   if (message.created_ms > 0) out += local_time(message.created_ms) + "\n";
   out += "Drawn: " + sampling_of(message) + "\n";
   if (r.reply_tokens > 0)
-    out += "Reply: " + amount(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
+    out += "Reply: " + counted(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
   if (const std::string end = ending(r.reason); !end.empty()) out += "Ended: " + end + "\n";
   const bool watch = layout == WindowLayout::watch;
   if (message.rounds > 0) out += (watch ? "Passes: " : "Rounds: ") + grouped(message.rounds) + "\n";
@@ -326,7 +322,7 @@ std::string reply_details(const Message& message, WindowLayout layout) {
     out += (watch ? "Tokens per pass: tokens that passes brought / passes = "
                   : "\u03c4: tokens emitted by rounds / rounds = ") +
            figures(r.tau, "%.2f") + "\n";
-  out += "Prompt: " + amount(r.prompt_tokens, "token", "tokens") + " in " + figures(r.prefill_ms, "%.0f ms") + ", " +
+  out += "Prompt: " + counted(r.prompt_tokens, "token", "tokens") + " in " + figures(r.prefill_ms, "%.0f ms") + ", " +
          grouped(r.reused_tokens) + " of them reused\nAll measured";
   return out;
 }

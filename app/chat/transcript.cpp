@@ -39,8 +39,6 @@ const char* script_of(uint32_t c) {
   return "some characters";
 }
 
-}  // namespace
-
 /// Sets `note`, if it is empty, to a sentence about what of this body cannot be shown properly.
 void note_text_limits(const MessageBody& body, std::string& note) {
   if (!note.empty()) return;
@@ -53,8 +51,6 @@ void note_text_limits(const MessageBody& body, std::string& note) {
     note = "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
   }
 }
-
-namespace {
 
 bool in_word(char c) {
   const auto byte = static_cast<unsigned char>(c);

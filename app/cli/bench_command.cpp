@@ -47,6 +47,7 @@
 #include "engine/session/reply_writer.h"
 
 namespace canopy::cli {
+namespace {
 
 // Measures the times of a model's passes, by wall clock, so that submission and download count as they do in use.
 
@@ -86,9 +87,11 @@ struct WorstStep {
 };
 
 /// The middle value; for an even number of values the lower one of the two in the middle. values must not be empty.
-double median(std::vector<double> values);
-
-namespace {
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 class Bench {
  public:
@@ -252,8 +255,6 @@ class Bench {
   BenchResult result_;
 };
 
-}  // namespace
-
 /// Every width from 1 to 18, then fewer, up to 128.
 std::vector<uint32_t> standard_widths() {
   std::vector<uint32_t> widths(18);
@@ -307,12 +308,6 @@ WorstStep worst_step(const BenchResult& result) {
   return worst;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// Measures; `step` hears what is under way. Throws cancelled when stop is requested.
 BenchResult run_bench(Model& model, const BenchSettings& settings, const std::function<void(const char*)>& step,
                       const std::stop_token& stop) {
@@ -343,8 +338,6 @@ struct LoadBench {
   double cold_bound() const;
   double warm_bound() const;
 };
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -523,8 +516,6 @@ class LoadBencher {
   LoadBench result_;
 };
 
-}  // namespace
-
 double LoadBench::cold_bound() const {
   return std::max(disk.value_or(0), warm_bound());
 }
@@ -541,8 +532,6 @@ LoadBench bench_load(const ModelFile& file, Device& device, const LoadBenchSetti
 }
 
 // The part of `canopy-cli bench` that measures loading: --load.
-
-namespace {
 
 using nlohmann::ordered_json;
 
@@ -609,8 +598,6 @@ void print(const LoadBench& result, const DeviceInfo& device, const std::string&
             << share(result.warm_bound(), result.load_warm) << " with the file in memory.\n";
 }
 
-}  // namespace
-
 /// Returns the exit code. `json`: a file, "-" for standard output, empty for none. Throws UsageError for a choice that
 /// is made only while loading for use, --quantize auto.
 int run_load_bench(const ModelChoice& model, uint32_t repeats, const std::string& json) {
@@ -633,8 +620,6 @@ int run_load_bench(const ModelChoice& model, uint32_t repeats, const std::string
 }
 
 // canopy-cli bench: measures how fast a model runs on a device, also as a share of what the device can do.
-
-namespace {
 
 struct BenchOptions {
   ModelChoice model;

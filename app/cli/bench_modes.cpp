@@ -427,21 +427,6 @@ void report(const ModesOptions& options, const Engine& model, const ordered_json
   std::cout << text << std::flush;
 }
 
-/// What was named, or the prompts that come with Canopy.
-std::vector<fs::path> prompt_paths(const ModesOptions& options) {
-  std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
-  if (paths.empty()) {
-    const auto shipped = find_asset("prompts");
-    if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
-    paths.push_back(*shipped);
-  }
-  return paths;
-}
-
-std::vector<MeasuredPrompt> read_prompt_option(const ModesOptions& options) {
-  return read_all_prompts(prompt_paths(options));
-}
-
 std::vector<BenchPrompt> bench_prompts(const Engine& model, const ModesOptions& options,
                                        const std::vector<MeasuredPrompt>& prompts) {
   std::vector<BenchPrompt> result;
@@ -494,7 +479,7 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   settings.policy = *policy;
   settings.repeats = options.repeats;
   settings.max_tokens = options.max_tokens;
-  const std::vector<MeasuredPrompt> texts = read_prompt_option(options);
+  const std::vector<MeasuredPrompt> texts = read_all_prompts(prompt_paths(options.prompts));
 
   const OpenedModel opened = open_pair(choice, settings.ways);
   const Engine& model = *opened.model;
@@ -622,7 +607,7 @@ void check_bench_targets(const ModelChoice& model, const ModesOptions& options) 
   if (on_stdout > 1) throw UsageError("Only one of --json, --csv and --markdown can go to standard output.");
   std::vector<NamedFile> inputs = {{"the forced replies", options.forced}};
   if (!options.modes.empty()) {
-    for (const fs::path& path : prompt_paths(options))
+    for (const fs::path& path : prompt_paths(options.prompts))
       for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
   }
   const std::vector<NamedFile> outputs = {

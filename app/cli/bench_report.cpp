@@ -61,6 +61,16 @@ std::vector<uint32_t> prompt_of_length(const Engine& model, const std::vector<Me
 
 }  // namespace
 
+std::vector<std::filesystem::path> prompt_paths(const std::vector<std::string>& named) {
+  std::vector<std::filesystem::path> paths(named.begin(), named.end());
+  if (paths.empty()) {
+    const auto shipped = find_asset("prompts");
+    if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
+    paths.push_back(*shipped);
+  }
+  return paths;
+}
+
 std::vector<BenchPrompt> encode_prompts(const Engine& model, const std::vector<MeasuredPrompt>& prompts) {
   std::vector<BenchPrompt> encoded;
   for (const MeasuredPrompt& prompt : prompts) encoded.push_back({prompt.category, encode(model, prompt.text)});

@@ -2,6 +2,7 @@
 // The prompts of a measurement, and its results as JSON and as tables.
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,11 @@
 
 namespace canopy::cli {
 
-// The prompts of a measurement as token ids of the measured model.
+// The prompts of a measurement: their files, and their token ids in the measured model.
+
+/// The files and folders that --prompts named, else the prompts that come with Canopy. Throws UsageError where those
+/// are not there.
+std::vector<std::filesystem::path> prompt_paths(const std::vector<std::string>& named);
 
 /// Each prompt as one turn of the user, put through the model's chat template.
 std::vector<BenchPrompt> encode_prompts(const Engine& model, const std::vector<MeasuredPrompt>& prompts);
@@ -29,7 +34,7 @@ std::vector<BenchPrompt> long_prompts(const Engine& model, const std::vector<Mea
 /// What was measured: device, driver, model, drafter, version, commit, kv, kernels.
 nlohmann::ordered_json describe_subject(const Engine& model);
 
-/// One object for each way and category, with the fields of design.md, section 8, and further ones.
+/// One object for each way and category, with all that was measured of it.
 nlohmann::ordered_json to_json(const std::vector<ModeResult>& modes);
 nlohmann::ordered_json to_json(const std::vector<ContextResult>& contexts);
 nlohmann::ordered_json to_json(const std::vector<ForcedResult>& results);

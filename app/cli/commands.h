@@ -19,9 +19,7 @@
 
 namespace canopy::cli {
 
-// The commands of canopy-cli. Each add_… function adds a command with its options to the parser; the chosen one sets
-// the action, which runs after parsing. Nothing of Vulkan is used before. Actions throw canopy::Error, and UsageError
-// for wrong arguments.
+// Nothing of Vulkan is used before an action runs. Actions throw canopy::Error, and UsageError for wrong arguments.
 
 /// The arguments of a command contradict each other: exit code 2.
 struct UsageError : std::runtime_error {
@@ -62,6 +60,8 @@ struct ModelChoice {
   double calibration_s = 0;  // see OpenRequest
 };
 void add_model_options(CLI::App& command, ModelChoice& choice);
+/// Of these, the options of the device alone: --kernels and --threads.
+void add_device_settings(CLI::App& command, DeviceSettings& settings);
 
 /// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.
 std::string model_path(const ModelChoice& choice);

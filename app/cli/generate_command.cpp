@@ -33,6 +33,7 @@
 #include "engine/trace/trace_records.h"
 
 namespace canopy::cli {
+namespace {
 
 // Conversations as OpenAI-compatible programs write them: an array of turns, or a whole request.
 
@@ -41,8 +42,6 @@ struct ChatFile {
   std::string tools;                 // of a request; empty: none
   std::vector<std::string> ignored;  // fields of a request that are not used
 };
-
-namespace {
 
 using OrderedJson = nlohmann::ordered_json;  // a template may print an object as it is, in its own order
 
@@ -225,8 +224,6 @@ ChatTurn read_turn(const OrderedJson& json, const TurnPlace& place) {
   return turn;
 }
 
-}  // namespace
-
 /// The same from its text. Turns are counted from 0 in messages.
 ChatFile parse_chat(const std::string& text) {
   parse_json(text, "The conversation");  // says what is wrong, and bounds the depth
@@ -260,8 +257,6 @@ ChatFile read_chat_file(const std::filesystem::path& path) {
 }
 
 // canopy-cli generate and chat: write one reply, or hold a conversation.
-
-namespace {
 
 using nlohmann::ordered_json;
 

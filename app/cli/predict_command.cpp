@@ -22,6 +22,7 @@
 #include "engine/whatif/prediction.h"
 
 namespace canopy::cli {
+namespace {
 
 // Measured times of passes, as a file brings them: what `canopy-cli predict --json` prints, with "source": "measured".
 
@@ -33,8 +34,6 @@ struct MeasuredPasses {
   std::vector<double> ms;        // [widths]
   double bandwidth_share = 0;    // of the peak, at width 1; 0: the file does not say
 };
-
-namespace {
 
 using nlohmann::json;
 
@@ -87,8 +86,6 @@ MeasuredPasses passes_of(const json& value) {
   return passes;
 }
 
-}  // namespace
-
 /// {"devices": [{"name", "shape", "widths", "ms", "source": "measured", "context", "bandwidth_share"}]}; the last two
 /// may be missing, other keys are ignored. Throws bad_input that names the file and the key.
 std::vector<MeasuredPasses> read_measured(const std::filesystem::path& path) {
@@ -102,8 +99,6 @@ std::vector<MeasuredPasses> read_measured(const std::filesystem::path& path) {
 
 // canopy-cli predict: what the passes of a model would take on GPUs that need not be here. Everything it prints is
 // predicted.
-
-namespace {
 
 using nlohmann::ordered_json;
 

@@ -106,19 +106,8 @@ uint32_t baseline_of(const SweepOptions& options, const std::vector<ComparisonCo
                    "or \"tree 16\", or \"server\".");
 }
 
-/// What was named, or the prompts that come with Canopy.
-std::vector<fs::path> prompt_paths(const SweepOptions& options) {
-  std::vector<fs::path> paths(options.prompts.begin(), options.prompts.end());
-  if (paths.empty()) {
-    const auto shipped = find_asset("prompts");
-    if (!shipped) throw UsageError("Canopy's own prompts are not beside the program; name some with --prompts.");
-    paths.push_back(*shipped);
-  }
-  return paths;
-}
-
 std::vector<MeasuredPrompt> all_prompts(const SweepOptions& options) {
-  return read_all_prompts(prompt_paths(options));
+  return read_all_prompts(prompt_paths(options.prompts));
 }
 
 /// What --resume goes on with; nothing where there is no such file yet.
@@ -310,7 +299,7 @@ void check_sweep_targets(const SweepOptions& options) {
   std::vector<NamedFile> inputs = named_files("the sweep", {options.with.begin(), options.with.end()});
   inputs.push_back({"the sweep", options.show});
   if (options.show.empty()) {
-    for (const fs::path& path : prompt_paths(options))
+    for (const fs::path& path : prompt_paths(options.prompts))
       for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
   }
   std::vector<NamedFile> outputs = {

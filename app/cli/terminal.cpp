@@ -136,8 +136,12 @@ void note_seed(std::string_view option, uint64_t seed) {
   note("The seed was drawn: " + std::string(option) + " " + std::to_string(seed) + " repeats it.");
 }
 
+bool is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
+
 void ProgressLine::show(const LoadProgress& progress) {
-  if (::isatty(STDERR_FILENO) != 1) return;
+  if (!is_terminal()) return;
   std::string line = progress.stage;
   if (progress.total > 0) {
     line += " " + progress_figures(progress.done, progress.total, progress.in_bytes, progress.seconds_left);
@@ -151,10 +155,6 @@ void ProgressLine::show(const LoadProgress& progress) {
 void ProgressLine::clear() {
   if (shown_ > 0) std::cerr << "\r" << std::string(shown_, ' ') << "\r" << std::flush;
   shown_ = 0;
-}
-
-bool is_terminal() {
-  return ::isatty(STDERR_FILENO) == 1;
 }
 
 std::string fixed(double value, int digits) {
@@ -175,7 +175,7 @@ void BenchProgress::show(uint64_t done, uint64_t total) {
   const double left =
       done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : -1;  // negative: not known
   line_.show({what_, done, total, false, left});
-  if (::isatty(STDERR_FILENO) == 1 || now - noted_ < between_notes) return;
+  if (is_terminal() || now - noted_ < between_notes) return;
   noted_ = now;
   note(what_ + ": " + progress_figures(done, total, false, left));
 }

@@ -41,15 +41,18 @@
 #include "engine/whatif/what_if.h"
 
 namespace canopy::cli {
+namespace {
 
 // One round of a trace as text: the tree with its accepted path, the reason for its width, and its times.
 
 enum class Lines { unicode, ascii };
 
 /// A token in quotes, with control characters made visible; its id if the trace has no text for it.
-std::string shown_token(const TraceReader& trace, uint32_t token);
-
-namespace {
+std::string shown_token(const TraceReader& trace, uint32_t token) {
+  const trace::Piece* piece = trace.piece(token);
+  if (piece == nullptr) return "#" + std::to_string(token);
+  return "\"" + printable(piece->bytes, 64) + "\"";
+}
 
 struct Strokes {
   const char *branch, *last, *bar, *gap;
@@ -206,14 +209,6 @@ void show_times(const RoundRecord& record, std::ostream& out) {
   stage("total", ms.total(), device.total(), predicted.total());
 }
 
-}  // namespace
-
-std::string shown_token(const TraceReader& trace, uint32_t token) {
-  const trace::Piece* piece = trace.piece(token);
-  if (piece == nullptr) return "#" + std::to_string(token);
-  return "\"" + printable(piece->bytes, 64) + "\"";
-}
-
 /// Prints round `index` of the trace. Throws what TraceReader::round() throws.
 void show_round(const TraceReader& trace, size_t index, Lines lines, std::ostream& out) {
   const RoundRecord record = trace.round(index);
@@ -230,8 +225,6 @@ void show_round(const TraceReader& trace, size_t index, Lines lines, std::ostrea
 }
 
 // A whole trace and its statistics as text.
-
-namespace {
 
 std::string percent(double share) {
   return fixed(100 * share, 1) + "%";
@@ -378,8 +371,6 @@ void show_prediction(const char* name, const PredictionError& error, std::ostrea
       << (error.bias() < 0 ? " too short" : " too long") << " in sum, over " << error.rounds << " rounds\n";
 }
 
-}  // namespace
-
 /// Prints where it was recorded, its replies, and a line for each round. Throws what TraceReader::round() throws.
 void show_trace(const TraceReader& trace, std::ostream& out) {
   show_header(trace.header(), out);
@@ -421,8 +412,6 @@ struct ShareChoice {
   bool asked() const { return !svg.empty() || !png.empty() || !html.empty() || !animation.empty(); }
 };
 
-namespace {
-
 std::optional<app::ThemeKind> theme_named(const std::string& name) {
   for (const app::ThemeKind kind : {app::ThemeKind::dark, app::ThemeKind::light, app::ThemeKind::projector})
     if (name == app::to_string(kind)) return kind;
@@ -445,8 +434,6 @@ void write(const std::string& target, const std::function<std::string()>& conten
   write_file_atomically(target, content());
   note("Written: " + shown(target));
 }
-
-}  // namespace
 
 void add_share_options(CLI::App& command, ShareChoice& choice) {
   const char* const group = "Pictures";
@@ -498,11 +485,6 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
 }
 
 // canopy-cli trace what-if: a recording with the costs of another device, and other widths, policies and depths.
-
-/// canopy-cli trace densify: needs the model.
-void add_densify(CLI::App& trace, Action& action);
-
-namespace {
 
 using nlohmann::ordered_json;
 
@@ -632,8 +614,6 @@ int run_what_if(const WhatIfOptions& options) {
   });
 }
 
-}  // namespace
-
 void add_what_if(CLI::App& trace, Action& action) {
   CLI::App* part = trace.add_subcommand(
       "what-if",
@@ -667,8 +647,6 @@ void add_what_if(CLI::App& trace, Action& action) {
 
 // canopy-cli trace densify: adds a draft behind every token of a recorded text.
 
-namespace {
-
 struct DensifyOptions {
   std::string file;
   ModelChoice model;
@@ -694,8 +672,6 @@ int run_densify(DensifyOptions& options) {
   return 0;
 }
 
-}  // namespace
-
 void add_densify(CLI::App& trace, Action& action) {
   CLI::App* part = trace.add_subcommand(
       "densify",
@@ -707,9 +683,7 @@ void add_densify(CLI::App& trace, Action& action) {
   part->callback([&action, options] { action = [options] { return run_densify(*options); }; });
 }
 
-// canopy-cli trace: shows a recorded trace. Needs no device and no model.
-
-namespace {
+// canopy-cli trace and its parts. Showing a trace needs no device and no model.
 
 struct TraceOptions {
   std::string file;

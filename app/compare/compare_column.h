@@ -13,8 +13,7 @@
 
 namespace canopy::app {
 
-// The menu of a column of Compare: how it decodes, and with what.
-
+/// The menu of a column: how it decodes, and with what.
 class ColumnMenu {
  public:
   /// Opens it for that column, below a point.
@@ -33,8 +32,6 @@ class ColumnMenu {
   int budget_ = 16;
   std::string model_, drafter_, server_;  // as they are typed
 };
-
-// One column of Compare: what it is, what it reached, and what it writes.
 
 /// What a column is drawn with beside its figures.
 struct ColumnScene {

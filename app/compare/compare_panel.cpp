@@ -271,8 +271,6 @@ uint32_t most_emitted(const ComparisonState& state) {
   return most;
 }
 
-}  // namespace
-
 /// The height at 100% that so many lanes need.
 float race_height(size_t lanes) {
   return kRaceHead + kLane * static_cast<float>(lanes) + kAxis + 12;
@@ -318,8 +316,6 @@ void draw_race(const ComparisonState& state, const CompareFigures& figures, ImVe
   if (ImGui::IsItemActive() && !state.writing)
     sink.post(ComparisonCommand(SeekRace{scale.ms(ImGui::GetIO().MousePos.x)}));
 }
-
-namespace {
 
 constexpr float kCompareHeader = 92, kHeaderRow = 40, kEdgeInset = 16, kCompareGap = 4;
 constexpr float kLeastForRace = 430;  // height of the page below which the lanes leave their room to the columns

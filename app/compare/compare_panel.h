@@ -37,8 +37,6 @@ float stepper_width(const char* caption, const std::string& widest);
 /// Why nothing can be measured now, as a sentence; empty where it can.
 std::string measuring_obstacle(const ViewModel& view, bool needs_model);
 
-// Compare: up to four ways to decode beside each other on one clock.
-
 class ComparePanel : public Panel {
  public:
   const char* name() const override { return "Compare"; }

@@ -83,8 +83,6 @@ void draw_names(const std::vector<SweepCurve>& curves, double end) {
   }
 }
 
-}  // namespace
-
 /// Draws the curves over the size of trees, with their errors; the first one is the shown sweep's. `ratios`: they are
 /// ratios to the baseline, not tokens a second.
 void draw_sweep_chart(const std::vector<SweepCurve>& curves, bool ratios, ImVec2 size) {
@@ -109,8 +107,6 @@ void draw_sweep_chart(const std::vector<SweepCurve>& curves, bool ratios, ImVec2
   for (size_t i = curves.size(); i-- > 0;) draw_curve(curves[i], i);
   draw_names(curves, widest * 1.06);
 }
-
-namespace {
 
 constexpr float kSweepHeader = 52, kSetup = 292, kSweepGap = 4, kSweepInset = 16;
 constexpr float kNarrow = 760;  // width of the page below which the set-up lies above the result

@@ -11,8 +11,6 @@
 
 namespace canopy::app {
 
-// Sweep: many prompts, widths and repeats; what was measured, and what others measured elsewhere beside it.
-
 class SweepPanel : public Panel {
  public:
   const char* name() const override { return "Sweep"; }

@@ -42,8 +42,6 @@ class TextStrip {
   size_t per_line_ = 0, line_ = 0, column_ = 0;
 };
 
-// Some rounds as a picture that moves: the tree grows, is checked and lights up, and its words come into the text.
-
 /// Rounds of the longest animation, and of one of which nothing else was said.
 inline constexpr size_t kMostAnimatedRounds = 60, kAnimatedRounds = 10;
 

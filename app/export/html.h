@@ -10,8 +10,6 @@
 
 namespace canopy::app {
 
-// Web pages that are one file: nothing is loaded from elsewhere, and a Content-Security-Policy forbids it.
-
 /// Text as the content of an element or attribute: safe whatever it holds. Line breaks stay.
 std::string html_text(std::string_view text);
 

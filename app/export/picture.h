@@ -13,8 +13,8 @@
 
 namespace canopy::app {
 
-// A picture as a list of shapes and lines of letters, from the back to the front. It knows no device: svg.h writes it
-// as text, raster.h draws it in pixels. Lengths are pixels at 100%; y grows downward.
+// A picture as a list of shapes and lines of letters, from the back to the front. It knows no device: svg_of()
+// writes it as text, rasterize() draws it in pixels. Lengths are pixels at 100%; y grows downward.
 
 struct Point {
   float x = 0, y = 0;

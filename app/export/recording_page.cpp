@@ -23,6 +23,7 @@
 #include "engine/base/text.h"
 
 namespace canopy::app {
+namespace {
 
 // A round of a page: laid out here, so that the page's script only animates and paints (app/export/paint.js).
 
@@ -38,13 +39,7 @@ class PageTexts {
 };
 
 /// The canvas that the page's trees are laid out for, in pixels at 100%.
-inline constexpr CanvasSize kPageCanvas = {1120, 500, 1};
-
-/// A round of a log. Lengths are rounded to a tenth of a pixel, probabilities to ten-thousandths. Throws bad_input
-/// where the log no longer has its tree.
-nlohmann::ordered_json page_round(const RoundLog& log, size_t round, PageTexts& labels);
-
-namespace {
+constexpr CanvasSize kPageCanvas = {1120, 500, 1};
 
 using nlohmann::ordered_json;
 
@@ -242,19 +237,17 @@ class PageRound {
   ordered_json json_ = ordered_json::object();
 };
 
-}  // namespace
-
 uint32_t PageTexts::number_of(const std::string& text) {
   const auto [at, added] = numbers_.emplace(text, static_cast<uint32_t>(texts_.size()));
   if (added) texts_.push_back(text);
   return at->second;
 }
 
+/// A round of a log. Lengths are rounded to a tenth of a pixel, probabilities to ten-thousandths. Throws bad_input
+/// where the log no longer has its tree.
 ordered_json page_round(const RoundLog& log, size_t round, PageTexts& labels) {
   return PageRound(log, round, labels).json();
 }
-
-namespace {
 
 constexpr size_t kMostQuestionBytes = 20'000;
 

@@ -8,9 +8,6 @@
 
 namespace canopy::app {
 
-// A recording as one web page: the tree, the text, time with slow motion, and statistics. It needs no network, no
-// program and no other file.
-
 /// Rounds of the largest page.
 inline constexpr size_t kMostPageRounds = 2000;
 

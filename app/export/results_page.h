@@ -9,8 +9,6 @@
 
 namespace canopy::app {
 
-// Files of comparisons and sweeps, to be shown to others: as a web page (results_page.h), and as Markdown to paste.
-
 /// A sweep and the text of the file that it was read from.
 struct Results {
   Sweep sweep;
@@ -35,7 +33,7 @@ std::string results_markdown(std::span<const Results> all);
 
 // A sweep or a comparison as a web page of one file: verdict, plots, machine, versions, all figures and the raw file.
 
-/// all  at least one; the first is put beside each of the others
+/// all: at least one; the first is put beside each of the others
 std::string results_page(std::span<const Results> all);
 
 }  // namespace canopy::app

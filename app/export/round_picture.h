@@ -15,7 +15,7 @@
 
 namespace canopy::app {
 
-// The tree of a round drawn into a picture: the shapes and words of the window's tree (look/watch.md, "Tree").
+// The tree of a round drawn into a picture: the shapes and words of the window's tree.
 
 struct TreeDrawing {
   const TreeModel& tree;
@@ -48,7 +48,7 @@ float write_word(Picture& picture, Point left_middle, Face face, float em, Colou
 /// [nodes] widths of labels for TreeScene::label_width, at a scale of 1.
 std::vector<float> label_widths(const std::vector<std::string>& labels);
 
-// A round as a picture by itself: what it was, the tree, and what its states mean.
+// The round by itself.
 
 struct PictureSize {
   uint32_t width = 1280, height = 720;

@@ -75,7 +75,7 @@ class FramePacer {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   /// Seconds after input at which a frame is drawn again, for tooltips: a little more than their delays
-  /// (app/ui/style.cpp).
+  /// (apply_style()).
   static constexpr double kRest = 0.5;
 
   explicit FramePacer(bool software_device) : software_(software_device) {}
@@ -97,7 +97,6 @@ class FramePacer {
 
   /// Least distance in seconds between the beginnings of two frames that the engine caused.
   double engine_interval() const;
-  double average_cost() const { return cost_; }
 
  private:
   bool software_;

@@ -25,17 +25,6 @@ void write_png(const Image& image, const fs::path& path) {
   write_file_atomically(path, encode_png(image));
 }
 
-double differing_share(const Image& a, const Image& b, int tolerance) {
-  if (a.width != b.width || a.height != b.height || a.pixels.empty()) return 1.0;
-  size_t differing = 0;
-  for (size_t i = 0; i < a.pixels.size(); i += 4) {
-    int worst = 0;
-    for (size_t c = 0; c < 3; ++c) worst = std::max(worst, std::abs(a.pixels[i + c] - b.pixels[i + c]));
-    differing += worst > tolerance;
-  }
-  return static_cast<double>(differing) / (static_cast<double>(a.pixels.size()) / 4.0);
-}
-
 namespace {
 
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";

@@ -18,12 +18,6 @@ struct Image {
 /// the path when it cannot be written.
 void write_png(const Image& image, const std::filesystem::path& path);
 
-/// The share, in [0, 1], of pixels that differ by more than `tolerance` (0 to 255) in any channel. 1 for different
-/// sizes.
-double differing_share(const Image& a, const Image& b, int tolerance = 0);
-
-// PNG files (the PNG specification, third edition).
-
 /// The bytes of a PNG file. An opaque image has no alpha channel in it.
 std::string encode_png(const Image& image);
 

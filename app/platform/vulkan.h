@@ -187,7 +187,6 @@ class OffscreenTarget {
   OffscreenTarget(const OffscreenTarget&) = delete;
   OffscreenTarget& operator=(const OffscreenTarget&) = delete;
 
-  VkExtent2D extent() const { return extent_; }
   void new_frame() { renderer_->new_frame(); }
   /// Draws, waits, and returns the picture.
   Image render(ImDrawData* data, ImU32 clear);

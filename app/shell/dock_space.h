@@ -74,8 +74,8 @@ void write_layout(const std::string& path, const SavedLayout& layout);
 /// The path of the layout file, in the folder of the settings file; empty where that path is empty.
 std::string layout_path_beside(const std::string& settings_path);
 
-// The area between the bars, where panels lie side by side and in tabs. It uses Dear ImGui's docking and adds first
-// places, lengths that follow window and scale, and saved arrangements.
+// The area itself. It uses Dear ImGui's docking and adds first places, lengths that follow window and scale, and saved
+// arrangements.
 
 /// The window of a panel by its name, and its first place.
 struct DockedWindow {

@@ -13,10 +13,8 @@
 
 namespace canopy::app {
 
-// A window of Dear ImGui at a fixed place, without decoration and padding: the bars, the start page, the parts of
-// Watch.
-
-/// pos, size: pixels. contents draws into the window.
+/// Draws a window of Dear ImGui without decoration and padding: the bars, the start page, the parts of Watch. pos,
+/// size: pixels. contents draws into the window.
 void draw_fixed(const char* name, ImVec2 pos, ImVec2 size, Colour background, const std::function<void()>& contents);
 
 // "What am I looking at": the parts of the window that are on show, numbered, with a sentence on each.

@@ -12,12 +12,11 @@
 #include "app/ui/widgets.h"
 
 namespace canopy::app {
+namespace {
 
 // The drawings on the cards of the start page.
 
-inline constexpr float kPictureHeight = 196;
-
-namespace {
+constexpr float kPictureHeight = 196;
 
 enum class Tip { root, accepted, rejected, unreached, bonus };
 
@@ -82,8 +81,6 @@ void centred(float x, float y, Type type, Colour colour, std::string_view words)
   draw_text(ImGui::GetWindowDrawList(), {x - text_size(type, words).x * 0.5f, y}, type, colour, words);
 }
 
-}  // namespace
-
 /// Draws a small tree after a round: accepted nodes, rejected ones and the bonus token.
 void draw_tree_picture(ImVec2 a, float width) {
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -119,8 +116,6 @@ void draw_pair_picture(ImVec2 a, float width) {
   centred(drafter + px(37), a.y + px(130), Type::secondary, t.text2, "drafter");
 }
 
-namespace {
-
 constexpr float kColumn = 1248;
 constexpr float kMostCard = 500;
 constexpr float kCardGap = 24;
@@ -131,10 +126,6 @@ constexpr const char* kHeadline = "See every guess a model makes";
 constexpr const char* kLead =
     "Canopy writes several tokens per pass and shows which ones were drafted, accepted and rejected.";
 constexpr float kDevicePitch = 32;
-
-void draw_centred(float x, float y, Type type, Colour colour, std::string_view text) {
-  draw_text(ImGui::GetWindowDrawList(), {x - text_size(type, text).x * 0.5f, y}, type, colour, text);
-}
 
 void draw_card_back(ImVec2 a, ImVec2 size, Colour border) {
   const Theme& t = colours();
@@ -324,8 +315,8 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   const float left = std::floor(origin.x + (room - width) * 0.5f), centre = origin.x + room * 0.5f;
   const float y = origin.y + std::clamp((ImGui::GetWindowHeight() - px(774)) * 0.5f, px(16), px(76));
   const Type headline = text_size(Type::headline, kHeadline).x <= width ? Type::headline : Type::card_title;
-  draw_centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
-  draw_centred(centre, y + px(52), Type::lead, t.text2, elided(Type::lead, kLead, width));
+  centred(centre, y, headline, t.text, elided(headline, kHeadline, width));
+  centred(centre, y + px(52), Type::lead, t.text2, elided(Type::lead, kLead, width));
   ImGui::SetCursorScreenPos({left, y + px(128)});
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(8), px(28)});

@@ -80,8 +80,7 @@ float overlap_of(const ImVec4& a, const ImVec4& b);
 /// unit of the design.
 TourCard place_tour_card(const std::vector<TourCardForm>& forms, ImVec2 window, const TourClear& clear, float scale);
 
-// The tour over the window: everything but the parts in question is dimmed, and a card explains them (look/watch.md,
-// "Tour").
+// The tour over the window: everything but the parts in question is dimmed, and a card explains them.
 
 /// The parts of the window on the screen, in pixels: corners (x0, y0, x1, y1). Parts that are not shown have no area.
 struct TourPlaces {

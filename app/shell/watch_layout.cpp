@@ -85,7 +85,6 @@ WatchPlaces watch_places(float width, float height, float bar, bool tour) {
     place_tree(at, {0, top, width, rest}, *step_for(rest, kTreeShare * height), 0);
     return at;
   }
-  at.chat_below = true;
   float chat = std::max(kLeastChat, std::floor(rest * kChatShare));
   if (const float room = rest - chat - kGap; room >= kLeastTree) {
     const Step* step = step_for(room, kTreeShare * room);

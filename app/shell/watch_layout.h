@@ -18,8 +18,7 @@
 
 namespace canopy::app {
 
-// Where the parts of Watch lie (look/watch.md, "Layout" and "Sizes"). Pure arithmetic in units of the 100% design, so
-// that it is tested without a window.
+// Where the parts of Watch lie. Pure arithmetic in units of the 100% design, so that it is tested without a window.
 
 struct WatchRect {
   float x = 0, y = 0, width = 0, height = 0;
@@ -29,8 +28,7 @@ struct WatchRect {
 /// Parts without room are not shown.
 struct WatchPlaces {
   WatchRect chat, numbers, caption, tree, legend, budget, strip;
-  bool chat_below = false;  // under the tree, in place of beside it
-  bool subtitles = true;    // the numbers have a second line
+  bool subtitles = true;  // the numbers have a second line
 };
 
 /// The places in a window of this size. bar: height of the bar at the top, which lies above all of them; y counts from
@@ -38,8 +36,6 @@ struct WatchPlaces {
 /// in windows too narrow for that the chat lies below the tree, or alone where there is no room for both. tour: its
 /// card is shown, for which such windows give up the chat.
 WatchPlaces watch_places(float width, float height, float bar, bool tour = false);
-
-// Draws the numbers of Watch and its budget line (look/watch.md, "Layout").
 
 /// Draws tokens per pass, what a pass costs here, and the chip "as if on ...", as far as there is room; each says on
 /// hover how it is computed. The menu of the chip chooses its device. subtitles: draw the second lines.
@@ -49,8 +45,6 @@ void draw_watch_numbers(const ViewModel& view, const WatchNumbers& numbers, ImVe
 /// Draws the line about the size of the tree with its curve. True when its button was pressed. unfolded: the whole
 /// chart is shown. game: where it is on, its question stands there until it is answered.
 bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfolded, WidthGame& game);
-
-// Watch: the tree as large as possible, and around it only what a newcomer needs (look/watch.md).
 
 class WatchLayout {
  public:

@@ -181,6 +181,8 @@ void RaceView::draw(const ViewModel& view, ImVec2 pos, ImVec2 size) {
   list->AddTriangleFilled({x, top}, {x - px(6), top - px(7)}, {x + px(6), top - px(7)}, t.text);
 }
 
+namespace {
+
 // One device of "What if": its speed against plain decoding, its verdict, and the widths it would choose.
 
 struct WhatIfPlace {
@@ -188,25 +190,14 @@ struct WhatIfPlace {
   ImVec2 pos, size;  // pixels
 };
 
-namespace {
-
 constexpr float kPad = 14, kPlotHeight = 100, kMostPlotHeight = 280, kBarsHeight = 44, kShowButton = 26;
 constexpr double kMostRatio = 4;  // of the chart, unless a curve goes above
 constexpr uint32_t kChartWidth = 128;
 
-const char* badge_of(TimesFrom times) {
-  switch (times) {
-    case TimesFrom::recorded: return "measured passes";
-    case TimesFrom::measured_elsewhere: return "measured elsewhere";
-    case TimesFrom::predicted: break;
-  }
-  return "predicted";
-}
-
 /// Solid for what was measured, dashed for what is predicted.
 void draw_times_badge(ImDrawList* list, float right, float middle, TimesFrom times) {
   const Theme& t = colours();
-  const char* const words = badge_of(times);
+  const char* const words = words_of(times);
   const float width = text_size(Type::caption, words).x + px(10);
   const ImVec2 a = {right - width, middle - px(9)}, b = {right, middle + px(9)};
   if (times == TimesFrom::predicted) {
@@ -292,7 +283,7 @@ class DeviceCard {
 
   float draw_name(float y) {
     const Theme& t = colours();
-    const float middle = y + px(10), badge = text_size(Type::caption, badge_of(there_.times)).x + px(18);
+    const float middle = y + px(10), badge = text_size(Type::caption, words_of(there_.times)).x + px(18);
     draw_times_badge(list_, right_, middle, there_.times);
     const std::optional<size_t> place = chosen();
     const bool drops = there_.times == TimesFrom::measured_elsewhere;
@@ -528,16 +519,12 @@ class DeviceCard {
   float left_, right_, bottom_;
 };
 
-}  // namespace
-
 /// Draws the card. The menu of its name chooses another device; a button shows its trees.
 void draw_what_if_card(const ViewModel& view, const WhatIfPlace& place, CommandSink& sink) {
   ImGui::PushID(static_cast<int>(place.there));
   DeviceCard(view, place, sink).draw();
   ImGui::PopID();
 }
-
-namespace {
 
 constexpr float kWhatIfGap = 4, kWhatIfHead = 60, kBetweenCards = 8, kLeastCard = 268, kLeastCards = 300,
                 kRaceHeight = 224, kLeastRaceHeight = 120;

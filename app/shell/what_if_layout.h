@@ -30,9 +30,6 @@ class RaceView {
   double now_ms_ = 0;  // of the race
 };
 
-// "What if": what other devices would make of the rounds on show, side by side and on one clock (look/watch.md, "What
-// if").
-
 class WhatIfLayout {
  public:
   /// Draws into the viewport below the bar, which is `bar` pixels high, and adds the parts to `regions`.

@@ -201,25 +201,7 @@ Continuation continuation_from(const json& each, const std::string& what) {
   throw bad_input(what + ": \"continued\" holds " + each.dump() + "; it must be [round, byte].");
 }
 
-}  // namespace
-
-ordered_json message_json(const Message& message) {
-  ordered_json out;
-  out["role"] = message.role == Role::user ? "user" : "assistant";
-  out["created"] = time_text(message.created_ms);
-  out["text"] = message.text;
-  if (!message.attachments.empty()) out["attachments"] = attachments_json(message.attachments);
-  if (message.role == Role::user) return out;
-  if (message.begins_thinking) out["begins_thinking"] = true;
-  if (message.thought.told_apart) out["thought"] = thought_json(message.thought);
-  out["parameters"] = parameters_json(message.parameters);
-  if (message.seed) out["seed"] = *message.seed;
-  if (!message.spans.empty()) out["spans"] = spans_json(message);
-  for (const Continuation& each : message.continued) out["continued"].push_back({each.first_round, each.text_begin});
-  if (!message.writing) out.update(ending_json(message));
-  return out;
-}
-
+/// The fields that are known only when a reply has ended: result and figures. Empty for a question.
 ordered_json ending_json(const Message& message) {
   ordered_json out = ordered_json::object();
   if (message.role == Role::user) return out;
@@ -231,6 +213,21 @@ ordered_json ending_json(const Message& message) {
   return out;
 }
 
+void read_ending(Message& message, const json& object, const std::string& what, std::string& note) {
+  const JsonFields fields(object, what);
+  message.tokens = fields.u32_or("tokens", message.tokens);
+  message.rounds = fields.u32_or("rounds", message.rounds);
+  message.tokens_per_second = fields.number_or("tokens_per_second", message.tokens_per_second);
+  if (const json* result = fields.object("result")) message.result = result_from(*result, what);
+  if (!message.result || !fields.has("token_ids")) return;
+  try {
+    message.result->tokens = tokens_from(*fields.find("token_ids"), message.tokens, what + ": token_ids");
+  } catch (const Error& e) {
+    note = std::string(e.what()) + " They are left out; the text is there.";
+  }
+}
+
+/// Whether a byte of a text is one of a character that begins before it.
 bool is_inside_character(const std::string& utf8, size_t at) {
   return at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80;
 }
@@ -249,12 +246,51 @@ void read_thought(Message& message, const json& object, const std::string& what)
   message.thought = thought;
 }
 
-ordered_json spans_json(const Message& message, size_t first) {
+/// The tokens from number `first` on, each as [end, round, node, source]; a token begins where the one before it ends.
+ordered_json spans_json(const Message& message, size_t first = 0) {
   ordered_json out = ordered_json::array();
   for (size_t i = first; i < message.spans.size(); ++i) {
     const TokenSpan& s = message.spans[i];
     out.push_back({s.end, s.round, s.node, kSources[static_cast<size_t>(s.source)]});
   }
+  return out;
+}
+
+void read_spans(Message& message, const json& list, const std::string& what) {
+  if (!list.is_array()) throw bad_input(what + ": \"spans\" is no list.");
+  for (const json& each : list) {
+    const bool shaped = each.is_array() && each.size() == 4 && each[0].is_number_unsigned() &&
+                        each[1].is_number_unsigned() && each[2].is_number_unsigned() && each[3].is_string();
+    const auto source =
+        shaped ? std::find(kSources.begin(), kSources.end(), each[3].get<std::string>()) : kSources.end();
+    if (source == kSources.end())
+      throw bad_input(what + ": a span is " + each.dump() + "; it must be [end, round, node, source].");
+    const uint32_t begin = message.spans.empty() ? 0 : message.spans.back().end;
+    const uint32_t end = each[0].get<uint32_t>();
+    if (end < begin)
+      throw bad_input(what + ": a span ends at " + std::to_string(end) + ", before the one in front of it (" +
+                      std::to_string(begin) + ").");
+    message.spans.push_back({begin, end, each[1].get<uint32_t>(), each[2].get<uint32_t>(),
+                             static_cast<TokenSource>(source - kSources.begin())});
+  }
+}
+
+}  // namespace
+
+ordered_json message_json(const Message& message) {
+  ordered_json out;
+  out["role"] = message.role == Role::user ? "user" : "assistant";
+  out["created"] = time_text(message.created_ms);
+  out["text"] = message.text;
+  if (!message.attachments.empty()) out["attachments"] = attachments_json(message.attachments);
+  if (message.role == Role::user) return out;
+  if (message.begins_thinking) out["begins_thinking"] = true;
+  if (message.thought.told_apart) out["thought"] = thought_json(message.thought);
+  out["parameters"] = parameters_json(message.parameters);
+  if (message.seed) out["seed"] = *message.seed;
+  if (!message.spans.empty()) out["spans"] = spans_json(message);
+  for (const Continuation& each : message.continued) out["continued"].push_back({each.first_round, each.text_begin});
+  if (!message.writing) out.update(ending_json(message));
   return out;
 }
 
@@ -277,39 +313,6 @@ Message message_from(const json& object, const std::string& what, std::string& n
     for (const json& each : fields.list("continued")) message.continued.push_back(continuation_from(each, what));
   read_ending(message, object, what, note);
   return message;
-}
-
-void read_ending(Message& message, const json& object, const std::string& what, std::string& note) {
-  const JsonFields fields(object, what);
-  message.tokens = fields.u32_or("tokens", message.tokens);
-  message.rounds = fields.u32_or("rounds", message.rounds);
-  message.tokens_per_second = fields.number_or("tokens_per_second", message.tokens_per_second);
-  if (const json* result = fields.object("result")) message.result = result_from(*result, what);
-  if (!message.result || !fields.has("token_ids")) return;
-  try {
-    message.result->tokens = tokens_from(*fields.find("token_ids"), message.tokens, what + ": token_ids");
-  } catch (const Error& e) {
-    note = std::string(e.what()) + " They are left out; the text is there.";
-  }
-}
-
-void read_spans(Message& message, const json& list, const std::string& what) {
-  if (!list.is_array()) throw bad_input(what + ": \"spans\" is no list.");
-  for (const json& each : list) {
-    const bool shaped = each.is_array() && each.size() == 4 && each[0].is_number_unsigned() &&
-                        each[1].is_number_unsigned() && each[2].is_number_unsigned() && each[3].is_string();
-    const auto source =
-        shaped ? std::find(kSources.begin(), kSources.end(), each[3].get<std::string>()) : kSources.end();
-    if (source == kSources.end())
-      throw bad_input(what + ": a span is " + each.dump() + "; it must be [end, round, node, source].");
-    const uint32_t begin = message.spans.empty() ? 0 : message.spans.back().end;
-    const uint32_t end = each[0].get<uint32_t>();
-    if (end < begin)
-      throw bad_input(what + ": a span ends at " + std::to_string(end) + ", before the one in front of it (" +
-                      std::to_string(begin) + ").");
-    message.spans.push_back({begin, end, each[1].get<uint32_t>(), each[2].get<uint32_t>(),
-                             static_cast<TokenSource>(source - kSources.begin())});
-  }
 }
 
 std::string time_text(int64_t milliseconds) {

@@ -195,50 +195,6 @@ std::string continue_obstacle(const ViewModel& view, const Message& reply) {
   return "";
 }
 
-Effects continue_reply(ViewModel& view, uint64_t id) {
-  const size_t i = view.messages.find(id);
-  if (i == view.messages.size() || !is_unfinished(view, i) || !continue_obstacle(view, view.messages[i]).empty())
-    return {};
-  Message& message = view.messages.back();
-  const ReplyParameters& asked = message.parameters;
-  Generate command;
-  command.reply_id = ++view.last_id;
-  command.turns = turns_before(view.messages, i, asked.system_prompt, asked.left_out);
-  command.thinking = asked.thinking;
-  command.sampling = asked.sampling;
-  command.max_tokens = view.max_tokens;
-  command.begun = message.result->tokens;
-  begin_reading(view, command);
-  message.before = std::exchange(message.result, std::nullopt);
-  message.writing = true;
-  Effects effects;
-  effects.engine.push_back(std::move(command));
-  return effects;
-}
-
-void on_continued(Message& message, const ReplyStarted& event) {
-  cut_text(message, event.begun_bytes);
-  message.continued.push_back({event.reply_id, message.rounds, static_cast<uint32_t>(message.text.size())});
-}
-
-ReplyFinished whole_ending(const Message& message, const ReplyFinished& part) {
-  if (!message.before) return part;
-  const ReplyFinished& before = *message.before;
-  const double first = message.continued.empty() ? message.rounds : message.continued.back().first_round;
-  const double rest = message.rounds - first;
-  const double emitted = before.tau * first + part.tau * rest;
-  ReplyFinished whole = part;
-  whole.prompt_tokens = before.prompt_tokens;
-  whole.reused_tokens = before.reused_tokens;
-  whole.prefill_ms = before.prefill_ms;
-  whole.decode_ms = before.decode_ms + part.decode_ms;
-  whole.tau = message.rounds > 0 ? emitted / message.rounds : 0;
-  whole.tokens_per_second = whole.decode_ms > 0 ? 1000.0 * emitted / whole.decode_ms : 0;
-  // What drafted a part of it has drafted it.
-  if (part.mode == DecodeMode::ar) whole.mode = before.mode;
-  return whole;
-}
-
 namespace {
 
 bool is_blank(const std::string& text) {
@@ -267,6 +223,68 @@ void forget_cards_of_replies(ViewModel& view) {
   std::erase_if(view.cards, [](const Card& c) {
     return c.action == Card::Action::run_again || c.action == Card::Action::drop_oldest;
   });
+}
+
+/// Completes a request by how it is drafted now, and makes the view wait for its reply.
+void begin_reading(ViewModel& view, Generate& command) {
+  if (view.model) command.mode = mode_for(view.drafting, *view.model);
+  command.budget = view.shell.tree_budget;
+  view.reply_id = command.reply_id;
+  view.reply_state = ReplyState::reading_prompt;
+  view.prompt = {};
+  forget_cards_of_replies(view);
+  update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
+}
+
+/// The option on thinking for the next reply: none where the model's template does not ask for it.
+std::optional<bool> thinking_asked(const ViewModel& view) {
+  return view.model && view.model->thinking.switchable ? view.thinking : std::nullopt;
+}
+
+Effects continue_reply(ViewModel& view, uint64_t id) {
+  const size_t i = view.messages.find(id);
+  if (i == view.messages.size() || !is_unfinished(view, i) || !continue_obstacle(view, view.messages[i]).empty())
+    return {};
+  Message& message = view.messages.back();
+  const ReplyParameters& asked = message.parameters;
+  Generate command;
+  command.reply_id = ++view.last_id;
+  command.turns = turns_before(view.messages, i, asked.system_prompt, asked.left_out);
+  command.thinking = asked.thinking;
+  command.sampling = asked.sampling;
+  command.max_tokens = view.max_tokens;
+  command.begun = message.result->tokens;
+  begin_reading(view, command);
+  message.before = std::exchange(message.result, std::nullopt);
+  message.writing = true;
+  Effects effects;
+  effects.engine.push_back(std::move(command));
+  return effects;
+}
+
+/// The engine goes on: what does not stand of the text is taken away, and the part begins.
+void on_continued(Message& message, const ReplyStarted& event) {
+  cut_text(message, event.begun_bytes);
+  message.continued.push_back({event.reply_id, message.rounds, static_cast<uint32_t>(message.text.size())});
+}
+
+/// The ending of the whole reply, from that of its last part and how it had ended before (Message::before).
+ReplyFinished whole_ending(const Message& message, const ReplyFinished& part) {
+  if (!message.before) return part;
+  const ReplyFinished& before = *message.before;
+  const double first = message.continued.empty() ? message.rounds : message.continued.back().first_round;
+  const double rest = message.rounds - first;
+  const double emitted = before.tau * first + part.tau * rest;
+  ReplyFinished whole = part;
+  whole.prompt_tokens = before.prompt_tokens;
+  whole.reused_tokens = before.reused_tokens;
+  whole.prefill_ms = before.prefill_ms;
+  whole.decode_ms = before.decode_ms + part.decode_ms;
+  whole.tau = message.rounds > 0 ? emitted / message.rounds : 0;
+  whole.tokens_per_second = whole.decode_ms > 0 ? 1000.0 * emitted / whole.decode_ms : 0;
+  // What drafted a part of it has drafted it.
+  if (part.mode == DecodeMode::ar) whole.mode = before.mode;
+  return whole;
 }
 
 Effects begin_reply(ViewModel& view) {
@@ -376,16 +394,6 @@ std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t leng
   return turns;
 }
 
-void begin_reading(ViewModel& view, Generate& command) {
-  if (view.model) command.mode = mode_for(view.drafting, *view.model);
-  command.budget = view.shell.tree_budget;
-  view.reply_id = command.reply_id;
-  view.reply_state = ReplyState::reading_prompt;
-  view.prompt = {};
-  forget_cards_of_replies(view);
-  update(view.rounds, FollowRounds{});  // who asks wants to see the answer come
-}
-
 void on_started(ViewModel& view, const ReplyStarted& e) {
   if (Message& message = view.messages.back(); message.before) on_continued(message, e);
 }
@@ -493,10 +501,6 @@ Effects new_chat(ViewModel& view) {
   Conversation fresh;
   fresh.system_prompt = view.messages.system_prompt;  // kept, like the sampling settings, as the composer shows it
   return show_conversation(view, std::move(fresh));
-}
-
-std::optional<bool> thinking_asked(const ViewModel& view) {
-  return view.model && view.model->thinking.switchable ? view.thinking : std::nullopt;
 }
 
 bool thinking_on(const ViewModel& view) {

@@ -14,9 +14,10 @@
 
 namespace canopy::app {
 
-// How replies are drafted: the mode that is used for what the user chose, and texts about it.
-
+struct Effects;
 struct ViewModel;
+
+// How replies are drafted: the mode that is used for what the user chose, and texts about it.
 
 /// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. On a device
 /// that computes on the CPU, where plain decoding is usually fastest, the default is small trees: then there is
@@ -51,8 +52,6 @@ std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout);
 
 // How much of the model's context the shown chat takes, and what is done when it is full.
 
-struct ViewModel;
-
 struct ContextUse {
   uint32_t used = 0;     // tokens, of the chat as far as it was last sent and answered
   uint32_t planned = 0;  // tokens that the open model can hold; 0: no model
@@ -80,8 +79,6 @@ void say_context_is_full(ViewModel& view, uint32_t prompt_tokens);
 
 // The tokens of attached files, counted by the open model's tokenizer on the engine's thread.
 
-struct ViewModel;
-
 /// The counts to ask for now: of files that go with the next question and were not counted in the vocabulary of the
 /// open model. Each is asked for once.
 std::vector<Command> take_count_requests(ViewModel& view);
@@ -90,11 +87,7 @@ std::vector<Command> take_count_requests(ViewModel& view);
 void take_count(ViewModel& view, const TokensCounted& event);
 
 // "Continue": a reply that the token limit or the user ended is gone on with, in place. It becomes the reply that a
-// larger limit would have given, token for token. Part of update() in view_model.h, and pure like it.
-
-struct Effects;
-struct Message;
-struct ViewModel;
+// larger limit would have given, token for token.
 
 /// Whether message i of the chat is one to go on with: the last one, a reply that a limit or the user ended.
 bool is_unfinished(const ViewModel& view, size_t i);
@@ -102,20 +95,8 @@ bool is_unfinished(const ViewModel& view, size_t i);
 /// Why an unfinished reply cannot be gone on with now, as a sentence; empty when it can.
 std::string continue_obstacle(const ViewModel& view, const Message& reply);
 
-// ---- for chat_update.cpp --------------------------------------------------------------------------------------------
-
-Effects continue_reply(ViewModel& view, uint64_t message);
-/// The engine goes on: what does not stand of the text is taken away, and the part begins.
-void on_continued(Message& message, const ReplyStarted& event);
-/// The ending of the whole reply, from that of its last part and how it had ended before (Message::before).
-ReplyFinished whole_ending(const Message& message, const ReplyFinished& part);
-
 // The part of update() in view_model.h that is about the conversation: how events and commands change it. Pure, like
 // the rest of update().
-
-struct Effects;
-struct ViewModel;
-class Conversation;
 
 // Events of the reply being written; the caller has checked their reply id.
 void on_started(ViewModel& view, const ReplyStarted& event);
@@ -131,11 +112,6 @@ void end_reply(ViewModel& view, FinishReason reason);
 std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t length, const std::string& system_prompt,
                                    size_t left_out = 0);
 
-/// Completes a request by how it is drafted now, and makes the view wait for its reply.
-void begin_reading(ViewModel& view, Generate& command);
-
-/// The option on thinking for the next reply: none where the model's template does not ask for it.
-std::optional<bool> thinking_asked(const ViewModel& view);
 /// Whether replies think, as far as it can be chosen.
 bool thinking_on(const ViewModel& view);
 

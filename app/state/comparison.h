@@ -68,8 +68,7 @@ SweepFileResult read_for(const SweepFileRequest& request, const SweepPlaces& pla
 using SweepReader = BackgroundAnswers<SweepFileRequest, SweepFileResult>;
 SweepReader sweep_reader(SweepPlaces places);
 
-// Comparisons and sweeps in the window: what is to be measured, what is being measured, and what was. Pure: no clock,
-// no engine, no disk.
+// What is to be measured, what is being measured, and what was. Pure: no clock, no engine, no disk.
 
 inline constexpr size_t kMostColumns = 4;
 inline constexpr size_t kLeastColumns = 2;

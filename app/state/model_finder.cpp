@@ -293,14 +293,6 @@ ModelSearch::ModelSearch(ModelLister lister)
                                             const std::stop_token& stop) { return look(lister, request, stop); },
                Waiting::is_dropped) {}
 
-void ModelSearch::set_wake(std::function<void()> wake) {
-  answers_.set_wake(std::move(wake));
-}
-
-void ModelSearch::start(ModelSearchRequest request) {
-  answers_.ask(std::move(request));
-}
-
 std::optional<ModelSearchResult> ModelSearch::take() {
   std::vector<ModelSearchResult> results = answers_.take();
   if (results.empty()) return std::nullopt;

@@ -8,14 +8,14 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/state/background_answers.h"
 
 namespace canopy::app {
 
-// Finds models on this computer: in the Hugging Face cache, in a folder, and those that were opened lately. Reads only
-// names, sizes and the config or header of each model, never weights.
+// Only names, sizes and the config or header of each model are read, never weights.
 
 struct FoundModel {
   std::string path;  // in the form that LoadModel takes
@@ -118,10 +118,10 @@ class ModelSearch {
   explicit ModelSearch(ModelLister lister = search_models);
 
   /// `wake` is called on the search's thread when take() has a result. Call before start().
-  void set_wake(std::function<void()> wake);
+  void set_wake(std::function<void()> wake) { answers_.set_wake(std::move(wake)); }
 
   /// Starts a search and returns at once. Of several requests that wait, only the last one is carried out.
-  void start(ModelSearchRequest request);
+  void start(ModelSearchRequest request) { answers_.ask(std::move(request)); }
 
   /// The result of the last request; each result is returned once.
   std::optional<ModelSearchResult> take();

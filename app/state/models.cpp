@@ -176,7 +176,6 @@ ModelSearchRequest begin_search(ModelsState& state, const std::string& target) {
 void end_search(ModelsState& state, ModelSearchResult result) {
   state.found = std::move(result.found);
   state.candidates = std::move(result.candidates);
-  state.candidates_for = std::move(result.target);
   state.look_problem = std::move(result.problem);
   state.looking = false;
   state.looked = true;

@@ -97,10 +97,9 @@ struct ModelsState {
   bool looked = false;   // a search has ended, so the following fields are valid
   std::string look_problem;
   std::vector<FoundModel> found;
-  std::vector<DrafterCandidate> candidates;  // for the model of `candidates_for`
-  std::string candidates_for;
-  MemoryUse memory;                      // of the loaded pair
-  std::vector<DeviceTest> device_tests;  // the newest first
+  std::vector<DrafterCandidate> candidates;  // for the model that was open when it began
+  MemoryUse memory;                          // of the loaded pair
+  std::vector<DeviceTest> device_tests;      // the newest first
 };
 
 struct ChooseDrafter {  // loads the model again with this drafter

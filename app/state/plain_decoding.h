@@ -17,6 +17,9 @@
 
 namespace canopy::app {
 
+struct Message;
+struct ViewModel;
+
 // How fast plain decoding is, for everything that compares with it: one value that says what it was measured by, when,
 // and for which model and device. Pure.
 
@@ -62,8 +65,6 @@ bool enough_drafted(const RoundStatistics& rounds);
 
 // The speed of plain decoding: what measured it in this process, and the one value that everything compares with.
 
-struct ViewModel;
-
 /// What was measured on the loaded model and device. Begun anew when another model, other weights or another device are
 /// loaded; the drafter does not matter.
 struct ArState {
@@ -91,9 +92,6 @@ ArReference newest_ar_reference(const ViewModel& view);
 // The check "Same text as plain decoding": a reply that was written with drafts is written once more in mode `ar`, and
 // their token ids are compared. It needs the tokens of the reply, of this process or saved with it. It runs only when
 // the user asks for it and is no part of the chat.
-
-struct Message;
-struct ViewModel;
 
 struct ArCheck {
   enum class Phase { none, running, same, different, cancelled, failed };

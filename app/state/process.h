@@ -18,8 +18,7 @@
 
 namespace canopy::app {
 
-// What both programs set up before anything else: signals, the standard descriptors, and standard output whose loss is
-// an error.
+// Signals, the standard descriptors, and standard output whose loss is an error.
 
 /// Ignores SIGXFSZ, so that a file beyond the limit of sizes is an error with a message. Descriptors 0 to 2 that are
 /// closed become ones that can neither be read nor written as they should: otherwise the next file that is opened would

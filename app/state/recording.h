@@ -19,6 +19,8 @@
 
 namespace canopy::app {
 
+struct ViewModel;
+
 // Recording replies into a trace: what the user asked for, and the state of the recording. The engine starts and stops
 // a recording between two replies only, so the phases `asked` and `ending` may last as long as a reply.
 
@@ -127,8 +129,6 @@ class ReplayChat {
 
 // Opens traces in the window: a file of the user, or one of the recorded runs that come with Canopy.
 
-struct ViewModel;
-
 struct Demo {
   const char* title;   // "Code"
   const char* detail;  // what the reply is about, in a few words
@@ -158,8 +158,6 @@ struct VerifyState {
 struct VerifyShown {};  // the recording that is shown
 struct StopVerifying {};
 using VerifyCommand = std::variant<VerifyShown, StopVerifying>;
-
-struct ViewModel;
 
 /// Applies an event of the engine. True when a check has come to its end.
 bool update(VerifyState& state, const Event& event);

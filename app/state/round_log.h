@@ -87,8 +87,7 @@ class RecentRounds {
   size_t size_ = 0;
 };
 
-// The list of rounds that the window shows, of the running engine or of a trace. Panels only read it; only app/rounds
-// adds to it.
+// The list of rounds that the window shows, of the running engine or of a trace. Panels only read it.
 
 /// What charts and the timeline need of a round. Kept for every round, also when its tree has left memory.
 struct RoundSummary {
@@ -107,9 +106,8 @@ struct RoundSummary {
 RoundSummary summarize(const RoundRecord& record, uint32_t reply);
 
 struct ReplySummary {
-  uint64_t id = 0;  // for a live reply Generate::reply_id
-  uint64_t message =
-      0;  // for a live reply the id of the chat's message; that has several replies where it was continued
+  uint64_t id = 0;       // for a live reply Generate::reply_id
+  uint64_t message = 0;  // for a live reply the id of the chat's message; that has several replies once continued
   DecodeMode mode = DecodeMode::ar;
   uint32_t budget = 0;
   size_t first_round = 0;  // index in the log

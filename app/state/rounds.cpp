@@ -211,13 +211,6 @@ void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool redu
 
 namespace {
 
-template <class... F>
-struct Cases : F... {
-  using F::operator()...;
-};
-template <class... F>
-Cases(F...) -> Cases<F...>;
-
 /// Call when another log is shown: node numbers belong to the log they were taken from.
 void forget_nodes(RoundsState& rounds) {
   rounds.hovered.reset();

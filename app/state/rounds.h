@@ -47,8 +47,8 @@ struct Playback {
   bool checked() const { return !slow_motion || phase > Phase::verify || (phase == Phase::verify && progress >= 1); }
 };
 
-/// Duration of a phase at speed 1, in milliseconds (look/watch.md, "Slow motion"). accepted: drafted tokens that the
-/// round accepted; the walk takes a step for each and one more, and as long as that needs.
+/// Duration of a phase at speed 1, in milliseconds. accepted: drafted tokens that the round accepted; the walk takes a
+/// step for each and one more, and as long as that needs.
 double phase_ms(Phase phase, uint32_t accepted);
 Phase first_phase(DecodeMode shape);
 
@@ -76,8 +76,8 @@ void show_phase(Playback& playback, const RoundLog& log, Phase phase);
 /// On: plays the shown round from its first phase (with reduced motion it pauses there). Off: shows the whole round.
 void set_slow_motion(Playback& playback, const RoundLog& log, bool on, bool reduced_motion = false);
 
-// Which rounds are shown: the log, the round in it and the node. Also the commands of the user about rounds, and the
-// functions that carry them out.
+// The log, the round in it and the node that are shown; the commands of the user about them, and the functions that
+// carry them out.
 
 /// A node of a round's tree. The bonus token is no node of the record: its number is the one after the last node.
 struct NodeRef {
@@ -120,6 +120,14 @@ struct CloseTrace {};  // shows the engine's own rounds again
 using RoundsCommand = std::variant<TogglePause, FollowRounds, StepRound, ShowRound, SetSpeed, SetSlowMotion,
                                    SetReducedMotion, HoverNode, SelectNode, OpenTrace, WatchDemo, CloseTrace>;
 
+/// A visitor of a variant, from one function for each of its kinds.
+template <class... F>
+struct Cases : F... {
+  using F::operator()...;
+};
+template <class... F>
+Cases(F...) -> Cases<F...>;
+
 struct RoundsState {
   // The engine's own rounds, also collected while a trace is shown.
   std::shared_ptr<LiveLog> live = std::make_shared<LiveLog>();
@@ -145,8 +153,8 @@ struct RoundsState {
 /// Applies an event of the engine. The rounds of the engine are collected whatever is shown.
 void update(RoundsState& rounds, const Event& event);
 
-/// Applies a command of the user. OpenTrace and WatchDemo do nothing here, as they need the disk: show_trace() carries
-/// them out.
+/// Applies a command of the user. OpenTrace and WatchDemo do nothing here, as they need the disk: open_trace() and
+/// watch_demo() carry them out.
 void update(RoundsState& rounds, const RoundsCommand& command);
 
 /// Whether the newest round is shown as it is being written: following, and the reply has not ended.

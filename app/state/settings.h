@@ -17,8 +17,7 @@
 
 namespace canopy::app {
 
-// The settings that the user can choose: their ranges and defaults. The controls of the window, the command line and
-// the settings file all take them from here.
+// Ranges and defaults: the controls of the window, the command line and the settings file all take them from here.
 
 /// projector: black on white with strong colours, as projectors wash out fine differences.
 enum class ThemeKind { dark, light, projector };

@@ -9,11 +9,7 @@
 namespace canopy::app {
 namespace {
 
-void apply(ShellState& state, const ShowPalette& c) {
-  state.palette_shown = c.shown;
-}
-
-void apply(ShellState& state, const ShowPanel& c) {
+void show_panel(ShellState& state, const ShowPanel& c) {
   if (!c.shown) {
     state.closed.insert(c.name);
     return;
@@ -25,40 +21,6 @@ void apply(ShellState& state, const ShowPanel& c) {
   ++state.raises;
 }
 
-void apply(ShellState& state, const SetLayout& c) {
-  state.layout = c.layout;
-  state.page = WindowPage::rounds;
-}
-
-void apply(ShellState& state, const ShowPage& c) {
-  state.page = c.page;
-}
-
-// The tour also moves the replay: update_tour() carries these out.
-void apply(ShellState&, const ShowTour&) {}
-void apply(ShellState&, const StepTour&) {}
-
-void apply(ShellState& state, const ShowRegions& c) {
-  state.regions_shown = c.shown;
-}
-
-void apply(ShellState& state, const LeaveStart&) {
-  state.welcome = false;
-}
-
-void apply(ShellState& state, const ResetLayout&) {
-  state.closed.clear();
-  ++state.layout_resets;
-}
-
-void apply(ShellState& state, const SetTreeBudget& c) {
-  state.tree_budget = std::clamp(c.nodes, 1u, kLargestTreeBudget);
-}
-
-void apply(ShellState& state, const SetAsIfOn& c) {
-  state.as_if_on = c.device;
-}
-
 }  // namespace
 
 std::string as_if_device(const ShellState& state) {
@@ -66,7 +28,27 @@ std::string as_if_device(const ShellState& state) {
 }
 
 void update(ShellState& state, const ShellCommand& command) {
-  std::visit([&](const auto& c) { apply(state, c); }, command);
+  std::visit(Cases{
+                 [&](const ShowPalette& c) { state.palette_shown = c.shown; },
+                 [&](const ShowPanel& c) { show_panel(state, c); },
+                 [&](const SetLayout& c) {
+                   state.layout = c.layout;
+                   state.page = WindowPage::rounds;
+                 },
+                 [&](const ShowPage& c) { state.page = c.page; },
+                 // The tour also moves the replay: update_tour() carries these out.
+                 [&](const ShowTour&) {},
+                 [&](const StepTour&) {},
+                 [&](const ShowRegions& c) { state.regions_shown = c.shown; },
+                 [&](const LeaveStart&) { state.welcome = false; },
+                 [&](const ResetLayout&) {
+                   state.closed.clear();
+                   ++state.layout_resets;
+                 },
+                 [&](const SetTreeBudget& c) { state.tree_budget = std::clamp(c.nodes, 1u, kLargestTreeBudget); },
+                 [&](const SetAsIfOn& c) { state.as_if_on = c.device; },
+             },
+             command);
 }
 
 namespace {

@@ -11,8 +11,7 @@
 
 namespace canopy::app {
 
-// The user's choices about the window itself, and the commands that change them. Dear ImGui keeps where panels lie
-// (app/shell/dock_space.h); this state has which of them are closed.
+// Dear ImGui keeps where panels lie (app/shell/dock_space.h); this state has which of them are closed.
 
 struct TourState {
   bool shown = false;

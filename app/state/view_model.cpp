@@ -10,46 +10,185 @@
 #include "engine/format/model_paths.h"
 
 namespace canopy::app {
+namespace {
 
 // How the model of the window changes: it is opened, loads, and is there; with its device, and with settings that take
 // effect when it is loaded.
 
-Effects open_model(ViewModel& view, const std::string& path);
-Effects choose_device(ViewModel& view, const std::string& selector);
-Effects on_models_command(ViewModel& view, const ModelsCommand& command);
-
-void on_load_progress(ViewModel& view, const LoadProgress& e);
-void on_model_ready(ViewModel& view, const ModelReady& e);
 /// Call at the end of each load, which is one ModelReady or one Failure. True when that load was replaced by a newer
 /// one.
-bool ends_superseded_load(ViewModel& view);
+bool ends_superseded_load(ViewModel& view) {
+  if (view.superseded_loads == 0) return false;
+  --view.superseded_loads;
+  return true;
+}
+
+void on_load_progress(ViewModel& view, const LoadProgress& e) {
+  if (view.model_state != ModelState::loading) return;
+  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
+}
+
+void on_model_ready(ViewModel& view, const ModelReady& e) {
+  view.model = e;
+  view.idle.opened.reset();
+  view.context_used = 0;
+  if (ends_superseded_load(view)) return;
+  view.model_state = ModelState::ready;
+  view.loading = {};
+  remember_model(view.models, view.model_path);
+  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
+}
+
+Effects open_model(ViewModel& view, const std::string& path) {
+  if (path.empty()) return {};
+  Effects effects = stop_reply(view);
+  if (view.model_state == ModelState::loading) {
+    effects.engine.emplace_back(CancelLoad{});
+    ++view.superseded_loads;
+  }
+  begin_load(view, path);
+  LoadModel load;
+  load.path = path;
+  load.device = view.device_selector;
+  load.quantize = view.quantize;
+  load.kv = view.kv;
+  ask_for(view.models, load);
+  effects.engine.push_back(std::move(load));
+  return effects;
+}
+
+/// Loads the present model again, so that a changed setting takes effect. Does nothing without a model.
+Effects load_again(ViewModel& view) {
+  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
+                                                                         : open_model(view, view.model_path);
+}
+
+Effects choose_device(ViewModel& view, const std::string& selector) {
+  view.device_selector = selector;
+  return load_again(view);
+}
+
+Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
+  if (std::holds_alternative<LookForModels>(command)) {
+    Effects effects;
+    effects.search = begin_search(view.models, view.model_path);
+    effects.search->standard = view.default_model;
+    return effects;
+  }
+  choose(view.models, command);
+  return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
+}
 
 // Commands that change one part of the window's state, and what they ask for beside it; events that end what they
 // began.
 
-Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command);
-Effects on_recording_command(ViewModel& view, const RecordingCommand& command);
-Effects on_report_command(ViewModel& view, const ReportCommand& command);
-Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command);
-Effects on_verify_command(ViewModel& view, const VerifyCommand& command);
-Effects on_share_command(ViewModel& view, const ShareCommand& command);
-Effects on_rounds_command(ViewModel& view, const RoundsCommand& command);
-Effects on_shell_command(ViewModel& view, const ShellCommand& command);
-Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command);
+/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
+std::string comparison_obstacle(const ViewModel& view) {
+  if (view.model_state == ModelState::loading) return "A model is being loaded.";
+  return {};
+}
+
+Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
+  const bool possible =
+      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
+  Effects effects;
+  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
+  Effects effects;
+  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
+    effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_report_command(ViewModel& view, const ReportCommand& command) {
+  const bool possible = report_obstacle(view).empty();
+  ReportWish wish = update(view.report, command, view.device_selector, possible);
+  Effects effects;
+  if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
+  effects.report = std::move(wish.file);
+  return effects;
+}
+
+Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
+  const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
+  ComparisonWish wish = update(view.comparison, command, room);
+  Effects effects;
+  const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
+  // A model that was released is brought back first.
+  if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
+  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
+  effects.sweep = std::move(wish.read);
+  return effects;
+}
+
+Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
+  Effects effects;
+  if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
+  return effects;
+}
+
+Effects on_share_command(ViewModel& view, const ShareCommand& command) {
+  Effects effects;
+  effects.share = update(view.share, command, view.rounds.log->rounds() > 0);
+  return effects;
+}
+
+Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
+  update(view.rounds, command);
+  Effects effects;
+  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
+  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
+  return effects;
+}
+
+Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
+  update(view.shell, command);
+  Effects effects;
+  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
+    effects.sweep = SweepFileRequest{};
+  if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
+  if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
+  return effects;
+}
+
+Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
+  update(view.what_if, command);
+  Effects effects;
+  if (const auto* show = std::get_if<ShowAsIf>(&command)) effects.as_if = show->there;
+  if (std::holds_alternative<MakeDense>(command) && can_make_dense(view)) {
+    view.what_if.densifying = true;
+    view.what_if.dense_progress = {};
+    effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
+  }
+  if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
+  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
+  return effects;
+}
 
 /// Tells what the check of a recording found: a note where it is as it should be, else a card that stays.
-void tell_verified(ViewModel& view);
+void tell_verified(ViewModel& view) {
+  const RecordingVerified& result = *view.verify.result;
+  if (result.difference.empty() && result.replies > 0)
+    view.chat.note = verified_words(result);
+  else
+    warn(view, result.replies > 0 ? "The recording has another text" : "The recording cannot be checked",
+         verified_words(result));
+}
+
 /// The drafts behind every token are there, or not. What was drafted before a cancellation is kept in the file.
-void on_densified(ViewModel& view, const TraceDensified& e);
+void on_densified(ViewModel& view, const TraceDensified& e) {
+  view.what_if.densifying = false;
+  if (e.cancelled) return;
+  if (e.problem.empty())
+    view.what_if.dense_trace = e.path;
+  else
+    warn(view, "The recording got no drafts behind every token", e.problem);
+}
 
-namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
+// Replies, and what a command ends that was shown before it.
 
 bool is_current(const ViewModel& view, uint64_t reply_id) {
   return view.busy() && reply_id == view.reply_id;
@@ -150,15 +289,6 @@ bool leaves_replay(const UiCommand& command) {
   return chat && (std::holds_alternative<OpenChat>(*chat) || std::holds_alternative<ImportChat>(*chat));
 }
 
-/// Whether a command chooses what to see, so that the start page goes. To open the model of the set-up does not, as it
-/// is opened by itself at the start.
-bool leaves_start(const ViewModel& view, const UiCommand& command) {
-  if (leaves_replay(command)) return true;
-  if (const auto* open = std::get_if<OpenModel>(&command)) return open->path != view.default_model;
-  const auto* rounds = std::get_if<RoundsCommand>(&command);
-  return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
-}
-
 /// Whether a command shows rounds or a chat, so that the pages of comparisons go.
 bool leaves_page(const UiCommand& command) {
   if (leaves_replay(command)) return true;
@@ -166,64 +296,17 @@ bool leaves_page(const UiCommand& command) {
   return rounds && (std::holds_alternative<WatchDemo>(*rounds) || std::holds_alternative<OpenTrace>(*rounds));
 }
 
-}  // namespace
-
-const Message* ViewModel::last_reply() const {
-  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
+/// Whether a command chooses what to see, so that the start page goes. To open the model of the set-up does not, as it
+/// is opened by itself at the start.
+bool leaves_start(const ViewModel& view, const UiCommand& command) {
+  const auto* open = std::get_if<OpenModel>(&command);
+  return open ? open->path != view.default_model : leaves_page(command);
 }
 
-void update(ViewModel& view, const Event& event) {
-  note_work(view);
-  if (update(view.comparison, event)) return;
-  update(view.rounds, event);
-  update(view.models, event);
-  update(view.calibration, event);
-  update(view.report, event);
-  update(view.checks, event);
-  if (update(view.verify, event)) tell_verified(view);
-  note_ar(view, event);
-  if (const std::string problem = update(view.recording, event); !problem.empty())
-    warn(view, "The recording has stopped", problem);
-  std::visit(Overloaded{
-                 [&](const LoadProgress& e) { on_load_progress(view, e); },
-                 [&](const ModelReady& e) { on_model_ready(view, e); },
-                 [&](const PrefillProgress& e) {
-                   if (is_current(view, e.reply_id)) on_prefill(view, e);
-                 },
-                 [&](const ReplyStarted& e) {
-                   if (is_current(view, e.reply_id)) on_started(view, e);
-                 },
-                 [&](const TextDelta& e) {
-                   if (is_current(view, e.reply_id)) on_text(view, e);
-                 },
-                 [&](const RoundFinished& e) {
-                   if (is_current(view, e.reply_id)) on_round(view, e);
-                 },
-                 [&](const ReplyFinished& e) {
-                   if (is_current(view, e.reply_id)) on_finished(view, e);
-                 },
-                 [&](const Failure& e) { on_failure(view, e); },
-                 [&](const TokensCounted& e) { take_count(view, e); },
-                 [&](const ModelReleased& e) { on_released(view, e); },
-                 [&](const DensifyProgress& e) {
-                   // A recording that ends may draft without having been asked here.
-                   view.what_if.densifying = true;
-                   view.what_if.dense_progress = e;
-                 },
-                 [&](const Recording& e) {
-                   if (!e.active) view.what_if.densifying = false;
-                 },
-                 [&](const TraceDensified& e) { on_densified(view, e); },
-                 // All other events are for other parts of the state.
-                 [&](const auto&) {},
-             },
-             event);
-}
-
-static Effects apply(ViewModel& view, const UiCommand& command) {
+Effects apply(ViewModel& view, const UiCommand& command) {
   return ask_for_rounds(
       view,
-      std::visit(Overloaded{
+      std::visit(Cases{
                      [&](const SendMessage& c) { return send_message(view, c.text); },
                      [&](const StopWriting&) { return stop_reply(view); },
                      [&](const NewChat&) { return new_chat(view); },
@@ -280,6 +363,60 @@ static Effects apply(ViewModel& view, const UiCommand& command) {
                  command));
 }
 
+}  // namespace
+
+const Message* ViewModel::last_reply() const {
+  return messages.empty() || messages.back().role != Role::assistant ? nullptr : &messages.back();
+}
+
+void update(ViewModel& view, const Event& event) {
+  note_work(view);
+  if (update(view.comparison, event)) return;
+  update(view.rounds, event);
+  update(view.models, event);
+  update(view.calibration, event);
+  update(view.report, event);
+  update(view.checks, event);
+  if (update(view.verify, event)) tell_verified(view);
+  note_ar(view, event);
+  if (const std::string problem = update(view.recording, event); !problem.empty())
+    warn(view, "The recording has stopped", problem);
+  std::visit(Cases{
+                 [&](const LoadProgress& e) { on_load_progress(view, e); },
+                 [&](const ModelReady& e) { on_model_ready(view, e); },
+                 [&](const PrefillProgress& e) {
+                   if (is_current(view, e.reply_id)) on_prefill(view, e);
+                 },
+                 [&](const ReplyStarted& e) {
+                   if (is_current(view, e.reply_id)) on_started(view, e);
+                 },
+                 [&](const TextDelta& e) {
+                   if (is_current(view, e.reply_id)) on_text(view, e);
+                 },
+                 [&](const RoundFinished& e) {
+                   if (is_current(view, e.reply_id)) on_round(view, e);
+                 },
+                 [&](const ReplyFinished& e) {
+                   if (is_current(view, e.reply_id)) on_finished(view, e);
+                 },
+                 [&](const Failure& e) { on_failure(view, e); },
+                 [&](const TokensCounted& e) { take_count(view, e); },
+                 [&](const ModelReleased& e) { on_released(view, e); },
+                 [&](const DensifyProgress& e) {
+                   // A recording that ends may draft without having been asked here.
+                   view.what_if.densifying = true;
+                   view.what_if.dense_progress = e;
+                 },
+                 [&](const Recording& e) {
+                   if (!e.active) view.what_if.densifying = false;
+                 },
+                 [&](const TraceDensified& e) { on_densified(view, e); },
+                 // All other events are for other parts of the state.
+                 [&](const auto&) {},
+             },
+             event);
+}
+
 void follow_playback(ViewModel& view) {
   if (view.replaying())
     view.replay.show(view.rounds.playback.shown, view.rounds.playback.told());
@@ -298,72 +435,6 @@ Effects update(ViewModel& view, const UiCommand& command) {
   return before_check(view, std::move(effects));
 }
 
-namespace {
-
-/// Loads the present model again, so that a changed setting takes effect. Does nothing without a model.
-Effects load_again(ViewModel& view) {
-  return view.model_path.empty() || view.model_state == ModelState::none ? Effects{}
-                                                                         : open_model(view, view.model_path);
-}
-
-}  // namespace
-
-void on_load_progress(ViewModel& view, const LoadProgress& e) {
-  if (view.model_state != ModelState::loading) return;
-  view.loading = {e.stage, e.done, e.total, e.in_bytes, e.seconds_left};
-}
-
-bool ends_superseded_load(ViewModel& view) {
-  if (view.superseded_loads == 0) return false;
-  --view.superseded_loads;
-  return true;
-}
-
-void on_model_ready(ViewModel& view, const ModelReady& e) {
-  view.model = e;
-  view.idle.opened.reset();
-  view.context_used = 0;
-  if (ends_superseded_load(view)) return;
-  view.model_state = ModelState::ready;
-  view.loading = {};
-  remember_model(view.models, view.model_path);
-  for (const std::string& warning : e.warnings) add_card(view, {0, true, "The model works with a limit", warning, {}});
-}
-
-Effects open_model(ViewModel& view, const std::string& path) {
-  if (path.empty()) return {};
-  Effects effects = stop_reply(view);
-  if (view.model_state == ModelState::loading) {
-    effects.engine.emplace_back(CancelLoad{});
-    ++view.superseded_loads;
-  }
-  begin_load(view, path);
-  LoadModel load;
-  load.path = path;
-  load.device = view.device_selector;
-  load.quantize = view.quantize;
-  load.kv = view.kv;
-  ask_for(view.models, load);
-  effects.engine.push_back(std::move(load));
-  return effects;
-}
-
-Effects choose_device(ViewModel& view, const std::string& selector) {
-  view.device_selector = selector;
-  return load_again(view);
-}
-
-Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
-  if (std::holds_alternative<LookForModels>(command)) {
-    Effects effects;
-    effects.search = begin_search(view.models, view.model_path);
-    effects.search->standard = view.default_model;
-    return effects;
-  }
-  choose(view.models, command);
-  return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
-}
-
 void begin_load(ViewModel& view, const std::string& path) {
   std::erase_if(view.cards, [](const Card& c) { return c.about_model && c.action != Card::Action::run_again; });
   view.model_path = path;
@@ -372,117 +443,9 @@ void begin_load(ViewModel& view, const std::string& path) {
   view.path_box_shown = false;
 }
 
-namespace {
-
-/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
-std::string comparison_obstacle(const ViewModel& view) {
-  if (view.model_state == ModelState::loading) return "A model is being loaded.";
-  return {};
-}
-
-}  // namespace
-
-Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
-  const bool possible =
-      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
-  Effects effects;
-  if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
-  return effects;
-}
-
-Effects on_recording_command(ViewModel& view, const RecordingCommand& command) {
-  Effects effects;
-  if (auto asked = update(view.recording, command, view.model_state == ModelState::ready))
-    effects.engine.push_back(*std::move(asked));
-  return effects;
-}
-
-Effects on_report_command(ViewModel& view, const ReportCommand& command) {
-  const bool possible = report_obstacle(view).empty();
-  ReportWish wish = update(view.report, command, view.device_selector, possible);
-  Effects effects;
-  if (wish.engine) effects.engine.push_back(*std::move(wish.engine));
-  effects.report = std::move(wish.file);
-  return effects;
-}
-
-Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
-  const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
-  ComparisonWish wish = update(view.comparison, command, room);
-  Effects effects;
-  const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
-  // A model that was released is brought back first.
-  if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
-  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
-  effects.sweep = std::move(wish.read);
-  return effects;
-}
-
-void tell_verified(ViewModel& view) {
-  const RecordingVerified& result = *view.verify.result;
-  if (result.difference.empty() && result.replies > 0)
-    view.chat.note = verified_words(result);
-  else
-    warn(view, result.replies > 0 ? "The recording has another text" : "The recording cannot be checked",
-         verified_words(result));
-}
-
-void on_densified(ViewModel& view, const TraceDensified& e) {
-  view.what_if.densifying = false;
-  if (e.cancelled) return;
-  if (e.problem.empty())
-    view.what_if.dense_trace = e.path;
-  else
-    warn(view, "The recording got no drafts behind every token", e.problem);
-}
-
-Effects on_verify_command(ViewModel& view, const VerifyCommand& command) {
-  Effects effects;
-  if (auto asked = update_verify(view, command)) effects.engine.push_back(*std::move(asked));
-  return effects;
-}
-
-Effects on_share_command(ViewModel& view, const ShareCommand& command) {
-  Effects effects;
-  effects.share = update(view.share, command, view.rounds.log->rounds() > 0);
-  return effects;
-}
-
-Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
-  update(view.rounds, command);
-  Effects effects;
-  if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
-  if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
-  return effects;
-}
-
-Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
-  update(view.shell, command);
-  Effects effects;
-  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
-    effects.sweep = SweepFileRequest{};
-  if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
-  if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
-  return effects;
-}
-
 bool can_make_dense(const ViewModel& view) {
   return view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && view.replaying() &&
          view.rounds.log->times().empty() && !view.what_if.densifying;
-}
-
-Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
-  update(view.what_if, command);
-  Effects effects;
-  if (const auto* show = std::get_if<ShowAsIf>(&command)) effects.as_if = show->there;
-  if (std::holds_alternative<MakeDense>(command) && can_make_dense(view)) {
-    view.what_if.densifying = true;
-    view.what_if.dense_progress = {};
-    effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
-  }
-  if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
-  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
-  return effects;
 }
 
 std::string report_obstacle(const ViewModel& view) {
@@ -510,15 +473,11 @@ void fail(ViewModel& view, const std::string& title, const std::string& detail) 
   add_card(view, {0, false, title, detail, Card::Action::none, false});
 }
 
-// What the state is called for the user: titles, figures of progress, the engine's activity (view_model.h).
+// What the state is called for the user: titles, figures of progress, the engine's activity.
 
 float Progress::fraction() const {
   if (total == 0) return -1.0f;
   return std::clamp(static_cast<float>(static_cast<double>(done) / static_cast<double>(total)), 0.0f, 1.0f);
-}
-
-std::string conversation_title(const ViewModel& view) {
-  return view.messages.shown_title();
 }
 
 std::string model_title(const ModelReady& model) {

@@ -27,7 +27,7 @@
 
 namespace canopy::app {
 
-// The commands of the user. Panels only post them; update() in app/state/view_model.h carries them out.
+// The commands of the user. Panels only post them; update() carries them out.
 
 struct SendMessage {
   std::string text;
@@ -90,14 +90,11 @@ class CommandSink {
   std::vector<UiCommand> commands_;
 };
 
-// The state that the window shows, and the two pure functions that change it: one for events of the engine, one for
-// commands of the user. They use no ImGui, no engine and no clock, so that they can be tested without a window.
-
 enum class ModelState {
   none,
   loading,
   ready,
-  released,  // after idle minutes; the next question loads it again (released_model.h)
+  released,  // after idle minutes; the next question loads it again (note_work())
 };
 enum class ReplyState { idle, reading_prompt, writing, stopping };
 
@@ -227,11 +224,8 @@ void fail(ViewModel& view, const std::string& title, const std::string& detail);
 /// Why the device cannot be measured now, as a sentence without its full stop; empty where it can.
 std::string report_obstacle(const ViewModel& view);
 
-/// The title of the conversation: the start of its first question.
-std::string conversation_title(const ViewModel& view);
-
-/// The name of a model for the user, as model_name() gives it (app/state/words.h). A model quantized while loading
-/// says so: "SmolLM2-135M-Instruct F16 as Q8_0".
+/// The name of a model for the user, as model_name() gives it. A model quantized while loading says so:
+/// "SmolLM2-135M-Instruct F16 as Q8_0".
 std::string model_title(const ModelReady& model);
 
 /// Throws bad_input where saving something as `target` would overwrite the recording that is shown, or the model or

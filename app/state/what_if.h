@@ -183,7 +183,6 @@ double race_speed(const Race& race, double seconds);
 
 // What the view "What if" shows: the devices that were chosen, the answer as far as it is there, and when to ask anew.
 
-inline constexpr size_t kWhatIfDevices = 3;
 inline constexpr size_t kMostCalibrations = 3;  // from elsewhere; a further one takes the place of the oldest
 
 /// What was asked about the rounds on show, and the answer as far as it is there.

@@ -10,8 +10,7 @@
 
 namespace canopy::app {
 
-// Numbers as text (look.md, section 11): a space before the unit, commas between thousands, and only as many digits as
-// a reader can use.
+// Numbers as text: a space before the unit, commas between thousands, and only as many digits as a reader can use.
 
 /// "12,345"
 std::string grouped(uint64_t value);

@@ -155,12 +155,6 @@ std::string missing_words(const RoundRecord& record, const RoundNode& row) {
 
 }  // namespace
 
-std::string TokenFacts::sentence_text() const {
-  std::string text;
-  for (const FactWords& words : sentence) text += words.text;
-  return text;
-}
-
 std::string probability_text(double probability) {
   if (!std::isfinite(probability)) return "";
   if (probability > 0 && probability < 0.0005) return "<0.001";

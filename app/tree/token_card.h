@@ -15,7 +15,7 @@
 
 namespace canopy::app {
 
-// Everything known of one node of a round as text: the contents of its card in the tree and in the chat.
+// Everything known of one node of a round as text: the contents of its card.
 
 /// Looks up the text of a token; nullopt where it is not known.
 using TokenPieces = std::function<std::optional<trace::Piece>(uint32_t token)>;
@@ -44,8 +44,6 @@ struct TokenFacts {
   std::string choice_id;    // "290"
   std::string note;         // why p or choice of a drafted token is not known, as sentences
   std::vector<FactWords> sentence;
-
-  std::string sentence_text() const;
 };
 
 /// node: an index in `tree`, which must be the model of the record.
@@ -53,8 +51,6 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
 
 /// Three decimals; "<0.001" for what would be rounded to 0.
 std::string probability_text(double probability);
-
-// The card of one token, with everything that the record has of it. Used in the tree and in the chat.
 
 /// Size of the card in pixels.
 ImVec2 token_card_size(const TokenFacts& facts);
@@ -66,8 +62,8 @@ void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool
 ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min, ImVec2 area_max,
                   std::span<const ImVec4> avoid);
 
-// The tuft that the mouse is over, unfolded as a card over its neighbours: its likeliest words and the number of the
-// others (look/watch.md, "Bundle").
+// The tuft that the mouse is over, unfolded as a card over its neighbours: its likeliest words and the number of
+// the others.
 
 struct OpenTuft {
   std::optional<uint32_t> open;  // index in TreeGeometry::tufts

@@ -57,7 +57,7 @@ class TreeCanvas {
   bool minimap_shown() const { return minimap_shown_; }
   /// The middle of a node on the screen; for tests.
   ImVec2 screen_of(uint32_t node) const;
-  /// Places of the canvas (app/tree/tree_geometry.h) as corners on the screen.
+  /// Places of the canvas as corners on the screen.
   std::vector<ImVec4> on_screen(const std::vector<TreeRect>& places) const;
   /// The card drawn in the last frame, if there was one; for tests.
   const std::optional<TokenFacts>& card() const { return card_; }

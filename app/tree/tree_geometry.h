@@ -26,8 +26,8 @@ struct TreeRect {
   bool overlaps(const TreeRect& o) const { return x0 < o.x1 && o.x0 < x1 && y0 < o.y1 && o.y0 < y1; }
 };
 
-// Positions of a tree's words, tufts and limbs in pixels of a canvas (look/watch.md, "Tree"). Pure: drawing, pointing,
-// the small map and tests all use it.
+// Positions of a tree's words, tufts and limbs in pixels of a canvas. Pure: drawing, pointing, the small map and tests
+// all use it.
 
 /// Which part of a tree is visible, and at which size.
 struct TreeZoom {
@@ -96,15 +96,14 @@ struct TreeGeometry {
   bool inside(const CanvasSize& canvas) const;
 };
 
-/// The design's lengths at 100% (look/watch.md).
+/// The design's lengths at 100%.
 namespace tree_design {
 inline constexpr float pad_left = 12, pad_right = 8, badge = 6.5f, figure_text = 10, figure_gap = 7;
 inline constexpr float gap = 30, tight_gap = 16, shortest_word = 24;
 inline constexpr float least_with_figures = 44;  // of room for words; with less they stand without percentages
 inline constexpr float top = 28, bottom = 10, side = 14;
 inline constexpr float least_pitch = 20;  // of optional words
-inline constexpr float due_pitch =
-    15;  // of the words that are never left out; below it the tree is larger than the canvas
+inline constexpr float due_pitch = 15;    // of words that are never left out; below it the tree exceeds the canvas
 inline constexpr float tallest_pitch = 46, pill = 23, wide_pill = 18;
 inline constexpr uint32_t wide_from = 65;  // nodes from which pills and words are smaller
 inline constexpr float grand_from = 900;   // height of the canvas from which limbs and words are larger
@@ -123,8 +122,8 @@ struct TreeScene {
 
 TreeGeometry arrange(const TreeScene& scene, const TreeZoom& zoom);
 
-/// The thickness of a limb in pixels at 100%, so that the cross sections of children add up to at most their parent's
-/// (watch.md, "Limbs"). widest: of the whole tree's probability.
+/// The thickness of a limb in pixels at 100%, so that the cross sections of children add up to at most their parent's.
+/// widest: of the whole tree's probability.
 float limb_thickness(double path_probability, float widest);
 
 /// "31%", "0.4%", "<0.1%".

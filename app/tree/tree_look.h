@@ -46,7 +46,7 @@ float ease_out(float t);
 struct PhaseText {
   std::string_view name, words;
 };
-/// Title and sentence of each phase (look/watch.md, "Slow motion"). "{n}" stands for the tokens that the round emitted.
+/// Title and sentence of each phase. "{n}" stands for the tokens that the round emitted.
 const std::array<PhaseText, kPhases>& phase_texts();
 std::string phase_sentence(Phase phase, size_t emitted);
 

@@ -18,7 +18,7 @@ namespace canopy::app {
 
 // The tree of a round as it is drawn: the fate of each node, the bonus as an additional node, and siblings in order.
 
-/// What happened to a token (the five looks of a node in look.md).
+/// What happened to a token.
 enum class NodeFate : uint8_t { root, accepted, rejected, not_reached, bonus };
 inline constexpr size_t kFates = 5;
 
@@ -77,9 +77,9 @@ std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const Tre
 inline constexpr size_t kLongestLabel = 24;  // characters
 
 /// The label of a token, on one line and safe to show: spaces around a word are left out, runs of spaces shown as
-/// "·×7", control characters escaped ("
-/// "), bytes that form no whole character as "‹E2 82›". Never empty. Longer labels end in an ellipsis after `longest`
-/// characters. A token whose text is not known is "#1234", its id; one without an id is "?".
+/// "·×7", control characters escaped ("\n"), bytes that form no whole character as "‹E2 82›". Never empty. Longer
+/// labels end in an ellipsis after `longest` characters. A token whose text is not known is "#1234", its id; one
+/// without an id is "?".
 std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token,
                         size_t longest = kLongestLabel);
 

@@ -10,8 +10,6 @@
 
 namespace canopy::app {
 
-// Parts drawn over a tree: the line of depths, the small map, the draft positions and the phases of slow motion.
-
 /// Draws "so far", "next token", "2nd" ... above the columns, as far as there is room.
 void draw_depths(ImDrawList* list, const TreePaint& paint);
 
@@ -39,7 +37,7 @@ void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted);
 inline constexpr float kPhaseStrip = 56;  // its height at 100%
 
-// Slow motion, "Keep": the confirmed words fly from the tree into the text (look/watch.md).
+// Slow motion, "Keep": the confirmed words fly from the tree into the text.
 
 /// Where a word is on its way: x eased, y evenly. t: share of its flight, in [0, 1].
 ImVec2 flight(ImVec2 from, ImVec2 to, float t);

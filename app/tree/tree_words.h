@@ -12,8 +12,8 @@
 
 namespace canopy::app {
 
-// Which nodes of a tree are drawn with their words, and the tufts that stand for all others (the design's "Words" and
-// "Bundle"). Pure functions of the tree and the rows there are.
+// Which nodes of a tree are drawn with their words, and the tufts that stand for all others. Pure functions of the tree
+// and the rows there are.
 
 /// The children of a node that have no word, with everything below them, drawn as one bundle of twigs.
 struct Tuft {

@@ -12,8 +12,8 @@
 
 namespace canopy::app {
 
-// All actions of keys and of the command palette in one list; shortcuts, help and palette are made from it. A new
-// action is one line in actions.cpp; a test checks that no two have the same shortcut.
+// Shortcuts, help and palette are made from the list. A new action is one line in actions.cpp; a test checks that no
+// two have the same shortcut.
 
 struct Action {
   const char* group;  // heading in help

@@ -84,8 +84,6 @@ void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 roo
   ImGui::PopStyleVar();
 }
 
-}  // namespace
-
 float layout_switch_width(const ViewModel& view) {
   float width = px(kSwitchPad) * 2 + (all_shown(view) ? 0 : px(kMoreWidth));
   for (const LayoutChoice& choice : kLayouts) width += is_shown(choice, view) ? choice_width(choice) : 0;
@@ -121,8 +119,6 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy(size);
 }
-
-namespace {
 
 constexpr float kSegmentHeight = 32, kSegmentPadding = 2, kItemPadding = 12, kSegmentGap = 6;
 constexpr DecodeMode kModes[] = {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive};
@@ -209,8 +205,6 @@ void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
   ImGui::PopStyleVar();
 }
 
-}  // namespace
-
 float mode_segment_width(const ViewModel& view) {
   float width = px(kSegmentPadding) * 2;
   for (const DecodeMode mode : kModes) width += item_width(mode);
@@ -243,10 +237,6 @@ void mode_segment(const ViewModel& view, CommandSink& sink) {
   draw_budget_menu(view, sink);
 }
 
-float mode_picker_width(const ViewModel& view) {
-  return picker_width("", mode_title(mode_now(view)));
-}
-
 /// The same as a drop-down, where there is no room for four words.
 void mode_picker(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
@@ -256,13 +246,9 @@ void mode_picker(const ViewModel& view, CommandSink& sink, float width) {
   draw_mode_menu(view, sink);
 }
 
-namespace {
-
 constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
 constexpr float kLogo = 24, kAfterLogo = 18, kAfterSwitch = 14, kAroundMemory = 14;
 constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
-
-}  // namespace
 
 /// What the bar shows; each step of the list shows a little less.
 struct TopBarStep {
@@ -271,8 +257,6 @@ struct TopBarStep {
   bool segment, scale, all_pickers;
   float readable;  // least width of a picker, unless its value is shorter
 };
-
-namespace {
 
 constexpr TopBarStep kSteps[] = {
     {true, true, true, 250, true, true, true, 240},   {true, true, true, 150, true, true, true, 240},
@@ -416,14 +400,14 @@ void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<
   draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
 }
 
-}  // namespace
-
 struct TopBarPicker {
   const char *id, *menu;
   std::string caption, value, tip;
   bool has_value = true;
   float width = 0;
 };
+
+}  // namespace
 
 struct TopBar::Fit {
   TopBarStep step;
@@ -476,7 +460,7 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   const bool watch = view.shell.layout != WindowLayout::lab;
   f.mode = watch || !view.model || view.replaying() ? 0
            : f.step.segment                         ? mode_segment_width(view)
-                                                    : mode_picker_width(view);
+                                                    : picker_width("", mode_title(mode_now(view)));
   if (watch || !view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
   if (watch) f.step.scale = false;
   f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width(view) - px(kAfterSwitch) -

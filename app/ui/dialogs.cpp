@@ -362,7 +362,7 @@ void ReportBox::draw(const ViewModel& view, CommandSink& sink) {
 namespace {
 
 constexpr const char* kSharePopup = "Share";
-constexpr float kShareWidth = 500, kShareLine = 19;
+constexpr float kShareWidth = 500;
 
 struct KindWords {
   const char* id;
@@ -380,15 +380,6 @@ constexpr std::array<KindWords, kShareKinds> kKinds = {{
     {"Share as animation", "Animation",
      "Up to ten rounds from this one on, as an SVG picture that moves, for a README or a web page."},
 }};
-
-void share_words(const std::string& words, Colour colour, float width) {
-  if (words.empty()) return;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextBlock block;
-  block.layout(words, Type::secondary, width);
-  block.draw(ImGui::GetWindowDrawList(), at, words, Type::secondary, colour, px(kShareLine));
-  ImGui::Dummy({width, block.height(px(kShareLine))});
-}
 
 std::string what_is_shared(const ViewModel& view) {
   const RoundLog& log = *view.rounds.log;
@@ -419,7 +410,7 @@ void ShareBox::draw_kinds(const ViewModel& view, CommandSink& sink, float width)
       sink.post(ShareCommand(ChooseShare{kind}));
     }
   }
-  share_words(kKinds[static_cast<size_t>(view.share.kind)].about, colours().text2, width);
+  paragraph(kKinds[static_cast<size_t>(view.share.kind)].about, colours().text2, width);
   ImGui::Dummy({0, px(2)});
 }
 
@@ -451,8 +442,8 @@ void ShareBox::draw_saving(const ViewModel& view, CommandSink& sink, float width
   ImGui::SameLine(0, px(8));
   ButtonSpec close{"Close", Icon::none, ButtonKind::line};
   if (button(close)) sink.post(ShareCommand(ShowShare{false}));
-  share_words(state.problem, t.rejected_text, width);
-  if (done) share_words("Written to " + state.saved, t.text2, width);
+  paragraph(state.problem, t.rejected_text, width);
+  if (done) paragraph("Written to " + state.saved, t.text2, width);
 }
 
 void ShareBox::draw(const ViewModel& view, CommandSink& sink) {
@@ -469,7 +460,7 @@ void ShareBox::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
   if (ImGui::BeginPopup(kSharePopup)) {
     label(Type::title, colours().text, "Share");
-    share_words(what_is_shared(view), colours().text2, width);
+    paragraph(what_is_shared(view), colours().text2, width);
     ImGui::Dummy({0, px(2)});
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     draw_kinds(view, sink, width);

@@ -330,20 +330,6 @@ size_t TextBlock::byte_at(ImVec2 point, ImVec2 pos, std::string_view text, Type 
   return line.end;
 }
 
-void TextBlock::draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, size_t begin, size_t end,
-                            Colour colour, float pitch) const {
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    const size_t a = std::max<size_t>(begin, lines_[i].begin), b = std::min<size_t>(end, lines_[i].end);
-    // An empty line inside the selection gets a short bar, so that it is seen to belong to it.
-    const bool passes = begin <= lines_[i].end && end > lines_[i].end;
-    if (a > b || (a == b && !passes)) continue;
-    const float y = pos.y + pitch * static_cast<float>(i);
-    const float left = pos.x + text_size(type, text.substr(lines_[i].begin, a - lines_[i].begin)).x;
-    const float right = left + text_size(type, text.substr(a, b - a)).x + (passes ? px(4) : 0);
-    list->AddRectFilled({left, y}, {right, y + pitch}, colour);
-  }
-}
-
 ImVec2 TextBlock::draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour,
                        float pitch) const {
   const ImVec2 clip_min = list->GetClipRectMin(), clip_max = list->GetClipRectMax();

@@ -129,10 +129,6 @@ class TextBlock {
   /// The byte of the text nearest to a point, on a character boundary. pos is where the block was drawn.
   size_t byte_at(ImVec2 point, ImVec2 pos, std::string_view text, Type type, float pitch) const;
 
-  /// Fills the background of the bytes [begin, end). Call before drawing the text.
-  void draw_behind(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, size_t begin, size_t end,
-                   Colour colour, float pitch) const;
-
   /// Draws the lines that are inside the clip rectangle. Returns the end of the text, at the top of its last line.
   ImVec2 draw(ImDrawList* list, ImVec2 pos, std::string_view text, Type type, Colour colour, float pitch) const;
 

@@ -13,10 +13,8 @@
 
 namespace canopy::app {
 
-// The interface of a panel, and simple parts that several panels use. A panel shows a part of the view model and posts
-// commands; it never changes the state or calls the engine. It is one class and one line in app/shell/shell.cpp. Its
-// window has no padding and does not scroll; contents that may be too high scroll in a child window.
-
+/// A panel shows a part of the view model and posts commands; it never changes the state or calls the engine. Its
+/// window has no padding and does not scroll; contents that may be too high scroll in a child window (PanelBody).
 class Panel {
  public:
   virtual ~Panel() = default;
@@ -52,8 +50,7 @@ void pair_line(std::string_view left, std::string_view right, const std::string&
 /// likely action first. They never block the window. Without cards it takes no height.
 void draw_error_cards(const ViewModel& view, CommandSink& sink, float width);
 
-// The panel with the messages of the program, to read and to copy.
-
+/// The panel with the messages of the program, to read and to copy.
 class LogPanel final : public Panel {
  public:
   explicit LogPanel(std::shared_ptr<MessageLog> log = MessageLog::of_process()) : log_(std::move(log)) {}

@@ -127,11 +127,6 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.disc({10.5f, 5}, 2.2f);
       pen.disc({5.5f, 11}, 2.2f);
       break;
-    case Icon::pin:
-      pen.line({{2, 8}, {14, 8}});
-      pen.disc({5, 8}, 2.2f);
-      pen.disc({11, 8}, 2.2f);
-      break;
     case Icon::find:
       pen.ring({8, 8}, 4.5f);
       pen.disc({8, 8}, 1.6f);

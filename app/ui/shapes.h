@@ -29,7 +29,6 @@ enum class Icon {
   send,
   drop,
   sliders,
-  pin,   // a straight path
   find,  // a cross-hair
   fit,   // four corners
   search,

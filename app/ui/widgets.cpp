@@ -186,10 +186,6 @@ void label(Type type, Colour colour, std::string_view text) {
   ImGui::PopFont();
 }
 
-void centre_in_row(float y, float row_height, float item_height) {
-  ImGui::SetCursorPosY(std::floor(y + (row_height - item_height) * 0.5f));
-}
-
 bool model_path_box(std::string& path, float width) {
   ButtonSpec open{"Open", Icon::none, ButtonKind::line};
   open.enabled = !path.empty();

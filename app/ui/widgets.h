@@ -12,8 +12,7 @@
 
 namespace canopy::app {
 
-// The controls that panels are made of, in the look of the design. Each is one item for the keyboard, the mouse and
-// tests; its id is its label unless said otherwise.
+// Each control is one item for the keyboard, the mouse and tests; its id is its label unless said otherwise.
 
 enum class ButtonKind {
   primary,  // filled with the accent colour: the most likely action
@@ -63,9 +62,6 @@ float place_dialog(float width);
 
 /// Draws text at the cursor as an item.
 void label(Type type, Colour colour, std::string_view text);
-
-/// Moves the cursor so that the next item, item_height high, is centred in the row that begins at y.
-void centre_in_row(float y, float row_height, float item_height);
 
 /// A text box for the path of a model, with a button; used where there is no file dialog. `path` keeps the text between
 /// frames. True when Enter or the button asks to open it.

@@ -1,5 +1,5 @@
 // Attention: softmax(scale q . K) V of each row's virtual sequence, in one launch. A chunk of 64 positions gives its
-// largest score, the sum of the exponentials and the output (attention_warp.h); those of the chunks of a span of 256
+// largest score, the sum of the exponentials and the output (attention.h); those of the chunks of a span of 256
 // positions are merged in ascending order, then spans in ascending order, by the block that comes last for a tile of
 // rows.
 //

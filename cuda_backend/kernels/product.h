@@ -7,6 +7,8 @@
 #include "cuda_backend/kernels/cache.h"
 #include "cuda_backend/kernels/weights.h"
 
+// The kernels of products, by type of weight and rows of the pass at a time.
+
 /// product_NAME_8, _16, _32 for weights of type F, the second of type SECOND.
 #define CANOPY_PRODUCTS_TO_32(NAME, F, SECOND)                          \
   CANOPY_STREAMING_KERNEL(product_##NAME##_8, ProductParams, 256, 2) {  \

@@ -21,7 +21,6 @@
 namespace canopy {
 
 // A bounded reader of little-endian numbers, used for all file bytes; every error names the offset and the field.
-
 class Reader {
  public:
   /// Reads `bytes` from the front; `base` is what offset() says of the first of them (a place in an enclosing file).
@@ -129,7 +128,7 @@ inline std::string_view read_text(Reader& reader, std::string_view field) {
   return reader.text(read_whole<uint64_t>(reader, field), field);
 }
 
-// A hash for detecting damaged files.
+// Hashes.
 
 /// 64-bit FNV-1a: detects accidental damage, but not deliberate changes.
 constexpr uint64_t damage_hash(std::span<const std::byte> data) {
@@ -146,8 +145,7 @@ inline std::string damage_hash_text(std::string_view text) {
   return digits.data();
 }
 
-// SHA-256 (FIPS 180-4).
-
+/// SHA-256 (FIPS 180-4).
 std::array<uint8_t, 32> sha256(std::string_view bytes);
 
 // Bytes as text: Base64 (RFC 4648, section 4).

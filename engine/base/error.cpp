@@ -129,12 +129,8 @@ void set_log_sink(LogSink sink, LogLevel minimum) {
   slot().sink = std::move(sink);
 }
 
-bool log_enabled(LogLevel level) {
-  return static_cast<int>(level) >= minimum_level.load(std::memory_order_relaxed);
-}
-
 void log(LogLevel level, std::string_view message) {
-  if (!log_enabled(level) || inside_sink) return;
+  if (static_cast<int>(level) < minimum_level.load(std::memory_order_relaxed) || inside_sink) return;
   const std::string safe = printable(message, max_message_bytes, LineBreaks::keep);
   const std::lock_guard lock(slot().mutex);
   if (!slot().sink) return;

@@ -10,8 +10,8 @@
 
 namespace canopy {
 
-// The one exception type of the engine. A message is a full sentence that says what is wrong, where, the actual value
-// and what is allowed; callers add context on the way up ("while loading model.gguf").
+// Errors. A message is a full sentence that says what is wrong, where, the actual value and what is allowed; callers
+// add context on the way up ("while loading model.gguf").
 
 enum class ErrorKind {
   bad_input,      // a file, a setting or a request that is wrong: tell the user, carry on
@@ -64,8 +64,7 @@ decltype(auto) with_context(std::string_view context, F&& f) {
   }
 }
 
-// Logging for library code, which never prints: messages go to a sink that the program sets. Without a sink they are
-// dropped.
+// The log. Messages go to a sink that the program sets; without one they are dropped.
 
 enum class LogLevel { debug, info, warning, error };
 
@@ -79,23 +78,14 @@ using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 /// is under way any more when this returns.
 void set_log_sink(LogSink sink, LogLevel minimum = LogLevel::info);
 
-/// Whether a message of this level would reach a sink; lets callers skip building expensive messages.
-bool log_enabled(LogLevel level);
-
 /// Hands a message to the sink. Messages logged from inside a sink are dropped. Exceptions of the sink are swallowed.
 void log(LogLevel level, std::string_view message);
 
-inline void log_debug(std::string_view message) {
-  log(LogLevel::debug, message);
-}
 inline void log_info(std::string_view message) {
   log(LogLevel::info, message);
 }
 inline void log_warning(std::string_view message) {
   log(LogLevel::warning, message);
-}
-inline void log_error(std::string_view message) {
-  log(LogLevel::error, message);
 }
 
 }  // namespace canopy

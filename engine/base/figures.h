@@ -9,8 +9,6 @@
 
 namespace canopy {
 
-// Sizes, durations and progress formatted for users.
-
 /// "98.4 MB": kB, MB and GB of powers of ten, as file managers count.
 std::string byte_figures(uint64_t bytes);
 
@@ -21,8 +19,7 @@ std::string duration_figures(double seconds);
 /// negative time is unknown and left out.
 std::string progress_figures(uint64_t done, uint64_t total, bool in_bytes, double seconds_left);
 
-// Estimate of the remaining time of an operation from its recent speed.
-
+/// Estimate of the remaining time of an operation from its recent speed.
 class RemainingTime {
  public:
   /// Takes the progress `done` of `total` at the time `seconds` of a monotonic clock. Returns the seconds left at the

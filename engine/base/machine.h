@@ -40,8 +40,8 @@ using TakeNext = std::function<bool(uint64_t& begin, uint64_t& end)>;
 /// rethrows one of the exceptions. `piece` is at least 1.
 void parallel_in_order(uint64_t count, uint64_t piece, const std::function<void(const TakeNext& next)>& work);
 
-// Background threads that keep cores awake during a computation made of many short dispatches.
-
+/// Background threads that keep cores awake during a computation made of many short dispatches.
+///
 /// A software device hands each dispatch to its threads and sleeps until they are done, some hundred times a pass.
 /// Waking a core that has nothing else to do takes 20 to 50 us in a virtual machine: as long as the dispatch itself.
 /// While a Hold exists, threads of the lowest class (SCHED_IDLE: they use only idle cores and yield at once to other

@@ -35,8 +35,7 @@ class LostPagesWatch {
   int slot_ = -1;
 };
 
-// A file mapped read-only into memory. All platform-specific code is in the .cpp.
-
+/// A file mapped read-only into memory.
 class MappedFile {
  public:
   /// Maps the whole file. Throws bad_input, naming the path and the reason, when it is missing, a directory, not a
@@ -97,10 +96,8 @@ std::string read_small_file(const std::filesystem::path& path, uint64_t max_byte
 /// A path for messages: passed through printable().
 std::string shown(const std::filesystem::path& path);
 
-// A pattern that repeats through a range of memory without taking more room than once. All platform-specific code is in
-// the .cpp.
-
-/// Read-only: every page of the range is a page of the one pattern.
+/// A pattern that repeats through a range of memory without taking more room than once. Read-only: every page of the
+/// range is a page of the one pattern.
 class RepeatedBytes {
  public:
   RepeatedBytes() = default;

@@ -18,24 +18,10 @@ namespace canopy {
 // Size arithmetic on numbers that came from a file or a user. The check comes before the operation, so no wrapped
 // product or sum ever exists; `what` names the quantity in the message.
 
-/// a * b, or nothing when T cannot hold it.
-template <std::unsigned_integral T>
-constexpr std::optional<T> try_mul(T a, T b) {
-  if (b != 0 && a > std::numeric_limits<T>::max() / b) return std::nullopt;
-  return static_cast<T>(a * b);
-}
-
-/// a + b, or nothing when T cannot hold it.
-template <std::unsigned_integral T>
-constexpr std::optional<T> try_add(T a, T b) {
-  if (a > std::numeric_limits<T>::max() - b) return std::nullopt;
-  return static_cast<T>(a + b);
-}
-
 /// a * b; throws bad_input naming `what` and both factors when T cannot hold it.
 template <std::unsigned_integral T>
 constexpr T checked_mul(T a, T b, std::string_view what) {
-  if (const auto product = try_mul(a, b)) return *product;
+  if (b == 0 || a <= std::numeric_limits<T>::max() / b) return static_cast<T>(a * b);
   throw bad_input("The " + std::string(what) + " overflows: " + std::to_string(a) + " times " + std::to_string(b) +
                   " is more than " + std::to_string(std::numeric_limits<T>::max()) + ".");
 }
@@ -43,7 +29,7 @@ constexpr T checked_mul(T a, T b, std::string_view what) {
 /// a + b; throws bad_input naming `what` and both terms when T cannot hold it.
 template <std::unsigned_integral T>
 constexpr T checked_add(T a, T b, std::string_view what) {
-  if (const auto sum = try_add(a, b)) return *sum;
+  if (a <= std::numeric_limits<T>::max() - b) return static_cast<T>(a + b);
   throw bad_input("The " + std::string(what) + " overflows: " + std::to_string(a) + " plus " + std::to_string(b) +
                   " is more than " + std::to_string(std::numeric_limits<T>::max()) + ".");
 }

@@ -9,8 +9,8 @@
 
 namespace canopy {
 
-// Text that others wrote, as UTF-8: what byte-order marks say, and what a text that is no UTF-8 seems to be. And input
-// that a user names, which may be a pipe.
+// Text as UTF-8: what byte-order marks say, and what a text that is no UTF-8 seems to be. And input that a user names,
+// which may be a pipe.
 
 struct DecodedCharacter {
   char32_t code = 0;

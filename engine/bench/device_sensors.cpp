@@ -14,11 +14,12 @@
 #include "engine/base/text.h"
 
 namespace canopy {
+namespace {
+
+namespace fs = std::filesystem;
 
 // NVIDIA's management library, which comes with the driver: opened at run time, so that neither headers nor the library
 // are needed to build or to start.
-
-namespace {
 
 // The part of NVML's interface that is used, as its reference manual describes it.
 using NvmlDevice = struct NvmlDeviceHandle*;
@@ -94,8 +95,6 @@ class Nvml final : public DeviceSensors {
   NvmlDevice device_;
 };
 
-}  // namespace
-
 /// The sensors of the device at that PCI address; null without the library, or where it does not know the device.
 std::unique_ptr<DeviceSensors> open_nvml(const std::string& library, const std::string& pci_address) {
   auto nvml = std::make_unique<NvmlLibrary>(library);
@@ -108,33 +107,8 @@ std::unique_ptr<DeviceSensors> open_nvml(const std::string& library, const std::
   return sensors;
 }
 
-namespace {
-
-constexpr const char* kNvidia = "0x10de";
-
-std::string vendor_of(const std::filesystem::path& pci_folder) {
-  std::string vendor;
-  std::ifstream(pci_folder / "vendor") >> vendor;
-  return vendor;
-}
-
-}  // namespace
-
-std::unique_ptr<DeviceSensors> open_device_sensors(const std::string& pci_address, const SensorSources& sources) {
-  // The address becomes part of a path.
-  if (pci_address.empty() || pci_address.find_first_not_of("0123456789abcdef:.") != std::string::npos) return nullptr;
-  const std::filesystem::path folder = sources.sysfs / "bus/pci/devices" / pci_address;
-  const std::string vendor = vendor_of(folder);
-  // Other makers' machines are not made to load NVIDIA's library.
-  if (vendor.empty() || vendor == kNvidia) {
-    if (auto sensors = open_nvml(sources.nvml, pci_address)) return sensors;
-  }
-  return open_hwmon(folder);
-}
-
-namespace {
-
-namespace fs = std::filesystem;
+// Sensors that Linux shows as files: the hwmon folders of amdgpu, i915, xe and others
+// (Documentation/hwmon/sysfs-interface of the kernel).
 
 /// The beginning of a file of one line; empty where it cannot be read.
 std::string first_line(const fs::path& path) {
@@ -213,8 +187,7 @@ fs::path intel_clock(const fs::path& pci_folder) {
   return {};
 }
 
-}  // namespace
-
+/// The sensors below the folder of a PCI device; null where it tells neither energy nor power.
 std::unique_ptr<DeviceSensors> open_hwmon(const fs::path& pci_folder) {
   const fs::path clock = intel_clock(pci_folder);
   for (const fs::path& folder : subfolders(pci_folder / "hwmon")) {
@@ -222,6 +195,28 @@ std::unique_ptr<DeviceSensors> open_hwmon(const fs::path& pci_folder) {
     if (sensors->tells_energy()) return sensors;
   }
   return nullptr;
+}
+
+constexpr const char* kNvidia = "0x10de";
+
+std::string vendor_of(const fs::path& pci_folder) {
+  std::string vendor;
+  std::ifstream(pci_folder / "vendor") >> vendor;
+  return vendor;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceSensors> open_device_sensors(const std::string& pci_address, const SensorSources& sources) {
+  // The address becomes part of a path.
+  if (pci_address.empty() || pci_address.find_first_not_of("0123456789abcdef:.") != std::string::npos) return nullptr;
+  const fs::path folder = sources.sysfs / "bus/pci/devices" / pci_address;
+  const std::string vendor = vendor_of(folder);
+  // Other makers' machines are not made to load NVIDIA's library.
+  if (vendor.empty() || vendor == kNvidia) {
+    if (auto sensors = open_nvml(sources.nvml, pci_address)) return sensors;
+  }
+  return open_hwmon(folder);
 }
 
 namespace {

@@ -13,9 +13,6 @@
 
 namespace canopy {
 
-// What a driver tells of its device while that works: energy, clock, temperature. Readings need no rights and take far
-// less time than a round.
-
 /// What is not told stays empty.
 struct SensorReading {
   std::optional<double> energy_j;  // since some moment in the past; never falls
@@ -41,12 +38,6 @@ struct SensorSources {
 /// The sensors of the device at that PCI address ("0000:03:00.0"); null where it has none, or no address (a software
 /// device). Never throws because of what it finds there.
 std::unique_ptr<DeviceSensors> open_device_sensors(const std::string& pci_address, const SensorSources& sources = {});
-
-// Sensors that Linux shows as files: the hwmon folders of amdgpu, i915, xe and others
-// (Documentation/hwmon/sysfs-interface of the kernel).
-
-/// The sensors below the folder of a PCI device; null where it tells neither energy nor power.
-std::unique_ptr<DeviceSensors> open_hwmon(const std::filesystem::path& pci_folder);
 
 // The energy that a device takes while something runs.
 

@@ -11,8 +11,6 @@
 
 namespace canopy {
 
-// Files of prompts to measure with: a JSON object on every line, as in assets/prompts.
-
 struct MeasuredPrompt {
   std::string id;        // "gsm_01"; unique in its file
   std::string category;  // "gsm", "writing": results are grouped by it
@@ -38,7 +36,7 @@ std::vector<MeasuredPrompt> limit_by_category(const std::vector<MeasuredPrompt>&
 // The texts of a sweep's prompts. Its file does not have them, as it is given to others; until it is whole they lie in
 // a file of their own beside it, so that whoever has the sweep here can go on with it.
 
-/// "sweep.json.prompts.jsonl", a file as prompt_file.h reads them.
+/// "sweep.json.prompts.jsonl", a file as read_prompts() reads them.
 std::filesystem::path prompts_path(const std::filesystem::path& file);
 
 /// Writes them there. Throws bad_input naming path and reason.

@@ -27,9 +27,6 @@ struct WayToDecode {
   bool operator==(const WayToDecode&) const = default;
 };
 
-/// By that name; nothing for another, or for a tree that is larger than allowed or empty.
-std::optional<WayToDecode> way_of(std::string_view name);
-
 // The order of a comparison's runs.
 
 /// A run of a comparison: which column writes which prompt, and for the how many-th time.
@@ -56,8 +53,7 @@ std::vector<RunKey> run_order(const RunCounts& counts, uint64_t seed);
 /// Those of `order` that `done` does not have.
 std::vector<RunKey> runs_left(const std::vector<RunKey>& order, std::span<const RunKey> done);
 
-// The remaining time of a comparison, from what its columns took so far.
-
+/// The remaining time of a comparison, from what its columns took so far.
 class TimeLeft {
  public:
   explicit TimeLeft(uint32_t contestants) : seconds_(contestants), runs_(contestants) {}
@@ -74,8 +70,7 @@ class TimeLeft {
   std::vector<uint64_t> runs_;
 };
 
-// A comparison or a sweep and what was measured in it: the contents of its file (docs/comparing-gpus.md). Holds names
-// of models and devices, but no path and no text.
+// What was measured, as in the file.
 
 enum class SweepKind {
   sweep,       // many prompts and widths
@@ -114,7 +109,7 @@ struct SweepContestant {
 struct SweepPrompt {
   std::string id;        // "gsm_01"
   std::string category;  // "gsm"
-  std::string hash;      // of its text (damage_hash.h)
+  std::string hash;      // of its text: damage_hash_text()
   bool operator==(const SweepPrompt&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/bench/sweep_summary.h"
 #include "engine/format/json_text.h"
+#include "engine/trace/trace_export.h"
 
 namespace canopy {
 namespace {
@@ -19,6 +20,14 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "canopy-sweep";
+/// Raised by every change of a field's meaning. Fields that are not known are ignored.
+constexpr uint32_t kSweepVersion = 1;
+
+constexpr size_t kMostSweepSubjects = 64;
+constexpr size_t kMostSweepContestants = 256;
+constexpr size_t kMostSweepPrompts = 10'000;
+constexpr size_t kMostSweepCategories = 100;
+constexpr size_t kMostSweepRuns = 80'000;  // that were made or are planned: of some 800 bytes in a file each
 constexpr size_t kMostNameBytes = 256;
 constexpr size_t kMostLongBytes = 1 << 15;  // kernels that timing chose
 constexpr double kMostMs = 1e9, kMostJoules = 1e9, kMostReading = 1e6;
@@ -62,11 +71,6 @@ ordered_json settings_json(const SweepSettings& settings) {
           {"policy", std::string(to_string(settings.policy))},
           {"order_seed", settings.order_seed},
           {"warm_up_tokens", settings.warm_up_tokens}};
-}
-
-ordered_json times_json(const RoundTimes& ms) {
-  return {{"draft", ms.draft}, {"build", ms.build},   {"verify", ms.verify},
-          {"walk", ms.walk},   {"commit", ms.commit}, {"other", ms.other}};
 }
 
 template <class T>
@@ -327,7 +331,7 @@ ordered_json to_json(const MeasuredRun& run) {
           {"widest", run.widest},
           {"prefill_ms", run.prefill_ms},
           {"decode_ms", run.decode_ms},
-          {"stage_ms", times_json(run.ms)},
+          {"stage_ms", to_json(run.ms)},
           {"reason", to_string(run.reason)},
           {"text_hash", run.text_hash},
           {"differs_at", or_null(run.differs_at)},

@@ -12,16 +12,8 @@
 
 namespace canopy {
 
-/// Raised by every change of a field's meaning. Fields that are not known are ignored.
-inline constexpr uint32_t kSweepVersion = 1;
-
 /// Limits of what is read.
 inline constexpr uint64_t kMostSweepBytes = uint64_t{64} << 20;
-inline constexpr size_t kMostSweepSubjects = 64;
-inline constexpr size_t kMostSweepContestants = 256;
-inline constexpr size_t kMostSweepPrompts = 10'000;
-inline constexpr size_t kMostSweepCategories = 100;
-inline constexpr size_t kMostSweepRuns = 80'000;  // that were made or are planned: of some 800 bytes in a file each
 inline constexpr uint32_t kMostSweepRepeats = 1'000;
 
 /// The object without `runs` and `summary`.

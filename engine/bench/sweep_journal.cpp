@@ -200,15 +200,7 @@ namespace {
 constexpr size_t kMostNamePart = 40;
 constexpr const char* kJournalEnding = ".journal";
 
-}  // namespace
-
-fs::path sweep_folder() {
-  const fs::path folder = data_dir() / "sweeps";
-  std::error_code ignored;  // writing says why it is not possible
-  fs::create_directories(folder, ignored);
-  return folder;
-}
-
+/// "nvidia-h200": the letters and digits of a device's name, in small, without what is in brackets.
 std::string name_part(const std::string& device) {
   std::string words;
   for (const char c : device.substr(0, device.find('('))) {
@@ -221,6 +213,15 @@ std::string name_part(const std::string& device) {
   }
   while (words.ends_with('-')) words.pop_back();
   return words.empty() ? "sweep" : words;
+}
+
+}  // namespace
+
+fs::path sweep_folder() {
+  const fs::path folder = data_dir() / "sweeps";
+  std::error_code ignored;  // writing says why it is not possible
+  fs::create_directories(folder, ignored);
+  return folder;
 }
 
 fs::path new_sweep_file(const fs::path& folder, const std::string& device) {

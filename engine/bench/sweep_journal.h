@@ -32,7 +32,7 @@ std::optional<Sweep> unfinished_sweep(const std::filesystem::path& file);
 class SweepJournal {
  public:
   /// Begins the journal of a sweep, with the runs that it has already. The texts of its prompts are kept beside it
-  /// (sweep_prompts.h); empty: they are not. Throws bad_input naming path and reason where that is not possible, or
+  /// (keep_prompts()); empty: they are not. Throws bad_input naming path and reason where that is not possible, or
   /// where another program writes it.
   SweepJournal(const std::filesystem::path& file, const Sweep& sweep, const std::vector<MeasuredPrompt>& prompts = {});
   ~SweepJournal();
@@ -59,10 +59,7 @@ class SweepJournal {
 /// The folder, inside the user's data; created when missing. Throws bad_input where that is not possible.
 std::filesystem::path sweep_folder();
 
-/// "nvidia-h200": the letters and digits of a device's name, in small, without what is in brackets.
-std::string name_part(const std::string& device);
-
-/// A file that is not there yet: "nvidia-h200-2026-11-24.json", "nvidia-h200-2026-11-24-2.json".
+/// A file that is not there yet, named by the device: "nvidia-h200-2026-11-24.json", "nvidia-h200-2026-11-24-2.json".
 std::filesystem::path new_sweep_file(const std::filesystem::path& folder, const std::string& device);
 
 /// Files of `folder` that look like sweeps, finished or not, the newest first. Of one that is not finished the path is

@@ -37,7 +37,7 @@ OverlayResult overlay(const Sweep& ours, const Sweep& theirs);
 /// "Radeon RX 7900 XTX": what tells two sweeps apart, the device, with the model where that differs too.
 std::string overlay_name(const Sweep& other, const Sweep& beside);
 
-// A sweep's figures as tables, for people: rounded. Each has the columns that the sweep has something to say in.
+// Tables.
 
 /// A row for each cell of the summary (sweep_summary.h).
 TextTable summary_table(const Sweep& sweep, uint32_t baseline);

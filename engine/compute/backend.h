@@ -17,15 +17,6 @@
 
 namespace canopy {
 
-// How long a piece of work takes at best, for measurements of what a device reaches.
-
-/// A run that is measured should take about so long.
-inline constexpr double kWantedRunSeconds = 0.03;
-
-/// Seconds of the work done once: the least of several runs of so many repetitions that a run is long enough to tell,
-/// at most `most_times`. `run` does the work that often and returns the seconds that took.
-double best_seconds(const std::function<double(uint32_t times)>& run, uint32_t most_times);
-
 // Choosing one device of those that a machine has, whatever backend they are of. Pure functions.
 
 struct ListedDevice {
@@ -60,8 +51,7 @@ std::string other_backend_of(std::span<const ListedDevice> devices, const Listed
 /// "0: NAME (discrete, ABOUT) [vulkan:0]\n1: … — not usable: REASON"
 std::string describe_devices(std::span<const ListedDevice> devices);
 
-// What a backend is to the rest of the program: how its devices are found, opened and described. engine/devices has the
-// list of them; only that and CMake name one.
+// The list of backends is in engine/session/devices.cpp; only that and CMake name one.
 
 /// A device before it is opened, with what front ends tell of it.
 struct FoundDevice : ListedDevice {
@@ -97,5 +87,14 @@ struct Backend {
   /// Lays a weight out as an upload would, in scratch memory, for benches.
   std::function<void(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint32_t> scratch)> pack;
 };
+
+// How long a piece of work takes at best, for measurements of what a device reaches.
+
+/// A run that is measured should take about so long.
+inline constexpr double kWantedRunSeconds = 0.03;
+
+/// Seconds of the work done once: the least of several runs of so many repetitions that a run is long enough to tell,
+/// at most `most_times`. `run` does the work that often and returns the seconds that took.
+double best_seconds(const std::function<double(uint32_t times)>& run, uint32_t most_times);
 
 }  // namespace canopy

@@ -19,7 +19,16 @@
 
 namespace canopy {
 
-// What ops cost by arithmetic; what counts is said at the top of ops.h.
+// Each op has an argument struct; `Op` is any of them. Shapes are [rows, cols], row-major f32 unless said otherwise; W
+// is the width of the op (rows of activations it works on). Formulas are per row; every backend must compute a row's
+// result independently of W and of where the row stands in it, bit for bit (docs/architecture.md, "Numeric contract").
+//
+// Beside its operands each struct has its name, its price and the shapes it is printed with. A price counts the bytes
+// of every operand once for each op, as if a cache held everything within an op and nothing between two ops: a weight
+// counts with its size in the file, rows and tables with the part that the op reads or writes. Where the amount depends
+// on the contents of buffers, the maximum is counted (attention: max_positions), of experts the expected number. FLOPs
+// are those of products and norms, a multiply-add counting as two; exponentials, comparisons and conversions are not
+// counted.
 
 /// Lower estimate of the memory traffic and the arithmetic of an op.
 struct OpPrice {
@@ -35,400 +44,6 @@ inline OpPrice operator+(const OpPrice& a, const OpPrice& b) {
 inline uint64_t word_bytes(uint64_t count) {
   return count * 4;
 }
-
-// Ops on the rows of a pass, each by itself: what stands between two products and is part of neither. Conventions as in
-// ops.h.
-
-/// x[w, c] += bias[c].
-struct AddBiasArgs {
-  uint32_t width = 0;
-  uint32_t cols = 0;
-  const Buffer* bias = nullptr;  // [cols]
-  Buffer* x = nullptr;           // [W, cols]
-
-  static constexpr const char* name = "add_bias";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(cols); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * cols;
-    return {word_bytes(2 * elements + cols), elements};
-  }
-};
-
-/// out[to] = in[from] for each move. Two moves to the same row must be identical, so a list can be padded by repeating
-/// a move.
-struct CopyRowsArgs {
-  uint32_t count = 0;
-  uint32_t cols = 0;
-  const Buffer* in = nullptr;     // [rows, cols]
-  const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
-  Buffer* out = nullptr;          // [rows, cols], another buffer than in
-
-  static constexpr const char* name = "copy_rows";
-  std::string shapes() const { return std::to_string(count) + " rows of " + std::to_string(cols); }
-  OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
-};
-
-/// activations = in * norm.weight, with the sums of squares of `in`: turns rows of a plain buffer into activations that
-/// a product can read. Without a weight the values are copied unchanged.
-struct NormRowsArgs {
-  uint32_t width = 0;
-  const Buffer* in = nullptr;  // [W, cols]
-  NormWrite norm;              // weight null: none
-  Activations* out = nullptr;  // [W, cols] with sums of squares
-
-  static constexpr const char* name = "norm_rows";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * out->cols();
-    const bool has_norm = norm.weight != nullptr;
-    return {word_bytes(2 * elements + (has_norm ? out->cols() : 0)), (has_norm ? 3 : 2) * elements};
-  }
-};
-
-/// x[w] += in[w] / sqrt(mean of squares of in[w] + eps) * weight; out = x * norm.weight; aux[w, offset + c] = aux_scale
-/// * x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own before it is
-/// added.
-struct NormAddArgs {
-  uint32_t width = 0;
-  const Buffer* in = nullptr;      // [W, cols]
-  const Buffer* weight = nullptr;  // [cols]
-  float eps = 0;
-  Buffer* x = nullptr;  // [W, cols], the residual stream
-  NormWrite norm;
-  Activations* out = nullptr;  // [W, cols] with sums of squares
-  Buffer* aux = nullptr;       // [W, aux_stride] or null
-  uint32_t aux_stride = 0;
-  uint32_t aux_offset = 0;
-  float aux_scale = 1;
-
-  static constexpr const char* name = "norm_add";
-  std::string shapes() const {
-    return std::to_string(width) + " rows of " + std::to_string(out->cols()) + (aux != nullptr ? ", with aux" : "");
-  }
-  OpPrice price() const {
-    // Bytes: in, x read and written, the activations, aux, both weights. FLOPs: the sums of squares of in and of x, the
-    // scale, both weights and the sum.
-    const uint64_t cols = out->cols(), elements = uint64_t{width} * cols;
-    return {word_bytes((aux != nullptr ? 5 : 4) * elements + 2 * cols), (aux != nullptr ? 9 : 8) * elements};
-  }
-};
-
-/// logits[w, t] = cap * tanh(logits[w, t] / cap), in place; a NaN stays one.
-struct CapLogitsArgs {
-  uint32_t width = 0;
-  Buffer* logits = nullptr;  // [W, vocab]
-  uint32_t vocab = 0;
-  float cap = 0;  // positive
-
-  static constexpr const char* name = "cap_logits";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(vocab); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * vocab;
-    return {word_bytes(2 * elements), 2 * elements};
-  }
-};
-
-// The ops of a mixture of experts, part of ops.h: a router chooses some of a layer's experts for each row, and what
-// they make of the row is added up.
-
-/// Most experts of a layer, and of a row, that the ops of mixtures take.
-inline constexpr uint32_t kMaxExperts = 1024, kMaxUsedExperts = 64;
-
-/// A layer's experts: how many there are, and through how many each row goes. `shared`: each row also goes through a
-/// further one, a dense feed-forward, for whose share the router has a row of its own, behind the others.
-struct ExpertCounts {
-  uint32_t all = 0;   // 1 ... kMaxExperts
-  uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
-  bool shared = false;
-
-  /// Words of a bit for each.
-  uint32_t touched_words() const { return (all + 31) / 32; }
-  /// Rows of the router.
-  uint32_t router_rows() const { return all + (shared ? 1 : 0); }
-  /// Shares of a row of the pass.
-  uint32_t row_shares() const { return used + (shared ? 1 : 0); }
-
-  /// How many different ones `width` rows go through on average if each chooses evenly: all (1 - (1 - used / all)^W).
-  double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
-  /// How many experts' weights `width` such rows would read again, if each read its own.
-  double read_again(uint32_t width) const { return static_cast<double>(width) * used - touched(width); }
-  /// Tiles of up to `columns` pairs of a row and one of its experts, each tile of one expert, that there have to be
-  /// room for: at most so many experts have one that is not full.
-  uint32_t most_tiles(uint32_t pairs, uint32_t columns) const { return (pairs < all ? pairs : all) + pairs / columns; }
-  bool operator==(const ExpertCounts&) const = default;
-};
-/// Experts whose weights rows would read again from which on it is worth a step to group the rows by their experts.
-inline constexpr double kEnoughReadAgain = 4;
-/// Throws bad_input, with the op's name in front, for counts out of their bounds.
-void check_experts(const ExpertCounts& experts, const char* op);
-/// "8 of 128 experts", "8 of 256 experts and a shared one"
-std::string describe(const ExpertCounts& experts);
-
-/// Price of the products of all rows with the experts that each has chosen, whose weights lie one below the other in
-/// `weight`; as many are counted as rows touch that choose evenly.
-inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, uint32_t width) {
-  const double share = experts.touched(width) / experts.all;
-  const uint64_t elements = uint64_t{weight.rows()} * weight.cols() / experts.all;
-  return {static_cast<uint64_t>(share * static_cast<double>(stored_bytes(weight))),
-          2 * elements * experts.used * width};
-}
-
-/// The experts that each row goes through, and what each counts. logit[w, e] = scale(w) * sum_k router[e, k] * in[w,
-/// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
-/// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
-/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all. With a shared expert, logit[w,
-/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])). Where `touched` is
-/// given, the bits of the experts are set there that rows with ancestors go through; those that are set stay so.
-struct RouteArgs {
-  uint32_t width = 0;
-  ExpertCounts experts;
-  const Buffer* router = nullptr;   // [router_rows(), cols]
-  const Activations* in = nullptr;  // [W, cols]
-  float norm_eps = 0;               // 0: no norm
-  bool of_chosen = true;
-  Buffer* logits = nullptr;      // [W, router_rows()]
-  Buffer* chosen = nullptr;      // uint32 [W, used]
-  Buffer* shares = nullptr;      // [W, row_shares()]
-  const Buffer* bias = nullptr;  // [router_rows()], added to the logits of each row; null: none
-  const Buffer* rows = nullptr;  // Row [W], where touched
-  Buffer* touched = nullptr;     // uint32 [layer + 1, touched_words()]: bit e mod 32 of word e / 32; or null
-  uint32_t layer = 0;            // whose words
-
-  static constexpr const char* name = "route";
-  std::string shapes() const {
-    return std::to_string(width) + " rows of " + std::to_string(in->cols()) + ", " + describe(experts);
-  }
-  OpPrice price() const {
-    const uint64_t logits = experts.router_rows(), products = logits * in->cols(), rows = width;
-    return {word_bytes(products + rows * (in->cols() + 2 * logits + experts.used + experts.row_shares())),
-            2 * rows * products};
-  }
-};
-
-/// counts[l] = the bits that are set in touched[l], which are 0 afterwards: how many different experts of each layer
-/// the rows of a pass have gone through.
-struct CountExpertsArgs {
-  uint32_t layers = 0;
-  ExpertCounts experts;
-  Buffer* touched = nullptr;  // uint32 [layers, touched_words()]
-  Buffer* counts = nullptr;   // uint32 [layers]
-
-  static constexpr const char* name = "count_experts";
-  std::string shapes() const { return std::to_string(layers) + " layers of " + describe(experts); }
-  OpPrice price() const { return {word_bytes(uint64_t{layers} * (2 * experts.touched_words() + 1)), 0}; }
-};
-
-/// What a clamped gate is multiplied by in its sigmoid (gpt-oss).
-inline constexpr float kClampedSlope = 1.702f;
-
-/// linear_swiglu with the experts of each row: out[w * used + i, f] = silu(s * g) * (s * u), g and u the products of
-/// rows 2 f and 2 f + 1 of expert chosen[w, i] with in[w]. Each is summed as if it were alone, so that it does not
-/// matter which rows have chosen the same expert. A bias is added to s * g and s * u. With a limit l > 0 the result is
-/// (u' + 1) * g' * sigmoid(kClampedSlope * g'), g' = min(g, l) and u' = u between -l and l.
-struct ExpertSwigluArgs {
-  uint32_t width = 0;
-  ExpertCounts experts;
-  const Weight* weight = nullptr;   // [all * 2 * ffn, cols]: paired, expert after expert
-  const Activations* in = nullptr;  // [W, cols]
-  float norm_eps = 0;
-  const Buffer* chosen = nullptr;  // uint32 [W, used], each below `all`
-  Activations* out = nullptr;      // [W * used, ffn], no sums of squares
-  const Buffer* bias = nullptr;    // [all * 2 * ffn], of each row of the weight; null: none
-  float limit = 0;                 // 0: none
-
-  /// Rows of the weight that an expert has.
-  uint32_t expert_rows() const { return weight->rows() / experts.all; }
-
-  static constexpr const char* name = "expert_swiglu";
-  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts); }
-  OpPrice price() const {
-    const uint64_t read = uint64_t{width} * (weight->cols() + experts.used);
-    const uint64_t written = uint64_t{width} * experts.used * (expert_rows() / 2);
-    return expert_price(*weight, experts, width) + OpPrice{word_bytes(read + written), 0};
-  }
-};
-
-/// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
-/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], plus its bias, and, last, shares[w,
-/// used] * shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
-struct ExpertAddArgs {
-  uint32_t width = 0;
-  ExpertCounts experts;
-  const Weight* weight = nullptr;   // [all * rows, cols]: expert after expert
-  const Activations* in = nullptr;  // [W * used, cols]
-  const Buffer* chosen = nullptr;   // uint32 [W, used], each below `all`
-  const Buffer* shares = nullptr;   // [W, row_shares()]
-  const Buffer* shared = nullptr;   // [W, rows], what the shared expert makes of the rows; null where there is none
-  Buffer* products = nullptr;       // [W, used, rows]
-  Buffer* x = nullptr;              // [W, rows]
-  NormWrite norm;
-  Activations* out = nullptr;  // [W, rows] with sums of squares
-  Buffer* aux = nullptr;       // [W, aux_stride] or null
-  uint32_t aux_stride = 0;
-  uint32_t aux_offset = 0;
-  const Buffer* bias = nullptr;  // [all * rows], of each row of the weight; null: none
-
-  /// Rows of the weight that an expert has: the width of x.
-  uint32_t expert_rows() const { return weight->rows() / experts.all; }
-
-  static constexpr const char* name = "expert_add";
-  std::string shapes() const {
-    return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts) +
-           (aux != nullptr ? ", with aux" : "");
-  }
-  OpPrice price() const {
-    // Bytes: the products written and read, x read and written, the activations, aux. FLOPs: shares, x * norm and the
-    // sum of squares.
-    const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used, shares = experts.row_shares();
-    const uint64_t read = width * (used * (uint64_t{weight->cols()} + 1) + shares);
-    return expert_price(*weight, experts, width) +
-           OpPrice{word_bytes(read + (used + shares + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
-                   (2 * shares + 4) * elements};
-  }
-};
-
-// The ops of a gated delta net (Yang et al., "Gated Delta Networks", 2024), part of ops.h.
-//
-// Each value head has a state S [key_dim, value_dim]. A row with query q, key k, value v, decay d and beta b makes of
-// the state of the row before it, its parent:
-//
-//   S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q
-//
-// Rows of a pass form a forest: a row's parent is a row of the pass, or the text behind which the pass stands. How they
-// are gone through is a list of steps, made on the host: parents come first, and where a row does not follow its
-// parent, the state is taken back from where the parent's step has put it. The order changes no bit of any row.
-
-struct DeltaShape {
-  uint32_t key_heads = 0;    // of queries and keys
-  uint32_t value_heads = 0;  // a multiple of key_heads
-  uint32_t key_dim = 0;      // a multiple of 4, at most kMostKeyDim
-  uint32_t value_dim = 0;    // a multiple of 4
-  uint32_t taps = 0;         // of the convolution, its row included: 2 ... kMostTaps
-  bool tiled = false;        // value head h reads key head h % key_heads; otherwise h / (value_heads / key_heads)
-
-  static constexpr uint32_t kMostKeyDim = 128, kMostValueDim = 1024, kMostTaps = 8;
-
-  uint32_t keys() const { return key_heads * key_dim; }
-  uint32_t values() const { return value_heads * value_dim; }
-  /// Of the convolution: queries, keys and values of all heads.
-  uint32_t channels() const { return 2 * keys() + values(); }
-  /// Elements of a row: the channels, then two numbers for each value head; rounded up to a multiple of 4.
-  uint32_t row_elements() const { return (channels() + 2 * value_heads + 3) / 4 * 4; }
-  uint64_t state_elements() const { return uint64_t{values()} * key_dim; }
-  uint64_t tail_elements() const { return uint64_t{taps - 1} * channels(); }
-  uint32_t key_head(uint32_t value_head) const {
-    return tiled ? value_head % key_heads : value_head / (value_heads / key_heads);
-  }
-  bool operator==(const DeltaShape&) const = default;
-};
-
-/// "16 key heads of 128, 48 value heads of 128, 4 taps"
-std::string describe(const DeltaShape& shape);
-/// Throws bad_input, naming the op, for a shape that breaks what the members say.
-void check_delta_shape(const DeltaShape& shape, const char* op);
-
-/// What the recurrence reads of each step's row: queries and keys, values, and what each head forgets and takes.
-///   x[c] = silu(sum_t taps[c, t] * window[t, c]),  the window being the inputs of the row's last ancestors and, last,
-///          its own; beyond the rows of the pass those that the text's tail has
-///   query head: x / (sqrt(sum x^2 + eps) sqrt(key_dim));  key head: x / sqrt(sum x^2 + eps);  values: x
-///   decay[h] = exp(rate[h] * softplus(a[h] + bias[h]));  beta[h] = 1 / (1 + exp(-b[h]))
-/// A step that keeps a state (`to` not spare) also writes its tail, the inputs of the last taps - 1 rows, oldest first;
-/// no step may take what another keeps.
-struct DeltaInputsArgs {
-  uint32_t width = 0;             // steps
-  uint32_t rows = 0;              // R: that `in` and `out` have
-  const Buffer* in = nullptr;     // [R, row_elements]: queries, keys, values, b, a
-  const Buffer* steps = nullptr;  // DeltaStep [W]
-  DeltaShape shape;
-  const Buffer* taps = nullptr;  // [channels, taps], the row's own last
-  const Buffer* bias = nullptr;  // [value_heads]
-  const Buffer* rate = nullptr;  // [value_heads], negative
-  Buffer* tails = nullptr;       // [kept, taps - 1, channels]
-  Buffer* out = nullptr;         // [R, row_elements]: queries, keys, values, beta, decay; of rows with a step
-
-  static constexpr float kEps = 1e-6f;
-
-  static constexpr const char* name = "delta_inputs";
-  std::string shapes() const { return std::to_string(width) + " rows, " + describe(shape); }
-  OpPrice price() const {
-    // Rows read and written, the taps, the tail read and written. FLOPs: the convolution and the norms.
-    const uint64_t channels = shape.channels();
-    return {word_bytes(2 * uint64_t{width} * shape.row_elements() + channels * shape.taps + 2 * shape.tail_elements() +
-                       2 * shape.value_heads) +
-                width * sizeof(DeltaStep),
-            width * (2 * channels * shape.taps + 6 * uint64_t{shape.keys()})};
-  }
-};
-
-/// The recurrence over the steps, in their order: out[row, h] = S^T q. States may be kept without any out.
-struct DeltaNetArgs {
-  uint32_t width = 0;             // steps
-  uint32_t rows = 0;              // R: that `in` and `out` have
-  const Buffer* in = nullptr;     // [R, row_elements], of delta_inputs
-  const Buffer* steps = nullptr;  // DeltaStep [W]
-  DeltaShape shape;
-  Buffer* states = nullptr;  // [kept, value_heads, key_dim, value_dim]
-  Buffer* spare = nullptr;   // [spare, value_heads, key_dim, value_dim]
-  Buffer* out = nullptr;     // [R, values], or null
-
-  static constexpr const char* name = "delta_net";
-  std::string shapes() const { return std::to_string(width) + " rows, " + describe(shape); }
-  OpPrice price() const {
-    // The state read and written once, the rows read, the results written; for each element of the state and row a
-    // decay, a product with the key, a sum with k u and a product with the query.
-    const uint64_t results = out != nullptr ? uint64_t{width} * shape.values() : 0;
-    return {word_bytes(2 * shape.state_elements() + uint64_t{width} * shape.row_elements() + results) +
-                width * sizeof(DeltaStep),
-            (out != nullptr ? 7 : 5) * uint64_t{width} * shape.state_elements()};
-  }
-};
-
-/// out[w, h] = in[w, h] / sqrt(mean of squares of in[w, h] + eps) * weight * silu(gate[w, h]) for each head h.
-struct GatedNormArgs {
-  uint32_t width = 0;
-  uint32_t heads = 0;
-  uint32_t head_dim = 0;
-  const Buffer* in = nullptr;      // [W, heads * head_dim]
-  const Buffer* gate = nullptr;    // [W, heads * head_dim]
-  const Buffer* weight = nullptr;  // [head_dim]
-  float eps = 0;
-  Activations* out = nullptr;  // [W, heads * head_dim], no sums of squares
-
-  static constexpr const char* name = "gated_norm";
-  std::string shapes() const {
-    return std::to_string(width) + " rows of " + std::to_string(heads) + " heads of " + std::to_string(head_dim);
-  }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * heads * head_dim;
-    return {word_bytes(3 * elements + head_dim), 5 * elements};
-  }
-};
-
-/// x[w, c] *= 1 / (1 + exp(-gate[w, c])).
-struct GateArgs {
-  uint32_t width = 0;
-  const Buffer* gate = nullptr;  // [W, cols]
-  Activations* x = nullptr;      // [W, cols]; its sums of squares mean nothing afterwards
-
-  static constexpr const char* name = "gate";
-  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(x->cols()); }
-  OpPrice price() const {
-    const uint64_t elements = uint64_t{width} * x->cols();
-    return {word_bytes(3 * elements), elements};
-  }
-};
-
-// The ops of the engine: one argument struct each, and `Op`, any of them. Shapes are [rows, cols], row-major f32 unless
-// said otherwise; W is the width of the op (rows of activations it works on). Formulas are per row; every backend must
-// compute a row's result independently of W and of where the row stands in it, bit for bit (docs/architecture.md,
-// "Numeric contract").
-//
-// Beside its operands each struct has its name, its price and the shapes it is printed with. A price counts the bytes
-// of every operand once for each op, as if a cache held everything within an op and nothing between two ops: a weight
-// counts with its size in the file, rows and tables with the part that the op reads or writes. Where the amount depends
-// on the contents of buffers, the maximum is counted (attention: max_positions), of experts the expected number. FLOPs
-// are those of products and norms, a multiply-add counting as two; exponentials, comparisons and conversions are not
-// counted.
 
 /// Price of reading and multiplying in a product: the weight once and W rows of `cols`. Writing the results is not
 /// included, each op adds that itself.
@@ -757,6 +372,387 @@ struct KvMoveArgs {
   }
 };
 inline constexpr uint32_t kMaxKvMoves = 64;
+
+// Ops on the rows of a pass, each by itself: what stands between two products and is part of neither.
+
+/// x[w, c] += bias[c].
+struct AddBiasArgs {
+  uint32_t width = 0;
+  uint32_t cols = 0;
+  const Buffer* bias = nullptr;  // [cols]
+  Buffer* x = nullptr;           // [W, cols]
+
+  static constexpr const char* name = "add_bias";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(cols); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * cols;
+    return {word_bytes(2 * elements + cols), elements};
+  }
+};
+
+/// out[to] = in[from] for each move. Two moves to the same row must be identical, so a list can be padded by repeating
+/// a move.
+struct CopyRowsArgs {
+  uint32_t count = 0;
+  uint32_t cols = 0;
+  const Buffer* in = nullptr;     // [rows, cols]
+  const Buffer* moves = nullptr;  // uint32 [count, 2]: from, to
+  Buffer* out = nullptr;          // [rows, cols], another buffer than in
+
+  static constexpr const char* name = "copy_rows";
+  std::string shapes() const { return std::to_string(count) + " rows of " + std::to_string(cols); }
+  OpPrice price() const { return {word_bytes(uint64_t{count} * (2 * cols + 2)), 0}; }
+};
+
+/// activations = in * norm.weight, with the sums of squares of `in`: turns rows of a plain buffer into activations that
+/// a product can read. Without a weight the values are copied unchanged.
+struct NormRowsArgs {
+  uint32_t width = 0;
+  const Buffer* in = nullptr;  // [W, cols]
+  NormWrite norm;              // weight null: none
+  Activations* out = nullptr;  // [W, cols] with sums of squares
+
+  static constexpr const char* name = "norm_rows";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * out->cols();
+    const bool has_norm = norm.weight != nullptr;
+    return {word_bytes(2 * elements + (has_norm ? out->cols() : 0)), (has_norm ? 3 : 2) * elements};
+  }
+};
+
+/// x[w] += in[w] / sqrt(mean of squares of in[w] + eps) * weight; out = x * norm.weight; aux[w, offset + c] = aux_scale
+/// * x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own before it is
+/// added.
+struct NormAddArgs {
+  uint32_t width = 0;
+  const Buffer* in = nullptr;      // [W, cols]
+  const Buffer* weight = nullptr;  // [cols]
+  float eps = 0;
+  Buffer* x = nullptr;  // [W, cols], the residual stream
+  NormWrite norm;
+  Activations* out = nullptr;  // [W, cols] with sums of squares
+  Buffer* aux = nullptr;       // [W, aux_stride] or null
+  uint32_t aux_stride = 0;
+  uint32_t aux_offset = 0;
+  float aux_scale = 1;
+
+  static constexpr const char* name = "norm_add";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(out->cols()) + (aux != nullptr ? ", with aux" : "");
+  }
+  OpPrice price() const {
+    // Bytes: in, x read and written, the activations, aux, both weights. FLOPs: the sums of squares of in and of x, the
+    // scale, both weights and the sum.
+    const uint64_t cols = out->cols(), elements = uint64_t{width} * cols;
+    return {word_bytes((aux != nullptr ? 5 : 4) * elements + 2 * cols), (aux != nullptr ? 9 : 8) * elements};
+  }
+};
+
+/// logits[w, t] = cap * tanh(logits[w, t] / cap), in place; a NaN stays one.
+struct CapLogitsArgs {
+  uint32_t width = 0;
+  Buffer* logits = nullptr;  // [W, vocab]
+  uint32_t vocab = 0;
+  float cap = 0;  // positive
+
+  static constexpr const char* name = "cap_logits";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(vocab); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * vocab;
+    return {word_bytes(2 * elements), 2 * elements};
+  }
+};
+
+// The ops of a mixture of experts: a router chooses some of a layer's experts for each row, and what they make of the
+// row is added up.
+
+/// Most experts of a layer, and of a row, that the ops of mixtures take.
+inline constexpr uint32_t kMaxExperts = 1024, kMaxUsedExperts = 64;
+
+/// A layer's experts: how many there are, and through how many each row goes. `shared`: each row also goes through a
+/// further one, a dense feed-forward, for whose share the router has a row of its own, behind the others.
+struct ExpertCounts {
+  uint32_t all = 0;   // 1 ... kMaxExperts
+  uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
+  bool shared = false;
+
+  /// Words of a bit for each.
+  uint32_t touched_words() const { return (all + 31) / 32; }
+  /// Rows of the router.
+  uint32_t router_rows() const { return all + (shared ? 1 : 0); }
+  /// Shares of a row of the pass.
+  uint32_t row_shares() const { return used + (shared ? 1 : 0); }
+
+  /// How many different ones `width` rows go through on average if each chooses evenly: all (1 - (1 - used / all)^W).
+  double touched(uint32_t width) const { return all * (1 - std::pow(1 - static_cast<double>(used) / all, width)); }
+  /// How many experts' weights `width` such rows would read again, if each read its own.
+  double read_again(uint32_t width) const { return static_cast<double>(width) * used - touched(width); }
+  /// Tiles of up to `columns` pairs of a row and one of its experts, each tile of one expert, that there have to be
+  /// room for: at most so many experts have one that is not full.
+  uint32_t most_tiles(uint32_t pairs, uint32_t columns) const { return (pairs < all ? pairs : all) + pairs / columns; }
+  bool operator==(const ExpertCounts&) const = default;
+};
+/// Experts whose weights rows would read again from which on it is worth a step to group the rows by their experts.
+inline constexpr double kEnoughReadAgain = 4;
+/// Throws bad_input, with the op's name in front, for counts out of their bounds.
+void check_experts(const ExpertCounts& experts, const char* op);
+/// "8 of 128 experts", "8 of 256 experts and a shared one"
+std::string describe(const ExpertCounts& experts);
+
+/// Price of the products of all rows with the experts that each has chosen, whose weights lie one below the other in
+/// `weight`; as many are counted as rows touch that choose evenly.
+inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, uint32_t width) {
+  const double share = experts.touched(width) / experts.all;
+  const uint64_t elements = uint64_t{weight.rows()} * weight.cols() / experts.all;
+  return {static_cast<uint64_t>(share * static_cast<double>(stored_bytes(weight))),
+          2 * elements * experts.used * width};
+}
+
+/// The experts that each row goes through, and what each counts. logit[w, e] = scale(w) * sum_k router[e, k] * in[w,
+/// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
+/// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
+/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all. With a shared expert, logit[w,
+/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])). Where `touched` is
+/// given, the bits of the experts are set there that rows with ancestors go through; those that are set stay so.
+struct RouteArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Buffer* router = nullptr;   // [router_rows(), cols]
+  const Activations* in = nullptr;  // [W, cols]
+  float norm_eps = 0;               // 0: no norm
+  bool of_chosen = true;
+  Buffer* logits = nullptr;      // [W, router_rows()]
+  Buffer* chosen = nullptr;      // uint32 [W, used]
+  Buffer* shares = nullptr;      // [W, row_shares()]
+  const Buffer* bias = nullptr;  // [router_rows()], added to the logits of each row; null: none
+  const Buffer* rows = nullptr;  // Row [W], where touched
+  Buffer* touched = nullptr;     // uint32 [layer + 1, touched_words()]: bit e mod 32 of word e / 32; or null
+  uint32_t layer = 0;            // whose words
+
+  static constexpr const char* name = "route";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(in->cols()) + ", " + describe(experts);
+  }
+  OpPrice price() const {
+    const uint64_t logits = experts.router_rows(), products = logits * in->cols(), rows = width;
+    return {word_bytes(products + rows * (in->cols() + 2 * logits + experts.used + experts.row_shares())),
+            2 * rows * products};
+  }
+};
+
+/// counts[l] = the bits that are set in touched[l], which are 0 afterwards: how many different experts of each layer
+/// the rows of a pass have gone through.
+struct CountExpertsArgs {
+  uint32_t layers = 0;
+  ExpertCounts experts;
+  Buffer* touched = nullptr;  // uint32 [layers, touched_words()]
+  Buffer* counts = nullptr;   // uint32 [layers]
+
+  static constexpr const char* name = "count_experts";
+  std::string shapes() const { return std::to_string(layers) + " layers of " + describe(experts); }
+  OpPrice price() const { return {word_bytes(uint64_t{layers} * (2 * experts.touched_words() + 1)), 0}; }
+};
+
+/// What a clamped gate is multiplied by in its sigmoid (gpt-oss).
+inline constexpr float kClampedSlope = 1.702f;
+
+/// linear_swiglu with the experts of each row: out[w * used + i, f] = silu(s * g) * (s * u), g and u the products of
+/// rows 2 f and 2 f + 1 of expert chosen[w, i] with in[w]. Each is summed as if it were alone, so that it does not
+/// matter which rows have chosen the same expert. A bias is added to s * g and s * u. With a limit l > 0 the result is
+/// (u' + 1) * g' * sigmoid(kClampedSlope * g'), g' = min(g, l) and u' = u between -l and l.
+struct ExpertSwigluArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Weight* weight = nullptr;   // [all * 2 * ffn, cols]: paired, expert after expert
+  const Activations* in = nullptr;  // [W, cols]
+  float norm_eps = 0;
+  const Buffer* chosen = nullptr;  // uint32 [W, used], each below `all`
+  Activations* out = nullptr;      // [W * used, ffn], no sums of squares
+  const Buffer* bias = nullptr;    // [all * 2 * ffn], of each row of the weight; null: none
+  float limit = 0;                 // 0: none
+
+  /// Rows of the weight that an expert has.
+  uint32_t expert_rows() const { return weight->rows() / experts.all; }
+
+  static constexpr const char* name = "expert_swiglu";
+  std::string shapes() const { return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts); }
+  OpPrice price() const {
+    const uint64_t read = uint64_t{width} * (weight->cols() + experts.used);
+    const uint64_t written = uint64_t{width} * experts.used * (expert_rows() / 2);
+    return expert_price(*weight, experts, width) + OpPrice{word_bytes(read + written), 0};
+  }
+};
+
+/// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
+/// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], plus its bias, and, last, shares[w,
+/// used] * shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
+struct ExpertAddArgs {
+  uint32_t width = 0;
+  ExpertCounts experts;
+  const Weight* weight = nullptr;   // [all * rows, cols]: expert after expert
+  const Activations* in = nullptr;  // [W * used, cols]
+  const Buffer* chosen = nullptr;   // uint32 [W, used], each below `all`
+  const Buffer* shares = nullptr;   // [W, row_shares()]
+  const Buffer* shared = nullptr;   // [W, rows], what the shared expert makes of the rows; null where there is none
+  Buffer* products = nullptr;       // [W, used, rows]
+  Buffer* x = nullptr;              // [W, rows]
+  NormWrite norm;
+  Activations* out = nullptr;  // [W, rows] with sums of squares
+  Buffer* aux = nullptr;       // [W, aux_stride] or null
+  uint32_t aux_stride = 0;
+  uint32_t aux_offset = 0;
+  const Buffer* bias = nullptr;  // [all * rows], of each row of the weight; null: none
+
+  /// Rows of the weight that an expert has: the width of x.
+  uint32_t expert_rows() const { return weight->rows() / experts.all; }
+
+  static constexpr const char* name = "expert_add";
+  std::string shapes() const {
+    return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts) +
+           (aux != nullptr ? ", with aux" : "");
+  }
+  OpPrice price() const {
+    // Bytes: the products written and read, x read and written, the activations, aux. FLOPs: shares, x * norm and the
+    // sum of squares.
+    const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used, shares = experts.row_shares();
+    const uint64_t read = width * (used * (uint64_t{weight->cols()} + 1) + shares);
+    return expert_price(*weight, experts, width) +
+           OpPrice{word_bytes(read + (used + shares + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
+                   (2 * shares + 4) * elements};
+  }
+};
+
+// The ops of a gated delta net (Yang et al., "Gated Delta Networks", 2024).
+//
+// Each value head has a state S [key_dim, value_dim]. A row with query q, key k, value v, decay d and beta b makes of
+// the state of the row before it, its parent:
+//
+//   S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q
+//
+// Rows of a pass form a forest: a row's parent is a row of the pass, or the text behind which the pass stands. How they
+// are gone through is a list of steps, made on the host: parents come first, and where a row does not follow its
+// parent, the state is taken back from where the parent's step has put it. The order changes no bit of any row.
+
+struct DeltaShape {
+  uint32_t key_heads = 0;    // of queries and keys
+  uint32_t value_heads = 0;  // a multiple of key_heads
+  uint32_t key_dim = 0;      // a multiple of 4, at most kMostKeyDim
+  uint32_t value_dim = 0;    // a multiple of 4
+  uint32_t taps = 0;         // of the convolution, its row included: 2 ... kMostTaps
+  bool tiled = false;        // value head h reads key head h % key_heads; otherwise h / (value_heads / key_heads)
+
+  static constexpr uint32_t kMostKeyDim = 128, kMostValueDim = 1024, kMostTaps = 8;
+
+  uint32_t keys() const { return key_heads * key_dim; }
+  uint32_t values() const { return value_heads * value_dim; }
+  /// Of the convolution: queries, keys and values of all heads.
+  uint32_t channels() const { return 2 * keys() + values(); }
+  /// Elements of a row: the channels, then two numbers for each value head; rounded up to a multiple of 4.
+  uint32_t row_elements() const { return (channels() + 2 * value_heads + 3) / 4 * 4; }
+  uint64_t state_elements() const { return uint64_t{values()} * key_dim; }
+  uint64_t tail_elements() const { return uint64_t{taps - 1} * channels(); }
+  uint32_t key_head(uint32_t value_head) const {
+    return tiled ? value_head % key_heads : value_head / (value_heads / key_heads);
+  }
+  bool operator==(const DeltaShape&) const = default;
+};
+
+/// "16 key heads of 128, 48 value heads of 128, 4 taps"
+std::string describe(const DeltaShape& shape);
+/// Throws bad_input, naming the op, for a shape that breaks what the members say.
+void check_delta_shape(const DeltaShape& shape, const char* op);
+
+/// What the recurrence reads of each step's row: queries and keys, values, and what each head forgets and takes.
+///   x[c] = silu(sum_t taps[c, t] * window[t, c]),  the window being the inputs of the row's last ancestors and, last,
+///          its own; beyond the rows of the pass those that the text's tail has
+///   query head: x / (sqrt(sum x^2 + eps) sqrt(key_dim));  key head: x / sqrt(sum x^2 + eps);  values: x
+///   decay[h] = exp(rate[h] * softplus(a[h] + bias[h]));  beta[h] = 1 / (1 + exp(-b[h]))
+/// A step that keeps a state (`to` not spare) also writes its tail, the inputs of the last taps - 1 rows, oldest first;
+/// no step may take what another keeps.
+struct DeltaInputsArgs {
+  uint32_t width = 0;             // steps
+  uint32_t rows = 0;              // R: that `in` and `out` have
+  const Buffer* in = nullptr;     // [R, row_elements]: queries, keys, values, b, a
+  const Buffer* steps = nullptr;  // DeltaStep [W]
+  DeltaShape shape;
+  const Buffer* taps = nullptr;  // [channels, taps], the row's own last
+  const Buffer* bias = nullptr;  // [value_heads]
+  const Buffer* rate = nullptr;  // [value_heads], negative
+  Buffer* tails = nullptr;       // [kept, taps - 1, channels]
+  Buffer* out = nullptr;         // [R, row_elements]: queries, keys, values, beta, decay; of rows with a step
+
+  static constexpr float kEps = 1e-6f;
+
+  static constexpr const char* name = "delta_inputs";
+  std::string shapes() const { return std::to_string(width) + " rows, " + describe(shape); }
+  OpPrice price() const {
+    // Rows read and written, the taps, the tail read and written. FLOPs: the convolution and the norms.
+    const uint64_t channels = shape.channels();
+    return {word_bytes(2 * uint64_t{width} * shape.row_elements() + channels * shape.taps + 2 * shape.tail_elements() +
+                       2 * shape.value_heads) +
+                width * sizeof(DeltaStep),
+            width * (2 * channels * shape.taps + 6 * uint64_t{shape.keys()})};
+  }
+};
+
+/// The recurrence over the steps, in their order: out[row, h] = S^T q. States may be kept without any out.
+struct DeltaNetArgs {
+  uint32_t width = 0;             // steps
+  uint32_t rows = 0;              // R: that `in` and `out` have
+  const Buffer* in = nullptr;     // [R, row_elements], of delta_inputs
+  const Buffer* steps = nullptr;  // DeltaStep [W]
+  DeltaShape shape;
+  Buffer* states = nullptr;  // [kept, value_heads, key_dim, value_dim]
+  Buffer* spare = nullptr;   // [spare, value_heads, key_dim, value_dim]
+  Buffer* out = nullptr;     // [R, values], or null
+
+  static constexpr const char* name = "delta_net";
+  std::string shapes() const { return std::to_string(width) + " rows, " + describe(shape); }
+  OpPrice price() const {
+    // The state read and written once, the rows read, the results written; for each element of the state and row a
+    // decay, a product with the key, a sum with k u and a product with the query.
+    const uint64_t results = out != nullptr ? uint64_t{width} * shape.values() : 0;
+    return {word_bytes(2 * shape.state_elements() + uint64_t{width} * shape.row_elements() + results) +
+                width * sizeof(DeltaStep),
+            (out != nullptr ? 7 : 5) * uint64_t{width} * shape.state_elements()};
+  }
+};
+
+/// out[w, h] = in[w, h] / sqrt(mean of squares of in[w, h] + eps) * weight * silu(gate[w, h]) for each head h.
+struct GatedNormArgs {
+  uint32_t width = 0;
+  uint32_t heads = 0;
+  uint32_t head_dim = 0;
+  const Buffer* in = nullptr;      // [W, heads * head_dim]
+  const Buffer* gate = nullptr;    // [W, heads * head_dim]
+  const Buffer* weight = nullptr;  // [head_dim]
+  float eps = 0;
+  Activations* out = nullptr;  // [W, heads * head_dim], no sums of squares
+
+  static constexpr const char* name = "gated_norm";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(heads) + " heads of " + std::to_string(head_dim);
+  }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * heads * head_dim;
+    return {word_bytes(3 * elements + head_dim), 5 * elements};
+  }
+};
+
+/// x[w, c] *= 1 / (1 + exp(-gate[w, c])).
+struct GateArgs {
+  uint32_t width = 0;
+  const Buffer* gate = nullptr;  // [W, cols]
+  Activations* x = nullptr;      // [W, cols]; its sums of squares mean nothing afterwards
+
+  static constexpr const char* name = "gate";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(x->cols()); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * x->cols();
+    return {word_bytes(3 * elements), elements};
+  }
+};
 
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
 using Op =

@@ -8,23 +8,6 @@
 
 namespace canopy {
 
-// A step of a recurrence over the rows of a pass (delta_net.h).
-
-/// A step over a row, as kernels read it (uint32 x 4; shaders/delta.glsl mirrors it).
-struct DeltaStep {
-  static constexpr uint32_t kNone = 0xFFFFFFFF;
-  static constexpr uint32_t kSpare = 0x80000000;  // in `from` and `to`: an index of spare states, not of kept ones
-
-  uint32_t row = kNone;     // kNone: the step does nothing; it fills a list up to a width
-  uint32_t parent = kNone;  // the step of the row's parent; kNone: the text, of which `from` is the kept state
-  uint32_t from = kNone;    // where the state before the row is; kNone: as the step before has left it
-  uint32_t to = kNone;      // where the state after the row is put; kNone: nowhere
-  bool operator==(const DeltaStep&) const = default;
-};
-static_assert(sizeof(DeltaStep) == 16);
-
-// The rows of one pass: what each row is, where its K/V goes and which slots it may see.
-
 /// One row of a pass, as shaders read it (uint32 x 8; shaders/rows.glsl mirrors it).
 ///
 /// A row's keys are a virtual sequence by absolute position: position p < prefix is where the pass's page table has it,
@@ -91,5 +74,18 @@ void validate(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t 
 /// The same for the rows of a block (add_block), whose ancestor list may go on after the row: each row must be in its
 /// own ancestor list at the place that its position gives.
 void validate_block(const RowBatch& batch, uint32_t vocab, uint32_t context, uint32_t slots);
+
+/// A step of a recurrence over the rows of a pass, as kernels read it (uint32 x 4; shaders/rows.glsl mirrors it).
+struct DeltaStep {
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr uint32_t kSpare = 0x80000000;  // in `from` and `to`: an index of spare states, not of kept ones
+
+  uint32_t row = kNone;     // kNone: the step does nothing; it fills a list up to a width
+  uint32_t parent = kNone;  // the step of the row's parent; kNone: the text, of which `from` is the kept state
+  uint32_t from = kNone;    // where the state before the row is; kNone: as the step before has left it
+  uint32_t to = kNone;      // where the state after the row is put; kNone: nowhere
+  bool operator==(const DeltaStep&) const = default;
+};
+static_assert(sizeof(DeltaStep) == 16);
 
 }  // namespace canopy

@@ -30,7 +30,7 @@ struct SamplingWords {
   uint32_t seed[2] = {0, 0};      // low word first, as in the next
   uint32_t turn[2] = {0, 0};      // number of the reply in the conversation
   uint32_t position = 0;          // in the reply, of the token that is drawn after a row without a parent
-  float repetition = 1;           // penalties: see adjusted_logit() in engine/compute/sampling.h
+  float repetition = 1;           // penalties: see adjusted_logit()
   float inverse_repetition = 1;
   float presence = 0;
   float frequency = 0;
@@ -159,11 +159,11 @@ CANOPY_SHARED uint32_t log2_fraction(uint32_t x) {
   return static_cast<uint32_t>(sum < 0 ? 0 : sum);
 }
 
-inline constexpr uint32_t kLn2 = 0xB17217F8u;         // in units of 2^-32
-inline constexpr uint32_t kLog2E = 0xB8AA3B29u;       // of 2^-31
-inline constexpr uint32_t kLargestWeight = 1u << 31;  // of a probability: that of the best, or a rounding error more
+inline constexpr uint32_t kLn2 = 0xB17217F8u;    // in units of 2^-32
+inline constexpr uint32_t kLog2E = 0xB8AA3B29u;  // of 2^-31
 
-/// exp of a negative distance in units of 2^-31, rounded down; 0 from 22 nats on.
+/// exp of a negative distance in units of 2^-31, rounded down: the best has 2^31, or a rounding error less; 0 from 22
+/// nats on.
 CANOPY_SHARED uint32_t weight_at(uint32_t distance) {
   if (distance >= 22 * kNat) return 0;
   const uint32_t exponent = high_product(distance << 3, kLog2E);  // of 1/2, in units of 2^-26

@@ -65,7 +65,7 @@ Form form_of(WeightType type) {
 // ---- blocks of files ----------------------------------------------------------------------------------------------
 
 /// A block of a file in parts: 32 or 256 codes and what they are multiplied by (see Form). Offsets in bytes are those
-/// of engine/format/dequantize_*.cpp, which says how each type is laid out.
+/// of engine/format/dequantize.cpp, which says how each type is laid out.
 struct Block {
   std::array<int16_t, kSuper> codes;
   uint16_t scale = 0, minimum = 0;          // halves, or the upper half of a float

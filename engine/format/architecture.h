@@ -12,8 +12,7 @@
 
 namespace canopy {
 
-// The description of one layer of a transformer. The forward pass, the weights and the tensors of a file follow from
-// it.
+// The specification of one layer. The forward pass, the weights and the tensors of a file follow from it.
 
 /// The part of a layer that combines the rows of a sequence.
 enum class Mixer {
@@ -48,8 +47,7 @@ struct LayerSpec {
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
-// The supported architectures: their names, the LayerSpec of each of their layers, and the tensors that follow from
-// it. A new one whose layers are of kinds that there are (layer_spec.h) is a row in architecture.cpp.
+// The architectures. A new one whose layers are of kinds that LayerSpec has is a row in architecture.cpp.
 
 /// The layers whose attention has a window where a file gives one without their list.
 enum class Windows {
@@ -70,12 +68,12 @@ struct Architecture {
   bool has_qk_norm = false;
   bool ties_head = false;          // in config.json: without 'tie_word_embeddings'
   uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
-  bool has_fused_tensors = false;  // fused_tensors.h
+  bool has_fused_tensors = false;  // q, k and v below each other in one, likewise gate and up
   bool has_experts = false;        // in some layers, or all
-  bool is_gpt_oss = false;         // gpt_oss.h
-  bool is_gemma = false;           // gemma.h
-  bool is_hybrid = false;          // recurrent layers, a gate of attention, heads that are turned in part
-  double rope_theta = 10000;       // in config.json: without 'rope_theta'
+  bool is_gpt_oss = false;
+  bool is_gemma = false;
+  bool is_hybrid = false;     // recurrent layers, a gate of attention, heads that are turned in part
+  double rope_theta = 10000;  // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
   Windows gguf_window = Windows::in_last_layers;
   /// The specification of layer n.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -11,13 +12,64 @@
 
 namespace canopy {
 
-// Plain elements, and blocks of 32 with one scale. Offsets in bytes; d and m are halves; q[i] belongs to element i.
-// The 4-bit quants of a block are split in the middle: byte i of them holds q[i] in its low, q[i + 16] in its high
-// bits.
-
 namespace {
 
 using T = TensorType;
+
+/// The decoder of a type. It decodes a run of blocks at a time, so that an indirect call is made once for a tensor and
+/// never for an element.
+struct Decoder {
+  TensorType type;
+  /// Fills `out`, which is whole blocks; `blocks` holds exactly their bytes.
+  void (*decode)(std::span<const std::byte> blocks, std::span<float> out);
+};
+
+/// A Decoder from a function that decodes one block, which is inlined into the loop.
+template <TensorType type, void (*decode_block)(const BlockOf<type>&, ElementsOf<type>)>
+constexpr Decoder blockwise() {
+  return {type, [](std::span<const std::byte> blocks, std::span<float> out) {
+            BlockOf<type> block;
+            constexpr size_t step = ElementsOf<type>::extent;
+            for (size_t i = 0; i < out.size() / step; ++i) {
+              std::memcpy(block.data(), blocks.data() + i * block.size(), block.size());
+              decode_block(block, ElementsOf<type>(out.subspan(i * step, step)));
+            }
+          }};
+}
+
+// Little-endian numbers inside a block. `at` is an offset within the block; every caller's is a constant or bounded by
+// constant loop limits.
+
+template <size_t Bytes>
+uint16_t u16_at(const std::array<uint8_t, Bytes>& block, size_t at) {
+  return static_cast<uint16_t>(block[at] | block[at + 1] << 8);
+}
+
+template <size_t Bytes>
+uint32_t u32_at(const std::array<uint8_t, Bytes>& block, size_t at) {
+  return u16_at(block, at) | static_cast<uint32_t>(u16_at(block, at + 2)) << 16;
+}
+
+template <size_t Bytes>
+float f16_at(const std::array<uint8_t, Bytes>& block, size_t at) {
+  return f16_to_f32(u16_at(block, at));
+}
+
+/// The `count` bits of `bits` that begin at bit `first`, as an int ready for arithmetic.
+constexpr int bits_at(uint32_t bits, size_t first, size_t count) {
+  return static_cast<int>((bits >> first) & ((1u << count) - 1));
+}
+
+constexpr int low_nibble(uint8_t byte) {
+  return byte & 0xf;
+}
+constexpr int high_nibble(uint8_t byte) {
+  return byte >> 4;
+}
+
+// Plain elements, and blocks of 32 with one scale. Offsets in bytes; d and m are halves; q[i] belongs to element i.
+// The 4-bit quants of a block are split in the middle: byte i of them holds q[i] in its low, q[i + 16] in its high
+// bits.
 
 void decode_f32(const BlockOf<T::f32>& block, ElementsOf<T::f32> out) {
   out[0] = std::bit_cast<float>(u32_at(block, 0));
@@ -77,26 +129,12 @@ void decode_q8_0(const BlockOf<T::q8_0>& block, ElementsOf<T::q8_0> out) {
   for (size_t i = 0; i < 32; ++i) out[i] = d * static_cast<float>(static_cast<int8_t>(block[2 + i]));
 }
 
-constexpr std::array simple_decoder_list = {
-    blockwise<T::f32, decode_f32>(),   blockwise<T::f16, decode_f16>(),   blockwise<T::bf16, decode_bf16>(),
-    blockwise<T::q4_0, decode_q4_0>(), blockwise<T::q4_1, decode_q4_1>(), blockwise<T::q5_0, decode_q5_0>(),
-    blockwise<T::q5_1, decode_q5_1>(), blockwise<T::q8_0, decode_q8_0>(),
-};
-
-}  // namespace
-
-std::span<const Decoder> simple_decoders() {
-  return simple_decoder_list;
-}
-
 // The K-quants: 256 elements under one or two half-precision scales d and dmin, in sub-blocks of 16 or 32 that have
 // small integer scales s and minimums m of their own. Offsets in bytes; `e` is the index of an element, `j` runs
 // within 32.
 //
 // Two- and three-bit quants are spread over two halves of 128 elements: in half h, bits 2k and 2k + 1 of byte 32 h + j
 // belong to element 128 h + 32 k + j.
-
-namespace {
 
 // 0: 16 bytes, one a sub-block of 16: s in the low, m in the high four bits. 16: q, two bits each, in 64 bytes.
 // 80: d. 82: dmin.   x = (d s) q - dmin m
@@ -140,8 +178,8 @@ void decode_q3_k(const BlockOf<T::q3_k>& block, ElementsOf<T::q3_k> out) {
   }
 }
 
-// 0: d. 2: dmin. 4: eight s and m in 12 bytes (packed_scales.h). Then, in Q5_K, 32 bytes of fifth bits: bit k of byte j
-// is bit 4 of element 32 k + j. Then the low four bits in 128 bytes; byte 32 p + j holds element 64 p + j in its low
+// 0: d. 2: dmin. 4: eight s and m in 12 bytes (ScalesAndMinimums). Then, in Q5_K, 32 bytes of fifth bits: bit k of byte
+// j is bit 4 of element 32 k + j. Then the low four bits in 128 bytes; byte 32 p + j holds element 64 p + j in its low
 // and 64 p + 32 + j in its high half.   x = (d s) q - dmin m, sub-blocks of 32
 template <TensorType type>
 void decode_with_minimums(const BlockOf<type>& block, ElementsOf<type> out) {
@@ -181,24 +219,8 @@ void decode_q6_k(const BlockOf<T::q6_k>& block, ElementsOf<T::q6_k> out) {
   }
 }
 
-constexpr std::array k_decoder_list = {
-    blockwise<T::q2_k, decode_q2_k>(),
-    blockwise<T::q3_k, decode_q3_k>(),
-    blockwise<T::q4_k, decode_with_minimums<T::q4_k>>(),
-    blockwise<T::q5_k, decode_with_minimums<T::q5_k>>(),
-    blockwise<T::q6_k, decode_q6_k>(),
-};
-
-}  // namespace
-
-std::span<const Decoder> k_decoders() {
-  return k_decoder_list;
-}
-
 // Formats whose four-bit codes are looked up in a table of 16 unevenly spaced levels. Offsets in bytes. Codes are split
 // in the middle of a (sub-)block of 2 n elements: byte i holds element i in its low, element i + n in its high bits.
-
-namespace {
 
 /// Levels of IQ4_NL and IQ4_XS: denser around zero, where most weights are.
 constexpr std::array<float, 16> nonlinear_levels = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -275,22 +297,7 @@ void decode_nvfp4(const BlockOf<T::nvfp4>& block, ElementsOf<T::nvfp4> out) {
   }
 }
 
-constexpr std::array table_decoder_list = {
-    blockwise<T::iq4_nl, decode_iq4_nl>(),
-    blockwise<T::iq4_xs, decode_iq4_xs>(),
-    blockwise<T::mxfp4, decode_mxfp4>(),
-    blockwise<T::nvfp4, decode_nvfp4>(),
-};
-
-}  // namespace
-
-std::span<const Decoder> table_decoders() {
-  return table_decoder_list;
-}
-
 // Ternary formats: 256 elements, each -1, 0 or 1 times one half-precision scale d. Offsets in bytes.
-
-namespace {
 
 /// Digit n, most significant first, of a byte that holds a fraction in base 3: byte / 256 = 0.t0 t1 t2 ... Multiplying
 /// by 3^n modulo 256 drops the digits in front of it, and times 3 moves it before the point.
@@ -332,22 +339,12 @@ void decode_tq2_0(const BlockOf<T::tq2_0>& block, ElementsOf<T::tq2_0> out) {
   }
 }
 
-constexpr std::array ternary_decoder_list = {blockwise<T::tq1_0, decode_tq1_0>(), blockwise<T::tq2_0, decode_tq2_0>()};
-
-}  // namespace
-
-std::span<const Decoder> ternary_decoders() {
-  return ternary_decoder_list;
-}
-
 // Formats that store groups of magnitudes as indices into a codebook (codebooks.h), and signs apart. Blocks
 // of 256 elements in eight parts of 32, under one half-precision scale d. Offsets in bytes; group g has 8 or 4
 // elements.
 //
 // A byte of signs holds the sign of element i of its group in bit i, 1 for minus. Where only seven bits are stored, the
 // eighth is such that the number of minuses is even.
-
-namespace {
 
 constexpr std::array<float, 4> iq2_levels = {8, 25, 43, 0};  // no code has the fourth
 constexpr std::array<float, 8> iq3_xxs_levels = {4, 12, 20, 28, 36, 44, 52, 62};
@@ -488,31 +485,38 @@ void decode_iq1_m(const BlockOf<T::iq1_m>& block, ElementsOf<T::iq1_m> out) {
   }
 }
 
-constexpr std::array codebook_decoder_list = {
-    blockwise<T::iq2_xxs, decode_iq2_xxs>(), blockwise<T::iq2_xs, decode_iq2_xs>(), blockwise<T::iq2_s, decode_iq2_s>(),
-    blockwise<T::iq3_xxs, decode_iq3_xxs>(), blockwise<T::iq3_s, decode_iq3_s>(),   blockwise<T::iq1_s, decode_iq1_s>(),
+constexpr std::array decoders = {
+    blockwise<T::f32, decode_f32>(),
+    blockwise<T::f16, decode_f16>(),
+    blockwise<T::bf16, decode_bf16>(),
+    blockwise<T::q4_0, decode_q4_0>(),
+    blockwise<T::q4_1, decode_q4_1>(),
+    blockwise<T::q5_0, decode_q5_0>(),
+    blockwise<T::q5_1, decode_q5_1>(),
+    blockwise<T::q8_0, decode_q8_0>(),
+    blockwise<T::q2_k, decode_q2_k>(),
+    blockwise<T::q3_k, decode_q3_k>(),
+    blockwise<T::q4_k, decode_with_minimums<T::q4_k>>(),
+    blockwise<T::q5_k, decode_with_minimums<T::q5_k>>(),
+    blockwise<T::q6_k, decode_q6_k>(),
+    blockwise<T::iq4_nl, decode_iq4_nl>(),
+    blockwise<T::iq4_xs, decode_iq4_xs>(),
+    blockwise<T::mxfp4, decode_mxfp4>(),
+    blockwise<T::nvfp4, decode_nvfp4>(),
+    blockwise<T::tq1_0, decode_tq1_0>(),
+    blockwise<T::tq2_0, decode_tq2_0>(),
+    blockwise<T::iq2_xxs, decode_iq2_xxs>(),
+    blockwise<T::iq2_xs, decode_iq2_xs>(),
+    blockwise<T::iq2_s, decode_iq2_s>(),
+    blockwise<T::iq3_xxs, decode_iq3_xxs>(),
+    blockwise<T::iq3_s, decode_iq3_s>(),
+    blockwise<T::iq1_s, decode_iq1_s>(),
     blockwise<T::iq1_m, decode_iq1_m>(),
 };
 
-}  // namespace
-
-std::span<const Decoder> codebook_decoders() {
-  return codebook_decoder_list;
-}
-
-namespace {
-
-std::array<std::span<const Decoder>, 5> families() {
-  return {simple_decoders(), k_decoders(), table_decoders(), ternary_decoders(), codebook_decoders()};
-}
-
 const Decoder* find_decoder(TensorType type) {
-  for (const auto family : families()) {
-    for (const Decoder& decoder : family) {
-      if (decoder.type == type) return &decoder;
-    }
-  }
-  return nullptr;
+  const auto found = std::ranges::find(decoders, type, &Decoder::type);
+  return found == decoders.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -523,10 +527,8 @@ bool can_dequantize(TensorType type) {
 
 std::string dequantizable_types() {
   std::string names;
-  for (const auto family : families()) {
-    for (const Decoder& decoder : family) {
-      names += (names.empty() ? "" : ", ") + std::string(to_string(decoder.type));
-    }
+  for (const Decoder& decoder : decoders) {
+    names += (names.empty() ? "" : ", ") + std::string(to_string(decoder.type));
   }
   return names;
 }

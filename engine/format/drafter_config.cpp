@@ -504,8 +504,7 @@ json from_speculators(const json& root, const std::string& algorithm) {
     if (id == 0) {
       throw bad_input(
           "The field 'aux_hidden_state_layer_ids' of config.json names 0, the embedding; 1, the first layer's output, "
-          "and "
-          "above are supported.");
+          "and above are supported.");
     }
     taps.push_back(id - 1);
   }

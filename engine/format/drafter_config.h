@@ -19,9 +19,8 @@ namespace canopy {
 
 // The part of the vocabulary that a drafter's head is over: the ids of its tokens, as files hold them.
 //
-//   draft_token_ids   ids in the metadata (GGUF "dflash.draft_token_ids", dflash_config of config.json). The head's
-//   rows
-//                     are then the target's. Programs that do not know it draft with the target's whole head.
+//   draft_token_ids   ids in the metadata (GGUF "dflash.draft_token_ids", dflash_config of config.json). The rows of
+//                     the head are then the target's. Programs that do not know it draft with the target's whole head.
 //   d2t               a tensor: in safetensors offsets, id = row + d2t[row], as EAGLE-3 drafters have it; in GGUF ids,
 //                     as llama.cpp writes it. Beside it a head of these rows ("output"), else the target's rows.
 //   a list            for a drafter that names none: a JSON file beside it, [0, 2, 13], draft_tokens_path().
@@ -44,9 +43,9 @@ std::vector<uint32_t> read_draft_token_list(const std::filesystem::path& path);
 /// file.
 std::filesystem::path draft_tokens_path(const std::filesystem::path& drafter);
 
-// The configuration of a DFlash drafter, the same for all formats and dialects. A drafter is a small
-// transformer over a block of rows that also attends to features of the target's hidden states. The target's embedding
-// and head are used: the whole head, or its rows for the tokens that the drafter names, for which it may bring its own.
+// The configuration, the same for all formats and dialects. A drafter is a small transformer over a block of rows that
+// also attends to features of the target's hidden states. The target's embedding and head are used: the whole head, or
+// its rows for the tokens that the drafter names, for which it may bring its own.
 
 /// Rows of one drafter pass, at most: depth B - 1 of a tree stays below what the engine's attention can look back.
 inline constexpr uint32_t max_draft_block = 64;
@@ -108,8 +107,8 @@ std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config
 /// The dialects, told apart by metadata alone (A is general.architecture):
 ///   llama.cpp     A = dflash; A.target_layers holds aux layer + 1; the mask is tokenizer.ggml.mask_token_id
 ///   unshifted     A = dflash, but aux layers as they are, with the mask in A.mask_token_id
-///   forks         A = dflash-draft, qwen35-dflash-draft, ...: A.dflash.target_layer_ids holds the aux layers as they
-///   are
+///   forks         A = dflash-draft, qwen35-dflash-draft, ...: A.dflash.target_layer_ids holds the aux layers as
+///                 they are
 DrafterConfig read_gguf_drafter_config(const GgufFile& file);
 
 /// Canonical names from those of llama.cpp: "enc.output_norm.weight" -> "hidden_norm".

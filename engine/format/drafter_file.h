@@ -18,9 +18,8 @@
 
 namespace canopy {
 
-// A DFlash drafter on disk as the engine sees it: one validated config and tensors under canonical names, from a
-// Hugging Face folder or a GGUF file of any of the dialects in drafter_config_gguf.h. The bytes stay in the mapped
-// file.
+// As the engine sees it: one validated config and tensors under canonical names, from a Hugging Face folder or a GGUF
+// file of any dialect. The bytes stay in the mapped file.
 //
 // Canonical names (H hidden, T aux layers): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers
 // as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down; output [n, H] where a drafter for n tokens has its own head.
@@ -108,7 +107,7 @@ struct DrafterGgufOptions {
   std::string name = {};     // general.name; empty: that of the drafter
   std::string license = {};  // general.license, e.g. "apache-2.0"; empty: that of its GGUF file, if any
   std::string source = {};   // general.description: where the weights come from; empty: likewise
-  /// The tokens that its head is to be over, ascending (draft_vocabulary.h); empty: as the drafter says.
+  /// The tokens that its head is to be over, ascending; empty: as the drafter says.
   std::vector<uint32_t> draft_token_ids = {};
   /// Whose tokenizer.* entries are copied: the target's file. Null: those of the drafter's own GGUF file, if it is one.
   const GgufFile* tokenizer = nullptr;

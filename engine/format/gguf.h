@@ -91,7 +91,7 @@ struct GgufLimits {
 
 class GgufFile {
  public:
-  /// Maps and checks a file, and the other parts where it is one of a split model (gguf_parts.h): the metadata is then
+  /// Maps and checks a file, and the other parts where it is one of a split model: the metadata is then
   /// the first part's, the tensors are those of all. Throws bad_input (without the path: callers add it), with the name
   /// of the part where one is missing, of another model, or not what its name says.
   static GgufFile open(const std::filesystem::path& path);

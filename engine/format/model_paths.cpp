@@ -173,7 +173,6 @@ std::string model_path_name(const fs::path& given) {
 namespace {
 
 constexpr size_t looked_at = 1024;                 // bytes at the beginning of a file
-constexpr size_t most_entries = 10'000;            // of a folder
 constexpr uint64_t most_adapter_config = 1 << 20;  // bytes
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -215,12 +214,10 @@ struct Magic {
 
 constexpr const char* pickle =
     "It is a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs when it is opened, so that it "
-    "is "
-    "never read here.";
+    "is never read here.";
 constexpr const char* zip =
     "It is a ZIP archive, which is mostly a checkpoint of PyTorch (.bin, .pt, .pth): a pickle, which may run programs "
-    "when "
-    "it is opened, so that it is never read here.";
+    "when it is opened, so that it is never read here.";
 
 const std::array magics = std::to_array<Magic>({
     {"PK\x03\x04", zip},
@@ -242,11 +239,7 @@ const std::array magics = std::to_array<Magic>({
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code failed;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end && names.size() < most_entries;
-       it.increment(failed)) {
-    names.push_back(it->path().filename().string());
-  }
+  for (const fs::path& entry : entries_of(folder)) names.push_back(entry.filename().string());
   std::ranges::sort(names);
   return names;
 }
@@ -278,8 +271,7 @@ std::string adapted_model(const fs::path& config) {
 std::string explain_adapter(const std::string& of) {
   return "This is a LoRA adapter" + of +
          ", a change to the weights of a model and no model itself; adapters cannot be applied here. Get a model that "
-         "it "
-         "was merged into; " +
+         "it was merged into; " +
          what_runs();
 }
 

@@ -10,14 +10,14 @@
 
 namespace canopy {
 
-// Resolves the paths that users give: files, folders, and models in the Hugging Face cache, where a model lies in
-// models--ORG--NAME/snapshots/REVISION behind links.
+// Files, folders, and models in the Hugging Face cache, where a model lies in models--ORG--NAME/snapshots/REVISION
+// behind links.
 
 /// The file or folder to read for `path`:
 ///   models--ORG--NAME, or its folder "snapshots": the snapshot that refs/main names, else the newest one;
-///   a folder with no config.json but a single GGUF model: its file, or its first part where it is split
-///   (gguf_parts.h); projectors of images ("mmproj-...") are not counted, and where the folder has no GGUF file and a
-///   single folder, as downloads of split models do, the model in that;
+///   a folder with no config.json but a single GGUF model: its file, or its first part where it is split;
+///   projectors of images ("mmproj-...") are not counted, and where the folder has no GGUF file and a single
+///   folder, as downloads of split models do, the model in that;
 ///   anything else: `path` itself, whether it exists or not.
 /// Throws bad_input where a cached model has no snapshot (its download was never finished), and where a folder holds
 /// several GGUF models.

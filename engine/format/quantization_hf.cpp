@@ -187,8 +187,9 @@ HfQuantization read_hf_quantization(std::string_view config_json, const fs::path
   return {};
 }
 
-// Scales that a safetensors file stores as floats of some kind, read one at a time.
+namespace {
 
+/// Scales that a safetensors file stores as floats of some kind, read one at a time.
 class StoredScales {
  public:
   /// F32, F16, BF16 and F8_E8M0, which is a power of two.
@@ -237,8 +238,6 @@ struct FourBitTensors {
   const TensorView* scales = nullptr;   // scales: F16, BF16 or F32 [G, R]
   const TensorView* columns = nullptr;  // g_idx: I32 [C], the group of each column
 };
-
-namespace {
 
 constexpr uint64_t codes_in_word = 8;
 constexpr uint64_t block = 32;  // columns of a block of Q4_0 and Q4_1
@@ -432,8 +431,6 @@ TensorType type_of_rows(const CodeGrid& extent, TensorType scales, bool has_own_
   return symmetric ? TensorType::q4_0 : TensorType::q4_1;
 }
 
-}  // namespace
-
 /// The matrix under that name. Its type holds the codes themselves where that loses nothing or next to nothing; errors
 /// are in steps from a code to the next, of which the codes' own noise is 0.29:
 ///   Q4_0 where all zeros are 8, exactly;
@@ -441,7 +438,7 @@ TensorType type_of_rows(const CodeGrid& extent, TensorType scales, bool has_own_
 ///     that programs for these files compute in halves (0.0005);
 ///   the type of the scales where a block of 32 columns has several groups (columns in an order of their own,
 ///     "act-order"), or where scales are no halves: bit for bit the weight that those programs compute. Q8_0 would be
-///     off by up to 0.07 (0.015), Q4_1 by 0.86 (0.23); who wants Q8_0 says so when loading (quantize_on_load.h).
+///     off by up to 0.07 (0.015), Q4_1 by 0.86 (0.23); who wants Q8_0 says so when loading (QuantizeOnLoad).
 /// Throws bad_input where tensors do not fit each other.
 TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, const HfQuantization& quantization) {
   const CodeGrid extent = grid_of_codes(*tensors.codes, quantization);
@@ -469,8 +466,6 @@ TensorView four_bit_matrix(std::string name, const FourBitTensors& tensors, cons
 
 // Matrices of 8-bit floats (E4M3: 4 bits of exponent, 3 of mantissa, no infinity) with a scale for all of them, for
 // each row, or for each block of rows and columns: weight = scale * element.
-
-namespace {
 
 /// An E4M3 by its bits: exponents count from 2^-6, and the largest with all ones is no number.
 float e4m3_to_f32(uint8_t bits) {
@@ -551,13 +546,11 @@ ScaleGrid grid_of(const TensorView& elements, const TensorView& scales, const Hf
                   " are expected.");
 }
 
-}  // namespace
-
 /// The matrix of `elements`, F8_E4M3 [R, C], and `scales`: one element, [R], [R, 1], or one a block as
 /// quantization.block says. Called inverse in files of DeepSeek, they are multiplied with all the same. Rows are made
 /// in F16, as an element has 4 significant bits: of the noise that FP8 has by itself that adds 0.8% (root mean square,
 /// of normally distributed weights in blocks of 128 by 128), where BF16 adds 6% and Q8_0 21%. Who wants Q8_0 says so
-/// when loading (quantize_on_load.h). Throws bad_input where the two do not fit each other.
+/// when loading (QuantizeOnLoad). Throws bad_input where the two do not fit each other.
 TensorView fp8_matrix(const TensorView& elements, const TensorView& scales, const HfQuantization& quantization) {
   if (elements.rank != 2 || elements.elements() == 0) {
     throw bad_input("The tensor " + quoted_name(elements.name) + " of FP8 is " + elements.shape_text() +
@@ -572,8 +565,6 @@ TensorView fp8_matrix(const TensorView& elements, const TensorView& scales, cons
   matrix.packed = std::make_shared<Fp8Matrix>(elements, scales, grid_of(elements, scales, quantization));
   return matrix;
 }
-
-namespace {
 
 constexpr std::string_view codes_suffix = ".qweight", weight_suffix = ".weight";
 

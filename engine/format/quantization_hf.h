@@ -32,8 +32,6 @@ std::string_view to_string(HfQuantization::Method method);
 /// arithmetic is not known: what is not understood would give other weights without a word.
 HfQuantization read_hf_quantization(std::string_view config_json, const std::filesystem::path& folder);
 
-// The matrices that the tensors of a quantized Hugging Face folder stand for.
-
 /// Puts codes, scales and zeros together to matrices "NAME.weight", in the place of their codes; all other tensors stay
 /// as they are. Only the small tensors that say how columns are grouped are read here. Throws bad_input where a part of
 /// a matrix is missing or does not fit the others, and where a folder has such parts without saying how they were made.

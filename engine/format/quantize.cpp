@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "engine/base/error.h"
@@ -10,27 +11,32 @@
 
 namespace canopy {
 
-// One block at a time. Internal to quantize().
+namespace {
+
+using T = TensorType;
 
 /// The elements that become one block.
 template <TensorType type>
 using ValuesOf = std::span<const float, ElementsOf<type>::extent>;
 
-void write_q8_0(ValuesOf<TensorType::q8_0> values, BlockOf<TensorType::q8_0>& block);  // quantize.h says what they
-void write_q4_k(ValuesOf<TensorType::q4_k> values, BlockOf<TensorType::q4_k>& block);  // promise
-
 /// Throws unless all values are finite.
-inline void require_finite(std::span<const float> values, TensorType type) {
+void require_finite(std::span<const float> values, TensorType type) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     throw bad_input("Element " + std::to_string(i) + " of the block is " + std::to_string(values[i]) +
-                    "; only finite " + "values can be stored as " + std::string(to_string(type)) + ".");
+                    "; only finite values can be stored as " + std::string(to_string(type)) + ".");
   }
+}
+
+float largest_magnitude(std::span<const float> values) {
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
 }
 
 /// A non-negative scale as a half. A scale that is not zero never becomes zero, or its whole block would.
 /// Throws when it is beyond the largest half; `largest` is the value of the block that makes it so.
-inline uint16_t scale_to_f16(float scale, float largest, TensorType type) {
+uint16_t scale_to_f16(float scale, float largest, TensorType type) {
   const uint16_t half = f32_to_f16(scale);
   if (half >= 0x7c00) {
     throw bad_input("The magnitude " + std::to_string(largest) + " is too large for " + std::string(to_string(type)) +
@@ -45,13 +51,12 @@ void put_u16(std::array<uint8_t, Bytes>& block, size_t at, uint16_t value) {
   block[at + 1] = static_cast<uint8_t>(value >> 8);
 }
 
-// Q8_0: 32 signed bytes under one half-precision scale (dequantize_simple.cpp has the layout).
+// Q8_0: 32 signed bytes under one half-precision scale (decode_q8_0() has the layout).
 
-void write_q8_0(ValuesOf<TensorType::q8_0> values, BlockOf<TensorType::q8_0>& block) {
-  require_finite(values, TensorType::q8_0);
-  float largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  uint16_t scale = scale_to_f16(largest / 127, largest, TensorType::q8_0);
+void write_q8_0(ValuesOf<T::q8_0> values, BlockOf<T::q8_0>& block) {
+  require_finite(values, T::q8_0);
+  const float largest = largest_magnitude(values);
+  uint16_t scale = scale_to_f16(largest / 127, largest, T::q8_0);
   // Rounded down, a subnormal scale may miss the largest value by more than half a step; the next half does not.
   // (It is finite: between normal halves, rounding loses less than half a step in 127.)
   if (f16_to_f32(scale) * 127.5f < largest) ++scale;
@@ -67,11 +72,8 @@ void write_q8_0(ValuesOf<TensorType::q8_0> values, BlockOf<TensorType::q8_0>& bl
 }
 
 // Q4_K: sub-blocks of 32 elements x = scale q - minimum with q from 0 to 15, scale and minimum themselves six-bit
-// multiples of two halves per 256 elements (dequantize_k.cpp has the layout).
+// multiples of two halves per 256 elements (decode_with_minimums() has the layout).
 
-namespace {
-
-using T = TensorType;
 using SubBlock = std::span<const float, 32>;
 using Quants = std::array<float, 32>;  // whole numbers 0 to 15, as floats for the sums below
 
@@ -162,14 +164,6 @@ uint8_t six_bits(float part, float unit) {
   return unit > 0 ? static_cast<uint8_t>(std::min(part / unit + 0.5f, max_six_bits)) : uint8_t{0};
 }
 
-float largest_magnitude(std::span<const float> values) {
-  float largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  return largest;
-}
-
-}  // namespace
-
 void write_q4_k(ValuesOf<T::q4_k> values, BlockOf<T::q4_k>& block) {
   require_finite(values, T::q4_k);
   block.fill(0);
@@ -206,8 +200,6 @@ void write_q4_k(ValuesOf<T::q4_k> values, BlockOf<T::q4_k>& block) {
   std::ranges::copy(pack_scales(packed), block.begin() + 4);
 }
 
-namespace {
-
 /// Writes all of `values` as blocks of `type`.
 template <TensorType type, void (*write_block)(ValuesOf<type>, BlockOf<type>&)>
 void quantize_blocks(std::span<const float> values, std::span<std::byte> blocks) {
@@ -229,8 +221,8 @@ using Quantizer = void (*)(std::span<const float> values, std::span<std::byte> b
 
 Quantizer find_quantizer(TensorType type) {
   switch (type) {
-    case TensorType::q8_0: return quantize_blocks<TensorType::q8_0, write_q8_0>;
-    case TensorType::q4_k: return quantize_blocks<TensorType::q4_k, write_q4_k>;
+    case T::q8_0: return quantize_blocks<T::q8_0, write_q8_0>;
+    case T::q4_k: return quantize_blocks<T::q4_k, write_q4_k>;
     default: return nullptr;
   }
 }

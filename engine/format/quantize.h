@@ -41,8 +41,6 @@ constexpr std::optional<QuantizeOnLoad> quantize_on_load_from(std::string_view n
   return std::nullopt;
 }
 
-// Floats to blocks, for models that are stored wider than the device can hold.
-
 /// Whether quantize() can write the type: Q8_0 and Q4_K.
 bool can_quantize(TensorType type);
 

@@ -54,10 +54,8 @@ std::string_view to_string(TensorType type);
 /// Throws when they are no whole number of blocks or the size overflows; `what` names the tensor in the message.
 uint64_t tensor_bytes(TensorType type, uint64_t elements, std::string_view what);
 
-// The table behind tensor_type.h, for code that wants block sizes while compiling: decoders take their block types from
-// here, so that no size is written down twice.
-
-// Bytes of a block: scales first, then the packed elements (ggml's block structs).
+// All types, for code that wants block sizes while compiling: decoders take their block types from here, so that no
+// size is written down twice. Bytes of a block: scales first, then the packed elements (ggml's block structs).
 inline constexpr std::array tensor_types = std::to_array<TensorTypeInfo>({
     {TensorType::f32, "F32", 1, 4},
     {TensorType::f16, "F16", 1, 2},
@@ -137,7 +135,7 @@ struct TensorView {
   uint32_t rank = 0;                          // 0 is a scalar
   std::array<uint64_t, max_rank> shape = {};  // the first `rank` entries, outermost first
   std::span<const std::byte> bytes;           // valid while its file is open
-  /// Where the bytes are no blocks of `type`: makes rows of it (packed_matrix.h).
+  /// Where the bytes are no blocks of `type`: makes rows of it.
   std::shared_ptr<const PackedMatrix> packed = nullptr;
 
   /// The name for messages.

@@ -80,7 +80,7 @@ class TensorFile {
   /// has a part besides.
   void split(std::span<const FusedTensor> fused);
 
-  /// Puts the matrices of single experts in the place of those that gpt-oss's folders have (gpt_oss.h).
+  /// Puts the matrices of single experts in the place of those that gpt-oss's folders have.
   void separate_experts(const ModelConfig& config);
 
   /// Null for a Hugging Face folder.
@@ -131,11 +131,9 @@ std::string read_config_json(const std::filesystem::path& folder);
 /// A name for people when the file gives none: that of the file without its extension, or of folder or cached model.
 std::string name_from_path(const std::filesystem::path& path);
 
-// Opens the files of a model or of a drafter by the same rules.
-
-/// Opens what `given` stands for as the State's own kind of model: `state` has the members path and file (TensorFile)
-/// and reads its configuration in open_gguf() or open_folder(folder). `config` is its transformer, which learns here
-/// what the tensors say of it.
+/// Opens the files of a model or of a drafter by the same rules. Opens what `given` stands for as the State's own kind
+/// of model: `state` has the members path and file (TensorFile) and reads its configuration in open_gguf() or
+/// open_folder(folder). `config` is its transformer, which learns here what the tensors say of it.
 template <class State>
 void open_files(const std::filesystem::path& given, State& state, ModelConfig& config) {
   state.path = resolve_model_path(given);

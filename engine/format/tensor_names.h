@@ -14,8 +14,7 @@
 
 namespace canopy {
 
-// The names of tensors in files, and the one name that each has here: that of GGUF without ".weight", with the number
-// of an expert behind it.
+// The one name that each tensor has here is that of GGUF without ".weight", with the number of an expert behind it.
 
 /// "blk.3.attn_q.weight" -> "blk.3.attn_q"; other names, such as "blk.3.attn_q.bias", stay as they are. "post
 /// attention" names the norm before the feed-forward, but in layers with post norms.

@@ -29,6 +29,12 @@ const TensorView& head_of(const ModelFile& target) {
   return target.require(config.tied_head ? "token_embd" : "output", config.vocab, config.hidden);
 }
 
+/// Where the rows of a head that is not the drafter's own come from.
+struct HeadSource {
+  const ModelFile* file = nullptr;    // of the target
+  WeightType type = WeightType::f32;  // of its head on the device
+};
+
 MatrixPlan plan_head(const DrafterFile& file, const HeadSource& target) {
   const DrafterConfig& config = file.config();
   if (config.own_head) {
@@ -41,8 +47,8 @@ MatrixPlan plan_head(const DrafterFile& file, const HeadSource& target) {
   return plan_rows("drafted rows of the head", head_of(*target.file), config.draft_token_ids, target.type);
 }
 
-}  // namespace
-
+/// Throws bad_input where a tensor is missing, has another shape or cannot be decoded, and where the head is rows of
+/// the target's and there is no file of it.
 DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target) {
   const ModelConfig& config = file.config().transformer;
   const RequireTensor require = require_from(file);
@@ -67,6 +73,7 @@ DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const He
   return plan;
 }
 
+/// Throws what load_weights() throws.
 DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& plan, Device& device,
                                     const LoadCallbacks& callbacks) {
   const ModelConfig& config = file.config().transformer;
@@ -89,6 +96,8 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   file.check_unchanged();  // what is wrong with the file was wrong when it was read
   return weights;
 }
+
+}  // namespace
 
 DraftState::DraftState(Drafter& drafter) : DraftState(drafter, PageTable(drafter.pages_)) {}
 
@@ -189,7 +198,7 @@ struct DraftLayout {
     Packing input;
     rows = input.add(block * sizeof(Row));
     ancestors = input.add(block * sizeof(uint32_t));
-    pages = input.add(page_entries(positions) * sizeof(uint32_t));
+    pages = input.add(pages_for(positions) * sizeof(uint32_t));
     injected = input.add(0);
     Packing results;
     tokens = results.add((block - 1) * candidates * sizeof(uint32_t));
@@ -280,7 +289,7 @@ void Drafter::make_parts() {
   Buffer& input = *buffers_.input;
   parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
   parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
-  parts_.pages = device_.part(input, layout.pages, page_entries(limits_.context) * word, "drafter page table");
+  parts_.pages = device_.part(input, layout.pages, pages_for(limits_.context) * word, "drafter page table");
   injected_rows_ = device_.part(input, layout.injected, kMostWaiting * sizeof(Row), "rows of features");
   results_ = device_.allocate_exchanged(layout.result_bytes, HostUse::reads, "draft results");
   tokens_ = device_.part(*results_, layout.tokens, depths * candidates_ * word, "drafted tokens");
@@ -464,7 +473,7 @@ void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
   upload_.clear();
   put(upload_, layout.rows, block.rows);
   put(upload_, layout.ancestors, block.ancestors);
-  put_each(upload_, layout.pages, page_entries(limits_.context), [&](size_t i) { return page_entry(block.pages, i); });
+  put_each(upload_, layout.pages, pages_for(limits_.context), [&](size_t i) { return page_entry(block.pages, i); });
   if (padded == 0) return device_.write(*buffers_.input, 0, upload_);
   put_each(upload_, layout.injected, padded, [&](size_t i) { return injected_row(text, static_cast<uint32_t>(i)); });
   device_.write(*buffers_.input, 0, upload_);

@@ -36,25 +36,11 @@ struct DrafterPlan {
   uint64_t device_bytes = 0;      // matrices and norms
 };
 
-/// Where the rows of a head that is not the drafter's own come from.
-struct HeadSource {
-  const ModelFile* file = nullptr;    // of the target
-  WeightType type = WeightType::f32;  // of its head on the device
-};
-
-/// Throws bad_input where a tensor is missing, has another shape or cannot be decoded, and where the head is rows of
-/// the target's and there is no file of it.
-DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target);
-
 struct DrafterWeights {
   std::unique_ptr<Weight> fc;           // [H, aux layers * H]
   std::unique_ptr<Buffer> hidden_norm;  // [H]
   Weights body;                         // layers, output_norm and, where the plan has one, head; no embedding
 };
-
-/// Throws what load_weights() throws.
-DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& plan, Device& device,
-                                    const LoadCallbacks& callbacks);
 
 // The state that a drafter keeps of one text.
 
@@ -106,8 +92,7 @@ class DraftState {
   uint32_t waiting_ = 0;
 };
 
-// A DFlash drafter on a device (docs/architecture.md, "Rounds"): one pass drafts a whole block behind the root, from
-// the features, which are the aux hidden states that the target left of the committed text.
+// The drafter itself. Its pass goes by the features of the text: the aux hidden states that the target left of it.
 
 struct DrafterOptions {
   CacheType cache_type = CacheType::f16;  // of the target's; f16 where the drafter's heads do not fit its blocks
@@ -116,8 +101,6 @@ struct DrafterOptions {
   /// The target's file, which is not needed afterwards: required by drafters that draft with some rows of its head.
   const ModelFile* target_file = nullptr;
 };
-
-class Drafter;
 
 /// The result of a drafter pass. Tokens that the drafter's head is not over have probability 0.
 struct Draft : BlockDraft {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace canopy {
+namespace {
 
 // The steps that pre-norm transformers share. Each reads and writes the model's PassBuffers; shapes are at the members.
 //
@@ -10,100 +11,6 @@ namespace canopy {
 // multiplies by 1 / rms(x). So each step names the norm of the step after it.
 
 /// x = embedding of the rows' tokens, times embedding_scale; normed = x * first_norm.
-void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm);
-
-/// qkv = rms_norm(x) [Wq; Wk; Wv]^T, plus a bias where the layer has one; q and k get their head norms (likewise) and
-/// their rotation; K and V go to the cache.
-void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors;
-/// times sigmoid of the gate where the layer has one; with sinks where it has them.
-void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// x += attended Wo^T, plus a bias where the layer has one, all through the layer's post norm where it has one; normed
-/// = x * ffn_norm.
-void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// inputs = rms_norm(x) [Wqkv; Wb; Wa]^T, gate = rms_norm(x) Wz^T of a recurrence.
-void project_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// Prepares the inputs (convolution, norms, decay) and goes through the states of the rows: read = S^T q of each.
-void advance_states(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// x += (rms_norm(read) * silu(gate)) Wout^T; normed = x * ffn_norm.
-void add_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer);
-
-/// x += (f(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x), f silu or gelu, through the layer's post norm where it
-/// has one; normed = x * next_norm. x of an aux layer is written to the aux hidden states too.
-void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
-                const Buffer& next_norm);
-
-/// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T,
-/// with biases and clamped gates where the model has them; the rest as add_swiglu. A shared expert's swiglu of all rows
-/// is added likewise, by the share that its gate gives.
-void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
-                 const Buffer& next_norm);
-
-/// How many different experts of each layer the rows of the pass went through.
-void count_experts(Recorder& record, const ForwardContext& model, const PassShape& pass);
-
-/// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
-/// through the rows in chunks of what `gathered` and `logits` hold; the logits of the last chunk stay.
-void predict(Recorder& record, const ForwardContext& model, const PassShape& pass);
-
-/// The norm that follows a layer: the next layer's, or the final one.
-const Buffer& norm_after(const Weights& weights, uint32_t layer);
-
-// A pre-norm transformer, read top to bottom: embedding, layers, head.
-//
-//   x = embedding(token)
-//   for each layer:  x += mixer(rms_norm(x));  x += feed_forward(rms_norm(x))
-//   logits = rms_norm(x) Wout^T
-//
-// What distinguishes Llama, Qwen3 and a DFlash drafter is in their LayerSpecs (engine/format/architecture.cpp).
-
-namespace {
-
-/// x += mixer(rms_norm(x))
-void add_mixer(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  switch (model.layers[layer].mixer) {
-    case Mixer::attention:
-      project_qkv(record, model, pass, layer);
-      attend(record, model, pass, layer);
-      add_attention(record, model, pass, layer);
-      break;
-    case Mixer::gated_delta_net:
-      project_recurrence(record, model, pass, layer);
-      advance_states(record, model, pass, layer);
-      add_recurrence(record, model, pass, layer);
-      break;
-  }
-}
-
-/// x += feed_forward(rms_norm(x))
-void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  switch (model.layers[layer].feed_forward) {
-    case FeedForward::swiglu: add_swiglu(record, model, pass, layer, norm_after(model.weights, layer)); break;
-    case FeedForward::mixture_of_experts:
-      add_experts(record, model, pass, layer, norm_after(model.weights, layer));
-      break;
-  }
-}
-
-}  // namespace
-
-void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass) {
-  if (!pass.head_only) {
-    embed_tokens(record, model, pass, *model.weights.layers[0].attn_norm);
-    for (uint32_t layer = 0; layer < model.layers.size(); ++layer) {
-      add_mixer(record, model, pass, layer);
-      add_feed_forward(record, model, pass, layer);
-    }
-    count_experts(record, model, pass);
-  }
-  predict(record, model, pass);
-}
-
 void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape& pass, const Buffer& first_norm) {
   const PassBuffers& b = model.buffers;
   record(EmbedArgs{.width = pass.width,
@@ -115,15 +22,13 @@ void embed_tokens(Recorder& record, const ForwardContext& model, const PassShape
                    .scale = model.embedding_scale});
 }
 
-namespace {
-
 const Buffer& rotation_of(const PassBuffers& b, const LayerSpec& spec) {
   if (!spec.rotates) return *b.no_rotation;
   return spec.local_rope ? *b.local_rotation : *b.rotation;
 }
 
-}  // namespace
-
+/// qkv = rms_norm(x) [Wq; Wk; Wv]^T, plus a bias where the layer has one; q and k get their head norms (likewise) and
+/// their rotation; K and V go to the cache.
 void project_qkv(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
@@ -154,6 +59,8 @@ void project_qkv(Recorder& record, const ForwardContext& model, const PassShape&
   for (Op& op : ops) record(std::move(op));
 }
 
+/// attended = softmax(q K^T / sqrt(D)) V, each row over what the layer's attention shows it of prefix and ancestors;
+/// times sigmoid of the gate where the layer has one; with sinks where it has them.
 void attend(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerSpec& spec = model.layers[layer];
@@ -184,8 +91,6 @@ void attend(Recorder& record, const ForwardContext& model, const PassShape& pass
                        .softcap = model.config.attention_softcap});
   if (spec.output_gate) record(GateArgs{pass.width, b.gate.get(), &attended});
 }
-
-namespace {
 
 /// The number of a layer among those with experts.
 uint32_t expert_layer(std::span<const LayerSpec> layers, uint32_t layer) {
@@ -229,8 +134,8 @@ void add_through_norm(Recorder& record, const ForwardContext& model, const PassS
                      .aux_scale = 1 / config.residual_scale});
 }
 
-}  // namespace
-
+/// x += attended Wo^T, plus a bias where the layer has one, all through the layer's post norm where it has one; normed
+/// = x * ffn_norm.
 void add_attention(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
   const LayerWeights& weights = model.weights.layers[layer];
@@ -248,6 +153,56 @@ void add_attention(Recorder& record, const ForwardContext& model, const PassShap
                        .out = b.normed.get()});
 }
 
+/// inputs = rms_norm(x) [Wqkv; Wb; Wa]^T, gate = rms_norm(x) Wz^T of a recurrence.
+void project_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  const LayerWeights& weights = model.weights.layers[layer];
+  const RecurrentMemory& memory = *model.recurrent;
+  uint32_t offset = 0;
+  const auto product = [&](const Weight& weight, Buffer& out, uint32_t stride) {
+    record(LinearArgs{.width = pass.width,
+                      .weight = &weight,
+                      .in = model.buffers.normed.get(),
+                      .norm_eps = model.config.residual_eps(),
+                      .out = &out,
+                      .stride = stride,
+                      .offset = offset});
+  };
+  for (const auto& weight : weights.qkv) {
+    product(*weight, *memory.layer(layer).inputs, memory.shape().row_elements());
+    offset += weight->rows();
+  }
+  offset = 0;
+  product(*weights.gate, memory.gate(), memory.shape().values());
+}
+
+/// Prepares the inputs (convolution, norms, decay) and goes through the states of the rows: read = S^T q of each.
+void advance_states(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  record_recurrence(record, *model.recurrent, model.weights.layers[layer], layer, pass.width, *model.parts.steps, true);
+}
+
+/// x += (rms_norm(read) * silu(gate)) Wout^T; normed = x * ffn_norm.
+void add_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  const PassBuffers& b = model.buffers;
+  const LayerWeights& weights = model.weights.layers[layer];
+  const RecurrentMemory& memory = *model.recurrent;
+  record(GatedNormArgs{.width = pass.width,
+                       .heads = memory.shape().value_heads,
+                       .head_dim = memory.shape().value_dim,
+                       .in = &memory.read(),
+                       .gate = &memory.gate(),
+                       .weight = weights.state_norm.get(),
+                       .eps = model.config.rms_eps,
+                       .out = &memory.normed()});
+  record(LinearAddArgs{.width = pass.width,
+                       .weight = weights.attn_output.get(),
+                       .in = &memory.normed(),
+                       .x = b.x.get(),
+                       .norm = {weights.ffn_norm.get()},
+                       .out = b.normed.get()});
+}
+
+/// x += (f(h Wgate^T) * (h Wup^T)) Wdown^T with h = rms_norm(x), f silu or gelu, through the layer's post norm where it
+/// has one; normed = x * next_norm. x of an aux layer is written to the aux hidden states too.
 void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                 const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
@@ -275,8 +230,6 @@ void add_swiglu(Recorder& record, const ForwardContext& model, const PassShape& 
                        .aux_offset = aux.offset});
 }
 
-namespace {
-
 /// What the expert that every row goes through makes of the rows: PassBuffers::shared_product.
 void record_shared_expert(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
   const PassBuffers& b = model.buffers;
@@ -293,8 +246,9 @@ void record_shared_expert(Recorder& record, const ForwardContext& model, const P
                     .stride = model.config.hidden});
 }
 
-}  // namespace
-
+/// x += sum over the experts e that the row's router chooses of share_e * (silu(h Wgate_e^T) * (h Wup_e^T)) Wdown_e^T,
+/// with biases and clamped gates where the model has them; the rest as add_swiglu. A shared expert's swiglu of all rows
+/// is added likewise, by the share that its gate gives.
 void add_experts(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer,
                  const Buffer& next_norm) {
   const PassBuffers& b = model.buffers;
@@ -345,6 +299,7 @@ void add_experts(Recorder& record, const ForwardContext& model, const PassShape&
                        .bias = weights.down_bias.get()});
 }
 
+/// How many different experts of each layer the rows of the pass went through.
 void count_experts(Recorder& record, const ForwardContext& model, const PassShape& pass) {
   if (pass.expert_layers == 0) return;
   const ModelConfig& config = model.config;
@@ -353,8 +308,6 @@ void count_experts(Recorder& record, const ForwardContext& model, const PassShap
                           .touched = model.buffers.touched_experts.get(),
                           .counts = model.parts.distinct_experts.get()});
 }
-
-namespace {
 
 /// Wanted rows that the head is computed for at a time.
 struct HeadChunk {
@@ -430,8 +383,8 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
   }
 }
 
-}  // namespace
-
+/// logits = rms_norm(x) Wout^T of the wanted rows, and what is wanted of them: argmax, log sum exp, single logits. Goes
+/// through the rows in chunks of what `gathered` and `logits` hold; the logits of the last chunk stay.
 void predict(Recorder& record, const ForwardContext& model, const PassShape& pass) {
   if (pass.head == HeadOutput::none) return;
   const uint32_t most = model.buffers.gathered->max_width();
@@ -442,55 +395,56 @@ void predict(Recorder& record, const ForwardContext& model, const PassShape& pas
   }
 }
 
+/// The norm that follows a layer: the next layer's, or the final one.
 const Buffer& norm_after(const Weights& weights, uint32_t layer) {
   return layer + 1 < weights.layers.size() ? *weights.layers[layer + 1].attn_norm : *weights.output_norm;
 }
 
-// The steps of a recurrent layer (blocks.h).
-
-void project_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  const LayerWeights& weights = model.weights.layers[layer];
-  const RecurrentMemory& memory = *model.recurrent;
-  uint32_t offset = 0;
-  const auto product = [&](const Weight& weight, Buffer& out, uint32_t stride) {
-    record(LinearArgs{.width = pass.width,
-                      .weight = &weight,
-                      .in = model.buffers.normed.get(),
-                      .norm_eps = model.config.residual_eps(),
-                      .out = &out,
-                      .stride = stride,
-                      .offset = offset});
-  };
-  for (const auto& weight : weights.qkv) {
-    product(*weight, *memory.layer(layer).inputs, memory.shape().row_elements());
-    offset += weight->rows();
+/// x += mixer(rms_norm(x))
+void add_mixer(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  switch (model.layers[layer].mixer) {
+    case Mixer::attention:
+      project_qkv(record, model, pass, layer);
+      attend(record, model, pass, layer);
+      add_attention(record, model, pass, layer);
+      break;
+    case Mixer::gated_delta_net:
+      project_recurrence(record, model, pass, layer);
+      advance_states(record, model, pass, layer);
+      add_recurrence(record, model, pass, layer);
+      break;
   }
-  offset = 0;
-  product(*weights.gate, memory.gate(), memory.shape().values());
 }
 
-void advance_states(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  record_recurrence(record, *model.recurrent, model.weights.layers[layer], layer, pass.width, *model.parts.steps, true);
+/// x += feed_forward(rms_norm(x))
+void add_feed_forward(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
+  switch (model.layers[layer].feed_forward) {
+    case FeedForward::swiglu: add_swiglu(record, model, pass, layer, norm_after(model.weights, layer)); break;
+    case FeedForward::mixture_of_experts:
+      add_experts(record, model, pass, layer, norm_after(model.weights, layer));
+      break;
+  }
 }
 
-void add_recurrence(Recorder& record, const ForwardContext& model, const PassShape& pass, uint32_t layer) {
-  const PassBuffers& b = model.buffers;
-  const LayerWeights& weights = model.weights.layers[layer];
-  const RecurrentMemory& memory = *model.recurrent;
-  record(GatedNormArgs{.width = pass.width,
-                       .heads = memory.shape().value_heads,
-                       .head_dim = memory.shape().value_dim,
-                       .in = &memory.read(),
-                       .gate = &memory.gate(),
-                       .weight = weights.state_norm.get(),
-                       .eps = model.config.rms_eps,
-                       .out = &memory.normed()});
-  record(LinearAddArgs{.width = pass.width,
-                       .weight = weights.attn_output.get(),
-                       .in = &memory.normed(),
-                       .x = b.x.get(),
-                       .norm = {weights.ffn_norm.get()},
-                       .out = b.normed.get()});
+}  // namespace
+
+// A pre-norm transformer, read top to bottom: embedding, layers, head.
+//
+//   x = embedding(token)
+//   for each layer:  x += mixer(rms_norm(x));  x += feed_forward(rms_norm(x))
+//   logits = rms_norm(x) Wout^T
+//
+// What distinguishes Llama, Qwen3 and a DFlash drafter is in their LayerSpecs (engine/format/architecture.cpp).
+void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass) {
+  if (!pass.head_only) {
+    embed_tokens(record, model, pass, *model.weights.layers[0].attn_norm);
+    for (uint32_t layer = 0; layer < model.layers.size(); ++layer) {
+      add_mixer(record, model, pass, layer);
+      add_feed_forward(record, model, pass, layer);
+    }
+    count_experts(record, model, pass);
+  }
+  predict(record, model, pass);
 }
 
 }  // namespace canopy

@@ -70,9 +70,6 @@ class Recordings {
   uint64_t made_ = 0;
 };
 
-// The forward pass: records the ops of a pass of a given width, layer by layer as the model's LayerSpecs say. Targets
-// of all architectures and drafters go through it.
-
 /// The model, buffers and caches that a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {
   const ModelConfig& config;

@@ -108,7 +108,6 @@ void validate_sampling(const ForwardInput& input, const ModelConfig& config, con
 
 }  // namespace
 
-/// The end of the places for a tree's likeliest chain.
 uint32_t tree_end(std::span<const uint32_t> pages, const ModelLimits& limits) {
   if (pages.empty()) return limits.context;
   return static_cast<uint32_t>(std::min<uint64_t>(limits.context, uint64_t{pages.size()} * kPagePositions));

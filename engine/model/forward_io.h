@@ -25,8 +25,6 @@ inline uint32_t rounded_positions(uint32_t positions, uint32_t context) {
   return std::min(std::max(smallest, std::bit_ceil(positions)), context);
 }
 
-// The input of one pass of the target, as a value: its rows, and the results that are wanted.
-
 /// One logit that is wanted of a pass.
 struct TokenLogit {
   static constexpr uint32_t no_row = 0xFFFFFFFF;  // nothing is wanted: keeps the place of a row whose head is not there

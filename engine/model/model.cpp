@@ -144,7 +144,7 @@ void Model::upload(const ForwardInput& input, const PassShape& shape) {
   });
   if (shape.head == HeadOutput::sampled) put_sampling(input, shape);
   if (!shape.head_only) {
-    put_each(upload_, layout.pages, page_entries(shape.max_positions),
+    put_each(upload_, layout.pages, pages_for(shape.max_positions),
              [&](size_t i) { return page_entry(input.batch.pages, i); });
     if (shape.recurrent) {
       steps_.resize(shape.width);  // those that fill the pass up do nothing

@@ -67,7 +67,7 @@ PassLayout::PassLayout(const PassShape& shape) {
   sampling = input.add(is_sampled(shape) ? sizeof(SamplingWords) : 0);
   sampled_rows = input.add(sampled_row_bytes(shape));
   adjustments = input.add(adjustment_bytes(shape));
-  pages = input.add(shape.head_only ? 0 : page_entries(shape.max_positions) * kWord);
+  pages = input.add(shape.head_only ? 0 : pages_for(shape.max_positions) * kWord);
   steps = input.add(step_bytes(shape));
   ancestors = input.add(0);
   Packing results;
@@ -96,7 +96,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   PassParts parts;
   if (!shape.head_only) {
     parts.rows = part(input, layout.rows, shape.width * sizeof(Row), "rows");
-    parts.pages = part(input, layout.pages, page_entries(shape.max_positions) * kWord, "page table");
+    parts.pages = part(input, layout.pages, pages_for(shape.max_positions) * kWord, "page table");
     parts.ancestors = part(input, layout.ancestors, shape.width * kMostAncestors * kWord, "ancestors");
   }
   parts.steps = part(input, layout.steps, step_bytes(shape), "steps of recurrences");

@@ -154,7 +154,7 @@ struct PassParts {
   std::unique_ptr<Buffer> sampling;           // SamplingWords
   std::unique_ptr<Buffer> sampled_rows;       // SampledRow [head rows]
   std::unique_ptr<Buffer> adjustments;        // TokenAdjustment [adjustments]
-  std::unique_ptr<Buffer> pages;              // uint32 [pages_of(max_positions)]: the page table
+  std::unique_ptr<Buffer> pages;              // uint32 [pages_for(max_positions)]: the page table
   std::unique_ptr<Buffer> steps;              // DeltaStep [W], where there are recurrent layers
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
   std::unique_ptr<Buffer> best;               // of an argmax alone: uint32 [head rows, 2], id and bits of its logit
@@ -179,10 +179,6 @@ struct PassLayout {
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
 
-/// Entries of a pass's page table: as many as its longest row may need.
-inline uint32_t page_entries(uint32_t max_positions) {
-  return (max_positions + kPagePositions - 1) / kPagePositions;
-}
 /// Entry i of the page table that a device reads: that of the rows, or page i as the i-th where they have none, padded.
 uint32_t page_entry(std::span<const uint32_t> pages, size_t i);
 

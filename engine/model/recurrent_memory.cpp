@@ -211,6 +211,21 @@ class Walk {
   uint32_t spares_ = 0;  // states that wait
 };
 
+/// The steps of a line of rows behind `use.from`, the state after the last going to `use.to`.
+std::vector<DeltaStep> delta_line(std::span<const uint32_t> rows, const StateUse& use) {
+  std::vector<DeltaStep> steps;
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    steps.push_back({rows[i], i == 0 ? kNone : i - 1, i == 0 ? use.from : kNone, kNone});
+  }
+  if (!steps.empty()) steps.back().to = use.to;
+  return steps;
+}
+
+DeltaShape delta_shape(const ModelConfig& config) {
+  const DeltaNetConfig& net = config.delta_net;
+  return {net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.taps, net.tiled};
+}
+
 }  // namespace
 
 std::vector<uint32_t> parents_of(const RowBatch& batch, uint32_t position) {
@@ -246,22 +261,8 @@ std::vector<DeltaStep> delta_walk(const RowBatch& batch, const StateUse& use) {
   return delta_line(rows, use);
 }
 
-std::vector<DeltaStep> delta_line(std::span<const uint32_t> rows, const StateUse& use) {
-  std::vector<DeltaStep> steps;
-  for (uint32_t i = 0; i < rows.size(); ++i) {
-    steps.push_back({rows[i], i == 0 ? kNone : i - 1, i == 0 ? use.from : kNone, kNone});
-  }
-  if (!steps.empty()) steps.back().to = use.to;
-  return steps;
-}
-
 uint32_t most_spare_states(uint32_t width) {
   return std::max(1u, static_cast<uint32_t>(std::bit_width(width)));
-}
-
-DeltaShape delta_shape(const ModelConfig& config) {
-  const DeltaNetConfig& net = config.delta_net;
-  return {net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.taps, net.tiled};
 }
 
 uint64_t kept_state_bytes(const ModelConfig& config, const ModelLimits& limits) {

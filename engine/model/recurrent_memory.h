@@ -195,16 +195,11 @@ std::vector<uint32_t> parents_of(const RowBatch& batch, uint32_t position);
 /// bad_input as parents_of() does, and for a `use.to` of rows that are none.
 std::vector<DeltaStep> delta_walk(const RowBatch& batch, const StateUse& use);
 
-/// The steps of a line of rows behind `use.from`, the state after the last going to `use.to`.
-std::vector<DeltaStep> delta_line(std::span<const uint32_t> rows, const StateUse& use);
-
 /// States that are put aside at a time, at most, in a pass of so many rows.
 uint32_t most_spare_states(uint32_t width);
 
 // What recurrent layers keep and work in on a device: the states of texts, and what a pass leaves of its rows, so that
 // those that are accepted can be applied once more.
-
-DeltaShape delta_shape(const ModelConfig& config);
 
 /// Bytes of the kept states of all layers, and of all else here.
 uint64_t kept_state_bytes(const ModelConfig& config, const ModelLimits& limits);

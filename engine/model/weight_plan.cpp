@@ -11,10 +11,6 @@
 
 namespace canopy {
 
-bool can_convert_rows(uint64_t cols, WeightType to) {
-  return to == WeightType::f32 || (can_quantize(stored_as(to)) && cols % block_size(to).elements == 0);
-}
-
 void convert_rows(const TensorView& tensor, uint32_t first, uint32_t count, WeightType to,
                   std::vector<std::byte>& blocks) {
   std::vector<std::byte> scratch;
@@ -163,6 +159,11 @@ class Planner {
   uint64_t converted_bytes_ = 0;
   TensorType converted_type_ = TensorType::f32;
 };
+
+/// Whether rows of `cols` elements can become `to`: F32 always, Q8_0 and Q4_K where they are whole blocks.
+bool can_convert_rows(uint64_t cols, WeightType to) {
+  return to == WeightType::f32 || (can_quantize(stored_as(to)) && cols % block_size(to).elements == 0);
+}
 
 }  // namespace
 

@@ -54,9 +54,6 @@ inline std::optional<WeightType> weight_type_of(TensorType type) {
 
 // Rows of a tensor in another type than the file's: decoded, or quantized on load.
 
-/// Whether rows of `cols` elements can become `to`: F32 always, Q8_0 and Q4_K where they are whole blocks.
-bool can_convert_rows(uint64_t cols, WeightType to);
-
 /// Writes rows [first, first + count) of a [R, C] tensor, whose type can be decoded, as row-major blocks of `to` into
 /// `blocks`, resized to fit. The same bits as quantize() of the whole decoded tensor. Needs one row of floats beside
 /// the result; several threads may convert parts of one tensor.

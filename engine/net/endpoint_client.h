@@ -26,13 +26,11 @@ struct EndpointAddress {
 /// is no address.
 EndpointAddress parse_endpoint(std::string_view url);
 
-// The reply of an OpenAI-compatible server as it comes: server-sent events with one JSON object each.
-
 /// Limits of what a server may send.
 inline constexpr size_t kMostReplyBytes = size_t{8} << 20;  // of all events together
 inline constexpr size_t kMostEventBytes = size_t{1} << 20;
 
-/// Takes the bytes of a reply in any pieces.
+/// The reply as it comes, in server-sent events with one JSON object each. Takes its bytes in any pieces.
 class ChatStream {
  public:
   /// New text of the reply, whole characters; may be empty. Throws bad_input for bytes that are no such events, and
@@ -63,8 +61,6 @@ class ChatStream {
   bool done_ = false;
 };
 
-// A client for OpenAI-compatible servers (vLLM, SGLang, llama.cpp's): asks for one reply and times it as it comes.
-
 struct EndpointMessage {
   std::string role, content;
 };
@@ -94,8 +90,8 @@ struct EndpointLimits {
   double whole_s = 900;    // of one reply
 };
 
-/// Nothing but http, no redirect is followed, and headers and bodies are bounded (chat_stream.h). Belongs to one
-/// thread.
+/// Asks for one reply and times it as it comes. Nothing but http, no redirect is followed, and headers and bodies are
+/// bounded. Belongs to one thread.
 class EndpointClient {
  public:
   explicit EndpointClient(EndpointAddress address, EndpointLimits limits = {});

@@ -34,6 +34,12 @@ void drop_runs_not_compared(Sweep& sweep) {
   });
 }
 
+/// Its id, category and the hash of its last turn.
+SweepPrompt sweep_prompt(const ComparisonPrompt& prompt) {
+  const std::string text = prompt.turns.empty() ? std::string() : prompt.turns.back().content;
+  return {prompt.id, prompt.category, damage_hash_text(text)};
+}
+
 }  // namespace
 
 Sweep plan_of(const Compare& command, const std::string& commit) {
@@ -47,11 +53,6 @@ Sweep plan_of(const Compare& command, const std::string& commit) {
   sweep.baseline = command.baseline;
   for (const ComparisonPrompt& prompt : command.prompts) sweep.prompts.push_back(sweep_prompt(prompt));
   return sweep;
-}
-
-SweepPrompt sweep_prompt(const ComparisonPrompt& prompt) {
-  const std::string text = prompt.turns.empty() ? std::string() : prompt.turns.back().content;
-  return {prompt.id, prompt.category, damage_hash_text(text)};
 }
 
 std::vector<MeasuredPrompt> measured_prompts(const std::vector<ComparisonPrompt>& prompts) {

@@ -25,9 +25,6 @@ namespace canopy {
 /// `commit` is the program's.
 Sweep plan_of(const Compare& command, const std::string& commit);
 
-/// Its id, category and the hash of its last turn.
-SweepPrompt sweep_prompt(const ComparisonPrompt& prompt);
-
 /// The prompts as a file holds them; empty where one has more than the user's first turn.
 std::vector<MeasuredPrompt> measured_prompts(const std::vector<ComparisonPrompt>& prompts);
 

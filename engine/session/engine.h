@@ -34,8 +34,6 @@ TraceSizes sizes_of(const ModelFile& file, QuantizeOnLoad quantized);
 /// drafted_tokens: that its head is over.
 TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens);
 
-// A loaded model with all that writing replies takes: tokenizer, drafter, costs, and the texts in its caches.
-
 struct OpenRequest {
   std::string path;     // a GGUF file or a Hugging Face folder
   std::string drafter;  // likewise, of a DFlash drafter for that model; empty: autoregressive decoding only

@@ -11,8 +11,7 @@ CostSnapshot cost_snapshot(const CostTable& table, const Roofline& bare) {
   snapshot.table.set_roofline(bare);
   double error = 0;
   for (const CostPoint& point : table.verify_points()) {
-    MeasuredPass pass{point.rows, point.context, point.ms, 1000 * bare.seconds(point.rows, point.context),
-                      1000 * snapshot.fitted.seconds(point.rows, point.context)};
+    MeasuredPass pass{point.rows, point.context, point.ms, 1000 * snapshot.fitted.seconds(point.rows, point.context)};
     error += std::abs(pass.residual());
     snapshot.passes.push_back(pass);
   }

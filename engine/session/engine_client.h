@@ -116,12 +116,11 @@ struct ComparisonFinished {
 
 // The measured costs of passes for a front end, with the roofline's predictions beside them.
 
-/// A measured pass of the target with its predicted times, in milliseconds.
+/// A measured pass of the target with its predicted time, in milliseconds.
 struct MeasuredPass {
   uint32_t width = 0;    // rows
   uint32_t context = 0;  // committed positions before it
   double ms = 0;
-  double bare_ms = 0;    // by the roofline of device and model, uncalibrated
   double fitted_ms = 0;  // by the roofline fitted to these very passes
 
   /// Relative error of the fit: positive where the pass took longer than predicted.
@@ -158,9 +157,6 @@ struct LearntSnapshot {
 };
 
 LearntSnapshot learnt_snapshot(const Controller& controller, uint32_t block);
-
-// The interface between a front end (window, command line) and the engine: the front end posts commands and polls
-// immutable events. A front end never uses device, model or session directly; the engine never waits for a front end.
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 

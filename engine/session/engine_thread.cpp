@@ -744,7 +744,7 @@ class EngineThread::Worker::Comparison {
     if (worker_.current_)
       loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
     const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
-    const Backend& backend = worker_.backend_;
+    const EngineBackend& backend = worker_.backend_;
     const ComparisonSubjects::OpenDevice open = [&](const std::string& selector) {
       return backend.open_device(selector, loaded_.opened.threads);
     };
@@ -759,8 +759,6 @@ class EngineThread::Worker::Comparison {
   }
 
  private:
-  using Backend = EngineBackend;
-
   void check() const {
     if (stop_.stop_requested()) throw cancelled("The comparison was cancelled.");
     if (command_.columns.empty() || command_.prompts.empty() || command_.settings.repeats == 0)

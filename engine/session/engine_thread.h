@@ -13,8 +13,6 @@
 
 namespace canopy {
 
-// The real engine behind the seam of engine_client.h: one thread that owns device, model and session.
-
 /// The source of devices for the engine: this machine in the programs, the reference device in tests.
 struct EngineBackend {
   /// Opens the device a selector names (empty: the best). threads: LoadModel::threads. Called on the engine's thread.

@@ -18,9 +18,6 @@
 
 namespace canopy {
 
-// The report of a device that a user can send: what it is, whether it keeps the numeric contract, and what passes take
-// there, as JSON (docs/measurements.md). It holds no path, no name of a file or a user, and no text.
-
 /// Raised by every change of a field's meaning.
 inline constexpr uint32_t kMeasuredReportVersion = 1;
 
@@ -55,8 +52,7 @@ std::string kernel_family_of(const std::string& kernels);
 
 nlohmann::ordered_json to_json(const MeasuredReport& report);
 
-// Makes the report of a device (measured_report.h): of an opened model, or of one of random weights that is made on the
-// device.
+// Makes the report of a device: of an opened model, or of one of random weights that is made on the device.
 
 struct MeasuringCallbacks {
   std::function<void(const LoadProgress&)> progress;

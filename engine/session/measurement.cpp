@@ -28,12 +28,13 @@ double time_prepared(Pass&& pass, Recordings&& recordings) {
   return ms > long_ms && recordings() != before ? time() : ms;
 }
 
-}  // namespace
-
+/// Makes the tree of `width` nodes, the root included, that passes are timed with.
 void grow_timed_tree(DraftTree& tree, uint32_t width) {
   tree.reset(0);
   while (tree.width() < width) tree.add((tree.width() - 1) / kChildren, tree.width() % kChildren, 0, 0, 0);
 }
+
+}  // namespace
 
 ModelTimer::ModelTimer(Model& model, Sequence& sequence, std::stop_token stop)
     : model_(model), sequence_(sequence), stop_(std::move(stop)) {

@@ -17,9 +17,6 @@ namespace canopy {
 
 // Times passes of a loaded pair for calibrate().
 
-/// Makes the tree of `width` nodes, the root included, that passes are timed with.
-void grow_timed_tree(DraftTree& tree, uint32_t width);
-
 /// A pass that took long because it was recorded and its kernels compiled is run and timed again: later passes do not
 /// pay for that.
 class ModelTimer final : public PassTimer {

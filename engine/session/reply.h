@@ -127,8 +127,7 @@ struct Reply {
 };
 
 // Tokens of a reply to the text that can be shown: whole characters, no control tokens, nothing from a stop string on,
-// and of a reply in channels (reply_channels.h) no markup.
-
+// and of a reply in channels (ReplyChannels) no markup.
 class ReplyText {
  public:
   /// The tokenizer must outlive this. prompt: what the reply follows, which may end inside a channel.

@@ -21,7 +21,7 @@
 
 namespace canopy {
 
-// A loaded pair of models as the choice of a round's width sees it (engine/planning).
+// A loaded pair of models as the choice of a round's width sees it.
 
 /// The statistics of a pair on its device, which is measured (a second) as soon as its roofline is needed. Model and
 /// drafter must outlive them.
@@ -50,8 +50,6 @@ class SequenceDrafts final : public DraftSource {
   Sequence& sequence_;
   Draft draft_;
 };
-
-// Writes one reply: reads the prompt, then runs rounds until a stop token, a limit or a request to stop ends it.
 
 /// The objects that a reply is written with.
 struct ReplyParts {

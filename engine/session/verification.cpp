@@ -144,6 +144,18 @@ void check_reply(const Engine& engine, const TraceReplyBegin& begin, size_t toke
                       std::to_string(token) + "; this model has " + std::to_string(vocab) + " tokens.");
 }
 
+/// The tokens of a recorded reply; nothing where its first one was not recorded.
+std::optional<std::vector<uint32_t>> recorded_tokens(const TraceReader& trace, size_t index) {
+  const TraceReply& reply = trace.replies().at(index);
+  if (!reply.prefill || !reply.prefill->first_token) return std::nullopt;
+  std::vector<uint32_t> tokens = {*reply.prefill->first_token};
+  for (size_t i = 0; i < reply.rounds; ++i) {
+    const RoundRecord round = trace.round(reply.first_round + i);
+    tokens.insert(tokens.end(), round.emitted.begin(), round.emitted.end());
+  }
+  return tokens;
+}
+
 }  // namespace
 
 RecordedIdentity compare_identity(const Engine& engine, const TraceReader& trace, bool drafts) {
@@ -162,17 +174,6 @@ RecordedIdentity compare_identity(const Engine& engine, const TraceReader& trace
   compare(identity.notes, "model's name", recorded.target.name, here.name);
   if (drafts) compare(identity.notes, "drafter", recorded.drafter ? recorded.drafter->file_name : "", here.drafter);
   return identity;
-}
-
-std::optional<std::vector<uint32_t>> recorded_tokens(const TraceReader& trace, size_t index) {
-  const TraceReply& reply = trace.replies().at(index);
-  if (!reply.prefill || !reply.prefill->first_token) return std::nullopt;
-  std::vector<uint32_t> tokens = {*reply.prefill->first_token};
-  for (size_t i = 0; i < reply.rounds; ++i) {
-    const RoundRecord round = trace.round(reply.first_round + i);
-    tokens.insert(tokens.end(), round.emitted.begin(), round.emitted.end());
-  }
-  return tokens;
 }
 
 ReplyVerdict verify_reply(const Engine& engine, const TraceReader& trace, size_t index, DecodeMode mode,

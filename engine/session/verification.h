@@ -14,8 +14,6 @@
 
 namespace canopy {
 
-// Checks replies of a recording, made here or elsewhere: writes each again on this machine and compares the tokens.
-
 /// Where the reply written here is another one than that recorded. Logits are after bias and penalties; those of a
 /// token that is not there are not either.
 struct TextDifference {
@@ -51,9 +49,6 @@ struct RecordedIdentity {
 /// Compares models, weights, cache and vocabulary; `drafts`: with the drafter too. Throws bad_input for a recording
 /// without texts and tokens, which cannot be checked.
 RecordedIdentity compare_identity(const Engine& engine, const TraceReader& trace, bool drafts);
-
-/// The tokens of a recorded reply; nothing where its first one was not recorded.
-std::optional<std::vector<uint32_t>> recorded_tokens(const TraceReader& trace, size_t reply);
 
 struct VerifyCallbacks {
   std::function<void(size_t done, size_t total)> progress;  // tokens of the reply

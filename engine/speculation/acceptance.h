@@ -15,8 +15,8 @@
 
 namespace canopy {
 
-// Scores drafts against the text that followed (full information; design.md, section 3). The text is the same for every
-// width, so the tokens after a root show how many tokens each width of the tree, and the chain, would have accepted.
+// Scores drafts against the text that followed (full information). The text is the same for every width, so the tokens
+// after a root show how many tokens each width of the tree, and the chain, would have accepted.
 
 /// How much of a draft of `depths` tokens the following text confirmed.
 struct DraftOutcome {
@@ -193,8 +193,8 @@ class PromiseRecord {
   double cc_ = 0, aa_ = 0, ca_ = 0;                  // products of calibrated and accepted
 };
 
-// Calibration of the drafter's probabilities by depth, learnt while it drafts, so that path probabilities are honest
-// (design.md, section 3): q~ = exp(min(0, a log q + b)), with one (a, b) for each depth.
+// Calibration of the drafter's probabilities by depth, learnt while it drafts, so that path probabilities are honest:
+// q~ = exp(min(0, a log q + b)), with one (a, b) for each depth.
 
 /// One point of the reliability plot: candidates that the drafter gave about the same probability.
 struct ReliabilityBin {

@@ -1,7 +1,7 @@
 #pragma once
 // BASTION's rule for the size of a tree, kept to compare with: grow along the best-first order while a node pays for
 // itself, then round down to a bucket. On devices whose cost is not convex it stops before a cliff that it should
-// cross (design.md, section 3), so it is not the default.
+// cross, so it is not the default.
 
 #include <cstdint>
 #include <span>
@@ -50,9 +50,8 @@ class PaperRule {
 
   /// Nodes taken before rounding down, root included.
   uint32_t visited() const { return visited_; }
-  /// Expected emitted tokens of those: the sum of their paths' probabilities, 1 for the root.
-  double expected_tokens() const { return expected_; }
-  /// The same of every width visited, and the predicted time of its round; [visited], from width 1.
+  /// Of every width visited, from width 1: expected emitted tokens, the sum of its paths' probabilities with 1 for the
+  /// root, and the predicted time of its round; [visited].
   std::span<const double> expected_by_width() const { return expected_by_width_; }
   std::span<const double> ms_by_width() const { return ms_by_width_; }
 

@@ -13,9 +13,6 @@
 
 namespace canopy {
 
-// Calibration: measures how long passes take on this device with this model, within a given time (design.md, section
-// 3).
-
 /// Runs single passes and returns their duration.
 class PassTimer {
  public:

@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 
 namespace canopy {
+namespace {
 
 // The assumed acceptance of a drafter that has not drafted yet. With the measured costs of passes it decides whether
 // drafting is tried at once, or only when autoregressive decoding has saved up the time that an attempt may lose.
@@ -20,18 +21,18 @@ double believed_emitted(uint32_t width, uint32_t depths) {
   return (1 - std::pow(accepted, deepest + 1)) / (1 - accepted);
 }
 
-namespace {
-
 constexpr double memory_tokens = 200;
 constexpr double assumed_rounds = 4;    // rounds of speed-up 1, one token each ...
 constexpr double assumed_variance = 4;  // ... that might as well have brought two more
 constexpr double hope = 0.5;            // standard errors
 
-}  // namespace
-
+/// Weight that older evidence keeps when `distance` tokens of text were written since: text changes with its length,
+/// not with the number of drafts. Never below a half, so that a draft after a long pause does not count alone.
 double fading_over(double distance, double memory) {
   return std::max(0.5, std::exp(-distance / memory));
 }
+
+}  // namespace
 
 void DraftingSpeed::learn(double tokens, double ar_rounds, double distance) {
   const double f = fading_over(distance, memory_tokens);

@@ -41,11 +41,7 @@ class DraftingSpeed {
   double tt_ = 0, tv_ = 0, vv_ = 0;  // products of tokens and time
 };
 
-/// Weight that older evidence keeps when `distance` tokens of text were written since: text changes with its length,
-/// not with the number of drafts. Never below a half, so that a draft after a long pause does not count alone.
-double fading_over(double distance, double memory);
-
-// The bound on the time that a user may lose by speculation (design.md, section 3).
+// The bound on the time that a user may lose by speculation.
 
 struct BoundSettings {
   double slack = 0.02;         // share of autoregressive decoding's time that may be lost
@@ -124,7 +120,6 @@ std::string first_trial(double believed);
 std::string waiting(double speed_up, uint32_t tokens);
 std::string saving(double speed_up, double draft_ms);
 
-/// `other` is the other objective's view: autoregressive decoding's tokens per second.
 std::string chosen(DecodeMode shape, const WidthForecast& best, double ar_tokens_per_second);
 std::string not_worth_verifying(const WidthForecast& plain, double verified_expected, uint32_t verified_width);
 
@@ -132,8 +127,7 @@ std::string not_worth_verifying(const WidthForecast& plain, double verified_expe
 
 namespace canopy {
 
-// Chooses for each round whether to draft and how wide a tree to verify (design.md, section 3). Pure arithmetic without
-// clock or device: the same calls give the same choices.
+// How a controller is called:
 //
 //   controller.begin_reply();
 //   while (...) {

@@ -14,7 +14,7 @@
 
 namespace canopy {
 
-// The draft tree of one round (design.md, section 2): what the target verifies in one pass, a row a node.
+// The draft tree of one round: what the target verifies in one pass, a row a node.
 
 /// One token that may follow the path from the root to its parent.
 struct TreeNode {
@@ -57,8 +57,7 @@ class DraftTree {
   std::vector<TreeNode> nodes_;
 };
 
-// The best draft tree of any size: DDTree's best-first search (design.md, section 2, step 2) over the drafter's
-// marginals, one node at a time.
+// The best draft tree of any size: DDTree's best-first search over the drafter's marginals, one node at a time.
 
 /// The k most probable tokens of one depth, as the top-k op returns them.
 struct DepthCandidates {
@@ -205,7 +204,7 @@ inline void add_tree(const DraftTree& tree, uint32_t committed, uint32_t end, ui
   }
 }
 
-// Which of a draft tree the target would have written itself: design.md, section 2, step 4.
+// Which of a draft tree the target would have written itself.
 
 /// The accepted path of a round. The round emits the tokens of nodes[1 ...], then the bonus, which is the next root.
 struct AcceptedPath {
@@ -239,9 +238,5 @@ void accept(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
     path.nodes.push_back(child);
   }
 }
-
-/// The same where the target's token at every node is known: choices [width], by node. Throws Error(bad_input) for a
-/// wrong number of choices.
-void walk_choices(const DraftTree& tree, std::span<const uint32_t> choices, AcceptedPath& path);
 
 }  // namespace canopy

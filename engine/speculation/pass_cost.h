@@ -197,7 +197,7 @@ enum class CostPolicy {
   ema,              // "ema": the bare roofline times one bias; needs no calibration
   ema_calib,        // "ema+calib": the calibrated roofline times one bias
   measured,         // "measured": the table times a residual by width; ours, the default
-  paper,            // "paper": costs as "static", the width by the paper's stop rule (paper_rule.h)
+  paper,            // "paper": costs as "static", the width by the paper's stop rule (bastion.h)
 };
 
 std::string_view to_string(CostPolicy policy);

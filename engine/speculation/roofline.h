@@ -10,9 +10,6 @@
 
 namespace canopy {
 
-// The time of a pass from its bytes and operations: the roofline of the BASTION paper (appendix G), extended to
-// quantized weights, any K/V and activation type, mixtures of experts and recurrences.
-
 /// The sizes that decide how many operations and bytes a pass of a transformer takes.
 struct ModelShape {
   uint32_t layers = 0;

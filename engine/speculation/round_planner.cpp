@@ -67,6 +67,9 @@ std::shared_ptr<const KeptDraft> TreeDrafter::kept() const {
   return std::make_shared<const KeptDraft>(KeptDraft{*draft_, more_});
 }
 
+namespace {
+
+/// The limits of a tree, for the round's record.
 WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget) {
   WidthLimits limits;
   limits.budget = budget;
@@ -77,6 +80,7 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
   return limits;
 }
 
+/// Drafts for a round; the record gets what that took. False when stop was requested.
 bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
                const std::stop_token& stop) {
   record.backlog = source.backlog();
@@ -87,6 +91,8 @@ bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, Tr
   record.device_ms.draft = trees.device_ms();
   return true;
 }
+
+}  // namespace
 
 void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record) {
   if (start.keep_draft) record.draft = trees.kept();

@@ -18,8 +18,7 @@
 
 namespace canopy {
 
-// Drafts behind a text and builds the draft tree of a round from the candidates (docs/architecture.md, "Rounds").
-
+// Drafts behind a text and builds the draft tree of a round from the candidates.
 class TreeDrafter {
  public:
   /// The source must outlive this.
@@ -69,9 +68,6 @@ class TreeDrafter {
   std::vector<MoreCandidates> more_;  // that were fetched, by depth
 };
 
-// Decides what a round verifies: the root alone, a chain or a tree. Each mode has its planner; the rest of a round is
-// the same in all modes (ReplyWriter).
-
 /// Where a round starts and how far its tree may reach: what is deeper or larger could not be emitted, committed or
 /// verified.
 struct RoundStart {
@@ -99,11 +95,6 @@ class RoundPlanner {
   virtual void observe(RoundRecord& record) { (void)record; }
 };
 
-/// Drafts for a round; the record gets what that took and, where it is to be kept, the draft. False when stop was
-/// requested.
-bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
-               const std::stop_token& stop);
-
 /// Keeps the draft in the record, with all that was fetched for the round's trees, where that is wanted.
 void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& record);
 
@@ -114,9 +105,6 @@ TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const Dr
 
 /// Replaces the times of a round: it takes what `times` says, in the stages that it knows.
 void take_times(const PassCost& times, bool drafted, RoundRecord& record);
-
-/// The limits of a tree, for the round's record.
-WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t budget);
 
 /// The root alone.
 class ArPlanner final : public RoundPlanner {

@@ -17,8 +17,6 @@
 
 namespace canopy {
 
-// The four modes of decoding (design.md, section 2).
-
 /// The mode of a reply, and of one of its rounds; a round is never `adaptive`.
 enum class DecodeMode : uint8_t { ar, chain, tree, adaptive };
 
@@ -27,8 +25,7 @@ std::string_view to_string(DecodeMode mode);
 /// The mode of that name; nothing for another name.
 std::optional<DecodeMode> decode_mode_of(std::string_view name);
 
-// The choice among all widths of a draft: a global maximum, since what passes cost is not convex (design.md, section
-// 3).
+// The choice among all widths of a draft: a global maximum, since what passes cost is not convex.
 
 /// The limits on the width of a round.
 struct WidthLimits {
@@ -107,8 +104,7 @@ class StageTimer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The record of one round of decoding (design.md, section 5). Immutable once published; a trace holds one for each
-// round.
+// The record of a round, and its parts.
 
 /// Why a reply ended.
 enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed };

@@ -11,8 +11,7 @@
 
 namespace canopy {
 
-// The sampling settings of a user. They apply in the order of design.md, section 2, step 4.
-
+// The sampling settings of a user; RowSampler says in which order they apply.
 struct SamplingSettings {
   float temperature = 0.0f;  // 0 = greedy; otherwise > 0 and finite
   uint32_t top_k = 0;        // 0 = off
@@ -36,7 +35,7 @@ void validate(const SamplingSettings& settings);
 
 // A user's sampling settings and the text so far, as the host's sampler and the op `sample` read them.
 
-/// The settings in the arithmetic of sampling_arithmetic.h, for the token at `position` of reply `turn`. Throws
+/// The settings in the arithmetic of engine/compute/sampling.h, for the token at `position` of reply `turn`. Throws
 /// Error(bad_input) for settings that validate() refuses and for a position of 2^32 or more where a token is drawn.
 SamplingWords sampling_words(const SamplingSettings& settings, uint64_t turn = 0, uint64_t position = 0);
 
@@ -64,9 +63,8 @@ class TokenAdjustments {
   std::vector<TokenAdjustment> all_;
 };
 
-// The target's own next token from one row of logits on the host: design.md, section 2, step 4. The result is a pure
-// function of (logits, settings, history, turn, position), so it is the same however rounds and batches were formed.
-// The op `sample` decides the same on a device, bit for bit.
+// The target's own next token from one row of logits on the host: a pure function of (logits, settings, history, turn,
+// position). The op `sample` decides the same on a device, bit for bit.
 
 /// Keeps scratch memory between calls, so it belongs to one thread; no call depends on an earlier one.
 class Sampler {

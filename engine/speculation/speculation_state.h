@@ -18,8 +18,8 @@
 
 namespace canopy {
 
-// The records that a re-run of a reply needs beside its rounds (docs/traces.md): how drafting stood when it began, and
-// where its drafts come from.
+// The records that a re-run of a reply needs beside its rounds: how drafting stood when it began, and where its drafts
+// come from.
 
 /// What was known and allowed when the first round of a reply began.
 struct TraceDrafting {

@@ -13,8 +13,6 @@
 
 namespace canopy {
 
-// Reads or writes what a controller has learnt, field by field, so that a recording of it goes on as it would have.
-
 /// One that reads throws Error(bad_input) where the bytes end too early or hold what no state can be: a number that is
 /// not finite, a count beyond its limit.
 class StateArchive {

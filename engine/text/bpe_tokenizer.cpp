@@ -275,14 +275,14 @@ void MergeTable::apply_long(std::vector<uint32_t>& symbols, Scratch& scratch) co
   symbols.resize(kept);
 }
 
+namespace {
+
 // The merges of a vocabulary: those that its file lists, or those that follow from its scores.
 
 struct VocabularyMerges {
   MergeTable table;
   bool joins_words = false;  // some merge has a word mark inside that does not follow another one
 };
-
-namespace {
 
 // A token is cut in two at each of its characters; SentencePiece itself trains tokens of at most 16 characters, and
 // runs of spaces of a few dozen.
@@ -352,8 +352,6 @@ void check_scores(const VocabularyData& data) {
   }
 }
 
-}  // namespace
-
 /// The ranks are the places in data.merges. Throws Error(bad_input) when a merge is no two tokens with a space between
 /// them, or names a token that is not in the index.
 VocabularyMerges listed_merges(const VocabularyData& data, const TokenIndex& tokens) {
@@ -388,8 +386,6 @@ VocabularyMerges scored_merges(const VocabularyData& data, const TokenIndex& tok
   }
   return merges;
 }
-
-namespace {
 
 using Alphabet = BpeTokenizer::Alphabet;
 

@@ -15,8 +15,7 @@
 
 namespace canopy {
 
-// Tokens by their text.
-
+/// Tokens by their text.
 class TokenIndex {
  public:
   TokenIndex();
@@ -54,8 +53,7 @@ class TokenIndex {
   size_t longest_ = 0;
 };
 
-// The symbols that merging starts from: the bytes of a piece, or its characters.
-
+/// The symbols that merging starts from: the bytes of a piece, or its characters.
 class BaseSymbols {
  public:
   /// The substitute for a character that has no token.
@@ -93,8 +91,7 @@ class BaseSymbols {
   Fallback fallback_;
 };
 
-// The merges of byte pair encoding: which neighbours become one token, and which of them first.
-
+/// The merges: which neighbours become one token, and which of them first.
 class MergeTable {
  public:
   struct Merge {

@@ -61,26 +61,17 @@ jinja::Value tools_from_json(std::string_view text) {
   return value_of(json, tools_text);
 }
 
+namespace {
+
+/// Reads ChatTurn::fields as tools_from_json() reads tools. Throws Error(bad_input) for what is no JSON.
 jinja::Value turn_fields_from_json(std::string_view text) {
   const std::string what = "The further fields of a turn";
   parse_json(text, what);  // bounds the depth
   return value_of(OrderedJson::parse(text), what);
 }
 
-/// <|im_start|>role ... <|im_end|>, as most models whose vocabulary has these tokens were trained.
-std::unique_ptr<ChatTemplate> make_chatml();
-bool has_chatml_tokens(const Tokenizer& tokenizer);
-
-/// For models that were never taught turns: a transcript to be continued.
-std::unique_ptr<ChatTemplate> make_plain_transcript();
-
-/// A model's own template. Throws Error(bad_input), naming the line, where it cannot be read, or where it does not
-/// bring what a user says into the prompt of a short conversation.
-std::unique_ptr<ChatTemplate> make_jinja_chat(std::string_view template_text, const Tokenizer& tokenizer);
-
-namespace {
-
 constexpr std::array<std::string_view, 6> roles = {"system", "user", "assistant", "tool", "function", "developer"};
+constexpr size_t kCommonRoles = 3;  // every form of prompt has these
 
 /// A role is written into the prompt as markup is, so it must be one that is known.
 void check_turns(std::span<const ChatTurn> turns, bool takes_tools) {
@@ -103,136 +94,10 @@ std::string joined_text(std::span<const PromptPart> parts) {
   return text;
 }
 
-// Tokenizes a prompt around the stretches whose tokens are known.
-class PromptIds {
- public:
-  explicit PromptIds(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  void add(const PromptPart& part) {
-    const TurnTokens tokens = tokens_of_answer(tokenizer_, part.tokens);
-    if (!tokenizer_.can_go_on() || !spells(tokenizer_, tokens, part.text)) {
-      spans_.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
-      return;
-    }
-    if (starts_with_dropped_space(tokens)) drop_space_before();
-    encode_spans();
-    ids_.insert(ids_.end(), tokens.ids.begin(), tokens.ids.end());
-    place_ = TextPlace::inside;
-  }
-
-  std::vector<uint32_t> finish() {
-    encode_spans();
-    return std::move(ids_);
-  }
-
- private:
-  // A space of the reply's own that its text is shown without (Tokenizer::decode).
-  bool starts_with_dropped_space(const TurnTokens& tokens) const {
-    return tokenizer_.drops_leading_space() && tokenizer_.token_bytes(tokens.ids.front()).starts_with(' ');
-  }
-
-  // "[/INST] " + content: the template's space is the one that the first token of the reply brings.
-  void drop_space_before() {
-    if (!spans_.empty() && spans_.back().text.ends_with(' ')) spans_.back().text.remove_suffix(1);
-  }
-
-  void encode_spans() {
-    const std::vector<uint32_t> encoded = tokenizer_.encode(spans_, place_);
-    ids_.insert(ids_.end(), encoded.begin(), encoded.end());
-    spans_.clear();
-  }
-
-  const Tokenizer& tokenizer_;
-  std::vector<TextSpan> spans_;
-  std::vector<uint32_t> ids_;
-  TextPlace place_ = TextPlace::text_start;
-};
-
-}  // namespace
-
-std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_text, const Tokenizer& tokenizer) {
-  std::string reason = "The model brings no chat template";
-  if (!template_text.empty()) {
-    try {
-      auto own = make_jinja_chat(template_text, tokenizer);
-      own->find_thinking();
-      return own;
-    } catch (const Error& error) {
-      reason = "The model's chat template cannot be used (" + std::string(error.what()) + ")";
-    }
-  }
-  const bool is_chatml = has_chatml_tokens(tokenizer);
-  auto form = is_chatml ? make_chatml() : make_plain_transcript();
-  form->warning_ = reason + (is_chatml ? "; ChatML is used, as its vocabulary has those tokens."
-                                       : "; the conversation is put to it as a plain transcript.");
-  return form;
-}
-
-void ChatTemplate::find_thinking() {
-  const ChatTurn question{"user", "canopy trial user"};
-  const auto prompt = [&](std::optional<bool> enable) {
-    PromptOptions options;
-    options.enable_thinking = enable;
-    return joined_text(render(std::span(&question, 1), options));
-  };
-  const auto opens = [](std::string text) {
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    return text.ends_with("<think>");
-  };
-  try {
-    const std::string unset = prompt({}), on = prompt(true), off = prompt(false);
-    thinking_ = {on != off, on != off && unset == on, opens(on), opens(off), opens(unset)};
-  } catch (const Error&) {
-    thinking_ = {};  // a template that refuses the option does without it
-  }
-}
-
-std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, const PromptOptions& options) const {
-  check_turns(turns, takes_tools());
-  if (!options.tools.empty() && !takes_tools()) {
-    throw bad_input(
-        "The model brings no chat template that can be used, and without one tools have no place in the prompt.");
-  }
-  return render_checked(turns, options);
-}
-
-std::span<const std::string_view> chat_roles() {
-  return roles;
-}
-
-bool ChatTemplate::uses_fields(std::span<const ChatTurn> turns, std::span<const std::string_view> names,
-                               const PromptOptions& options) const {
-  std::vector<ChatTurn> without(turns.begin(), turns.end());
-  for (ChatTurn& turn : without) {
-    if (turn.fields.empty()) continue;
-    nlohmann::ordered_json fields = nlohmann::ordered_json::parse(turn.fields);
-    for (const std::string_view name : names) fields.erase(std::string(name));
-    turn.fields = fields.dump();
-  }
-  const std::string with = joined_text(render(turns, options));
-  try {
-    return with != joined_text(render(without, options));
-  } catch (const Error&) {
-    return true;  // a template that cannot do without them
-  }
-}
-
-std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
-                                                  const PromptOptions& options) const {
-  const std::vector<PromptPart> parts = render(turns, options);
-  PromptIds prompt(tokenizer);
-  for (const PromptPart& part : parts) prompt.add(part);
-  std::vector<uint32_t> ids = prompt.finish();
-  const auto bos = tokenizer.bos();
-  if (tokenizer.adds_bos() && bos && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
-  return ids;
-}
-
-namespace {
-
 constexpr std::string_view turn_start = "<|im_start|>";
 constexpr std::string_view turn_end = "<|im_end|>";
 
+/// <|im_start|>role ... <|im_end|>, as most models whose vocabulary has these tokens were trained.
 class ChatMl final : public ChatTemplate {
  protected:
   std::vector<PromptPart> render_checked(std::span<const ChatTurn> turns, const PromptOptions& options) const override {
@@ -247,6 +112,7 @@ class ChatMl final : public ChatTemplate {
   }
 };
 
+/// For models that were never taught turns: a transcript to be continued.
 class PlainTranscript final : public ChatTemplate {
  public:
   std::vector<std::string> stop_strings() const override { return {"\nUser:"}; }
@@ -263,22 +129,6 @@ class PlainTranscript final : public ChatTemplate {
     return parts;
   }
 };
-
-}  // namespace
-
-std::unique_ptr<ChatTemplate> make_chatml() {
-  return std::make_unique<ChatMl>();
-}
-
-bool has_chatml_tokens(const Tokenizer& tokenizer) {
-  return tokenizer.find_special(turn_start).has_value() && tokenizer.find_special(turn_end).has_value();
-}
-
-std::unique_ptr<ChatTemplate> make_plain_transcript() {
-  return std::make_unique<PlainTranscript>();
-}
-
-namespace {
 
 using jinja::Dict;
 using jinja::List;
@@ -377,6 +227,8 @@ std::tm local_time() {
   return now;
 }
 
+/// A model's own template. Its constructor throws Error(bad_input), naming the line, where it cannot be read, or where
+/// it does not bring what a user says into the prompt of a short conversation.
 class JinjaChat final : public ChatTemplate {
  public:
   JinjaChat(std::string_view text, const Tokenizer& tokenizer)
@@ -431,7 +283,7 @@ class JinjaChat final : public ChatTemplate {
   // `named`: the turns by their numbers.
   void require_place_for_roles(std::span<const ChatTurn> turns, std::span<const ChatTurn> named,
                                const PromptOptions& options) const {
-    for (const std::string_view role : chat_roles().subspan(kCommonRoles)) {
+    for (const std::string_view role : std::span(roles).subspan(kCommonRoles)) {
       const auto first = std::ranges::find(named, role, &ChatTurn::role);
       if (first == named.end()) continue;
       const std::string place =
@@ -457,9 +309,7 @@ class JinjaChat final : public ChatTemplate {
   }
 
   std::string text_of(std::span<const ChatTurn> turns, const PromptOptions& options) const {
-    std::string text;
-    for (const PromptPart& part : fill(turns, options, form_)) text += part.text;
-    return text;
+    return joined_text(fill(turns, options, form_));
   }
 
   // A template that knows nothing of tools would leave them out without a word.
@@ -503,8 +353,7 @@ class JinjaChat final : public ChatTemplate {
     ChatTurn turn{"user", std::string(trial_user)};
     turn.parts = {std::string(trial_user), std::string(trial_question)};
     try {
-      std::string text;
-      for (const PromptPart& part : fill(std::span(&turn, 1), {}, ContentForm::parts)) text += part.text;
+      const std::string text = joined_text(fill(std::span(&turn, 1), {}, ContentForm::parts));
       return text.find(trial_user) != std::string::npos && text.find(trial_question) != std::string::npos &&
              text.find("'text'") == std::string::npos && text.find("\"text\"") == std::string::npos;
     } catch (const Error&) {
@@ -534,10 +383,134 @@ class JinjaChat final : public ChatTemplate {
   bool knows_parts_ = false;  // of a content, one by one
 };
 
+// Tokenizes a prompt around the stretches whose tokens are known.
+class PromptIds {
+ public:
+  explicit PromptIds(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(const PromptPart& part) {
+    const TurnTokens tokens = tokens_of_answer(tokenizer_, part.tokens);
+    if (!tokenizer_.can_go_on() || !spells(tokenizer_, tokens, part.text)) {
+      spans_.push_back({part.text, part.is_structure ? SpecialTokens::parse : SpecialTokens::as_text});
+      return;
+    }
+    if (starts_with_dropped_space(tokens)) drop_space_before();
+    encode_spans();
+    ids_.insert(ids_.end(), tokens.ids.begin(), tokens.ids.end());
+    place_ = TextPlace::inside;
+  }
+
+  std::vector<uint32_t> finish() {
+    encode_spans();
+    return std::move(ids_);
+  }
+
+ private:
+  // A space of the reply's own that its text is shown without (Tokenizer::decode).
+  bool starts_with_dropped_space(const TurnTokens& tokens) const {
+    return tokenizer_.drops_leading_space() && tokenizer_.token_bytes(tokens.ids.front()).starts_with(' ');
+  }
+
+  // "[/INST] " + content: the template's space is the one that the first token of the reply brings.
+  void drop_space_before() {
+    if (!spans_.empty() && spans_.back().text.ends_with(' ')) spans_.back().text.remove_suffix(1);
+  }
+
+  void encode_spans() {
+    const std::vector<uint32_t> encoded = tokenizer_.encode(spans_, place_);
+    ids_.insert(ids_.end(), encoded.begin(), encoded.end());
+    spans_.clear();
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<TextSpan> spans_;
+  std::vector<uint32_t> ids_;
+  TextPlace place_ = TextPlace::text_start;
+};
+
 }  // namespace
 
-std::unique_ptr<ChatTemplate> make_jinja_chat(std::string_view template_text, const Tokenizer& tokenizer) {
-  return std::make_unique<JinjaChat>(template_text, tokenizer);
+std::unique_ptr<ChatTemplate> ChatTemplate::create(std::string_view template_text, const Tokenizer& tokenizer) {
+  std::string reason = "The model brings no chat template";
+  if (!template_text.empty()) {
+    try {
+      std::unique_ptr<ChatTemplate> own = std::make_unique<JinjaChat>(template_text, tokenizer);
+      own->find_thinking();
+      return own;
+    } catch (const Error& error) {
+      reason = "The model's chat template cannot be used (" + std::string(error.what()) + ")";
+    }
+  }
+  const bool is_chatml = tokenizer.find_special(turn_start).has_value() && tokenizer.find_special(turn_end).has_value();
+  std::unique_ptr<ChatTemplate> form;
+  if (is_chatml) {
+    form = std::make_unique<ChatMl>();
+  } else {
+    form = std::make_unique<PlainTranscript>();
+  }
+  form->warning_ = reason + (is_chatml ? "; ChatML is used, as its vocabulary has those tokens."
+                                       : "; the conversation is put to it as a plain transcript.");
+  return form;
+}
+
+void ChatTemplate::find_thinking() {
+  const ChatTurn question{"user", std::string(trial_user)};
+  const auto prompt = [&](std::optional<bool> enable) {
+    PromptOptions options;
+    options.enable_thinking = enable;
+    return joined_text(render(std::span(&question, 1), options));
+  };
+  const auto opens = [](std::string text) {
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text.ends_with("<think>");
+  };
+  try {
+    const std::string unset = prompt({}), on = prompt(true), off = prompt(false);
+    thinking_ = {on != off, on != off && unset == on, opens(on), opens(off), opens(unset)};
+  } catch (const Error&) {
+    thinking_ = {};  // a template that refuses the option does without it
+  }
+}
+
+std::vector<PromptPart> ChatTemplate::render(std::span<const ChatTurn> turns, const PromptOptions& options) const {
+  check_turns(turns, takes_tools());
+  if (!options.tools.empty() && !takes_tools()) {
+    throw bad_input(
+        "The model brings no chat template that can be used, and without one tools have no place in the prompt.");
+  }
+  return render_checked(turns, options);
+}
+
+std::span<const std::string_view> chat_roles() {
+  return roles;
+}
+
+bool ChatTemplate::uses_fields(std::span<const ChatTurn> turns, std::span<const std::string_view> names,
+                               const PromptOptions& options) const {
+  std::vector<ChatTurn> without(turns.begin(), turns.end());
+  for (ChatTurn& turn : without) {
+    if (turn.fields.empty()) continue;
+    nlohmann::ordered_json fields = nlohmann::ordered_json::parse(turn.fields);
+    for (const std::string_view name : names) fields.erase(std::string(name));
+    turn.fields = fields.dump();
+  }
+  const std::string with = joined_text(render(turns, options));
+  try {
+    return with != joined_text(render(without, options));
+  } catch (const Error&) {
+    return true;  // a template that cannot do without them
+  }
+}
+
+std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
+                                                  const PromptOptions& options) const {
+  const std::vector<PromptPart> parts = render(turns, options);
+  PromptIds prompt(tokenizer);
+  for (const PromptPart& part : parts) prompt.add(part);
+  std::vector<uint32_t> ids = prompt.finish();
+  const auto bos = tokenizer.bos();
+  if (tokenizer.adds_bos() && bos && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
+  return ids;
 }
 
 }  // namespace canopy

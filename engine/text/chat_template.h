@@ -24,11 +24,6 @@ namespace canopy {
 /// become a control token. Throws Error(bad_input) for anything else, and for an empty array.
 jinja::Value tools_from_json(std::string_view json);
 
-/// Reads ChatTurn::fields in the same way. Throws Error(bad_input) for what is no JSON.
-jinja::Value turn_fields_from_json(std::string_view json);
-
-// Turns of a conversation to the prompt a model was trained on.
-
 /// A stretch of a rendered prompt. Only structure may hold special tokens; content is what people wrote.
 struct PromptPart {
   std::string text;
@@ -57,7 +52,6 @@ struct ThinkingForm {
 /// The roles that a turn may have: system, user and assistant, which every form of prompt has, then those of
 /// conversations with tools.
 std::span<const std::string_view> chat_roles();
-inline constexpr size_t kCommonRoles = 3;
 
 class ChatTemplate {
  public:
@@ -86,7 +80,7 @@ class ChatTemplate {
   ///
   /// A turn that knows the tokens it was written with brings these instead of being tokenized, so that the prompt goes
   /// on from the cache that its reply left. They stand where its content stands in the prompt whole and unaltered, and
-  /// only if they spell it (turn_tokens.h); what is around is tokenized by itself. A turn whose content the template
+  /// only if they spell it (spells()); what is around is tokenized by itself. A turn whose content the template
   /// trims or changes, or whose tokens are of another vocabulary, is tokenized like any text, as all are where the
   /// tokenizer cannot go on inside a text.
   std::vector<uint32_t> render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,

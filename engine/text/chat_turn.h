@@ -10,10 +10,10 @@
 
 namespace canopy {
 
+class Tokenizer;
+
 // The tokens that a reply was written with, kept so that a later prompt holds the same ones. A text can be spelled by
 // many token sequences and a model need not write the one that tokenizing gives; the K/V cache holds what it wrote.
-
-class Tokenizer;
 
 struct TurnTokens {
   std::vector<uint32_t> ids;     // of the content; empty: not known
@@ -25,7 +25,7 @@ struct TurnTokens {
 
 /// The tokens of a finished reply of that text. `ids`: all it wrote. Empty where the text does not end where a token
 /// does, which happens at stop strings, or where the reply holds a control token before its end. `in_channels`: the
-/// text is not what the tokens spell (reply_channels.h); all but the one that ended the reply are its own then.
+/// text is not what the tokens spell (ReplyChannels); all but the one that ended the reply are its own then.
 TurnTokens tokens_of_reply(const Tokenizer& tokenizer, std::span<const uint32_t> ids, std::string_view text,
                            bool in_channels = false);
 
@@ -54,8 +54,6 @@ struct ChatTurn {
 // of which "final" is the answer. All others are told apart from it as thinking: "analysis", and "commentary", where
 // calls of tools are (to=functions.NAME, ended by <|call|>). Markup is what control tokens wrote and what stands in the
 // head of a message, between <|start|> or <|channel|> and <|message|>; the same letters in a text are text.
-
-class Tokenizer;
 
 /// What of a reply's text was thought in channels of its own, in front of the answer.
 struct ThoughtPart {
@@ -119,8 +117,7 @@ class ReplyChannels {
   std::vector<ToolCall> calls_;
 };
 
-// Ends a reply at a stop string and holds back text that may turn out to begin one.
-
+/// Ends a reply at a stop string and holds back text that may turn out to begin one.
 class StopStrings {
  public:
   /// Empty strings are ignored.

@@ -9,6 +9,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/format/json_text.h"
 #include "engine/text/bpe_tokenizer.h"
 #include "engine/text/normalizer.h"
 #include "engine/text/pre_tokenizer.h"
@@ -21,6 +22,35 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* config_file = "tokenizer_config.json";
+
+/// An id as JSON. Throws Error(bad_input) for anything but a whole number from 0 on; the token is named in the message.
+uint64_t read_token_id(const Json& id, const std::string& token) {
+  if (id.is_number_unsigned()) return id.get<uint64_t>();  // nlohmann would turn -1 or 1e30 into some other number
+  throw bad_input("The token \"" + printable(token, 80) + "\" of tokenizer.json has the id " +
+                  printable(id.dump(), 80) + "; an id must be a whole number from 0 on.");
+}
+
+/// Throws Error(bad_input) when an id is not below most_token_ids.
+uint32_t checked_token_id(uint64_t id, std::string_view token) {
+  if (id < most_token_ids) return static_cast<uint32_t>(id);
+  throw bad_input("The token \"" + printable(token, 80) + "\" has the id " + std::to_string(id) +
+                  "; ids must be below " + std::to_string(most_token_ids) + ".");
+}
+
+/// Reads an entry of added_tokens, or of added_tokens_decoder. Throws Error(bad_input) where it is damaged.
+AddedToken read_added_token(const JsonFields& entry, uint64_t id) {
+  AddedToken token;
+  token.spelling = entry.text("content");
+  token.id = checked_token_id(id, token.spelling);
+  token.special = entry.boolean_or("special", false);
+  token.strips_left = entry.boolean_or("lstrip", false);
+  token.strips_right = entry.boolean_or("rstrip", false);
+  // A control token is always looked for in the text as it stands: normalizing would move the borders between what may
+  // hold one and what a user wrote.
+  token.in_normalized_text = !token.special && entry.boolean_or("normalized", false);
+  token.single_word = entry.boolean_or("single_word", false);
+  return token;
+}
 
 // A token is written as a string or as an object; null and absent mean there is none.
 std::string configured_token(const JsonFields& config, const char* key) {
@@ -62,32 +92,6 @@ std::vector<AddedToken> configured_added_tokens(const JsonFields& config) {
 
 }  // namespace
 
-uint64_t read_token_id(const Json& id, const std::string& token) {
-  if (id.is_number_unsigned()) return id.get<uint64_t>();  // nlohmann would turn -1 or 1e30 into some other number
-  throw bad_input("The token \"" + printable(token, 80) + "\" of tokenizer.json has the id " +
-                  printable(id.dump(), 80) + "; an id must be a whole number from 0 on.");
-}
-
-uint32_t checked_token_id(uint64_t id, std::string_view token) {
-  if (id < most_token_ids) return static_cast<uint32_t>(id);
-  throw bad_input("The token \"" + printable(token, 80) + "\" has the id " + std::to_string(id) +
-                  "; ids must be below " + std::to_string(most_token_ids) + ".");
-}
-
-AddedToken read_added_token(const JsonFields& entry, uint64_t id) {
-  AddedToken token;
-  token.spelling = entry.text("content");
-  token.id = checked_token_id(id, token.spelling);
-  token.special = entry.boolean_or("special", false);
-  token.strips_left = entry.boolean_or("lstrip", false);
-  token.strips_right = entry.boolean_or("rstrip", false);
-  // A control token is always looked for in the text as it stands: normalizing would move the borders between what may
-  // hold one and what a user wrote.
-  token.in_normalized_text = !token.special && entry.boolean_or("normalized", false);
-  token.single_word = entry.boolean_or("single_word", false);
-  return token;
-}
-
 HuggingFaceConfig read_hugging_face_config(std::string_view text) {
   HuggingFaceConfig config;
   if (text.empty()) return config;
@@ -104,6 +108,8 @@ HuggingFaceConfig read_hugging_face_config(std::string_view text) {
   return config;
 }
 
+namespace {
+
 // The parts of a Hugging Face tokenizer.json around its model: normalizer, pre-tokenizer, decoder, post-processor. Only
 // what is understood is accepted: a part that is skipped would silently give other ids than the model was trained on.
 
@@ -116,9 +122,10 @@ struct HuggingFacePipeline {
 };
 
 /// Throws Error(bad_input): the `what` of this name is not supported.
-[[noreturn]] void refuse_tokenizer_part(const char* what, const std::string& actual, const char* supported);
-
-namespace {
+[[noreturn]] void refuse_tokenizer_part(const char* what, const std::string& actual, const char* supported) {
+  throw bad_input(std::string("The ") + what + " \"" + printable(actual, 120) +
+                  "\" of tokenizer.json is not supported; supported: " + supported + ".");
+}
 
 using Stages = std::vector<PreTokenizer::Stage>;
 using Steps = std::vector<TextNormalizer::Step>;
@@ -308,8 +315,6 @@ std::string read_leading_token(const JsonFields& root) {
   return {};
 }
 
-}  // namespace
-
 /// Reads the parts from the root of tokenizer.json. Throws Error(bad_input) naming the part that is not supported, or
 /// the field that is missing or of another type.
 HuggingFacePipeline read_hugging_face_pipeline(const JsonFields& root) {
@@ -322,14 +327,7 @@ HuggingFacePipeline read_hugging_face_pipeline(const JsonFields& root) {
   return pipeline;
 }
 
-void refuse_tokenizer_part(const char* what, const std::string& actual, const char* supported) {
-  throw bad_input(std::string("The ") + what + " \"" + printable(actual, 120) +
-                  "\" of tokenizer.json is not supported; supported: " + supported + ".");
-}
-
-// Reads Hugging Face's tokenizer.json: the vocabulary here, what surrounds it in hugging_face_pipeline.cpp.
-
-namespace {
+// The vocabulary and the model.
 
 constexpr const char* tokenizer_file = "tokenizer.json";
 
@@ -467,7 +465,10 @@ std::unique_ptr<Tokenizer> make_unigram(HuggingFacePipeline pipeline, const Voca
   return std::make_unique<UnigramTokenizer>(data, std::move(added), std::move(options));
 }
 
-std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::string_view config_json) {
+}  // namespace
+
+std::unique_ptr<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view tokenizer_json,
+                                                          std::string_view tokenizer_config_json) {
   const Json json = parse_json(tokenizer_json, tokenizer_file);
   const JsonFields root(json, tokenizer_file);
   const JsonFields model(root.at("model"), "the model of tokenizer.json");
@@ -492,20 +493,13 @@ std::unique_ptr<Tokenizer> read_tokenizer(std::string_view tokenizer_json, std::
   data.merges.assign(vocabulary.merges.begin(), vocabulary.merges.end());
   data.types = vocabulary.types;
   apply_token_names(data, vocabulary.added);
-  apply_config(read_hugging_face_config(config_json), pipeline.leading_token, vocabulary, data);
+  apply_config(read_hugging_face_config(tokenizer_config_json), pipeline.leading_token, vocabulary, data);
   data.unknown = vocabulary.find(model.text_or("unk_token", ""));
   if (is_unigram && model.has("unk_id")) data.unknown = model.u32("unk_id");
   return with_context(tokenizer_file, [&] {
     return is_unigram ? make_unigram(std::move(pipeline), data, std::move(scores), std::move(vocabulary.added))
                       : make_bpe(model, std::move(pipeline), data, std::move(vocabulary.added));
   });
-}
-
-}  // namespace
-
-std::unique_ptr<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view tokenizer_json,
-                                                          std::string_view tokenizer_config_json) {
-  return read_tokenizer(tokenizer_json, tokenizer_config_json);
 }
 
 }  // namespace canopy

@@ -7,14 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "engine/format/json_text.h"
 #include "engine/text/vocabulary.h"
 
 namespace canopy {
-
-// Reads the settings in tokenizer_config.json, and added tokens in the form that both Hugging Face files use.
 
 /// Ids are positions in a table; real vocabularies end below 2^18.
 inline constexpr uint32_t most_token_ids = 1u << 20;
@@ -31,14 +26,5 @@ struct HuggingFaceConfig {
 /// Reads tokenizer_config.json; an empty text gives an empty config. Throws Error(bad_input) where it is damaged or a
 /// field is of another type than expected.
 HuggingFaceConfig read_hugging_face_config(std::string_view text);
-
-/// Reads an entry of added_tokens, or of added_tokens_decoder. Throws like read_hugging_face_config.
-AddedToken read_added_token(const JsonFields& entry, uint64_t id);
-
-/// An id as JSON. Throws Error(bad_input) for anything but a whole number from 0 on; the token is named in the message.
-uint64_t read_token_id(const nlohmann::json& id, const std::string& token);
-
-/// Throws Error(bad_input) when an id is not below most_token_ids.
-uint32_t checked_token_id(uint64_t id, std::string_view token);
 
 }  // namespace canopy

@@ -48,8 +48,7 @@ class CompiledNormalizer {
   std::string replacements_;
 };
 
-// The normalization of a text before it is cut into pieces: a chain of steps, as the tokenizer's file lists them.
-
+/// The normalization of a text: a chain of steps, as the tokenizer's file lists them.
 class TextNormalizer {
  public:
   struct Unicode {

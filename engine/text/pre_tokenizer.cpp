@@ -316,6 +316,13 @@ constexpr Known known[] = {
     {default_name, default_stages},
 };
 
+/// "gpt-2, llama-bpe, ..."
+std::string supported_pre_tokenizers() {
+  std::string names;
+  for (const Known& entry : known) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
 const Known& known_by(std::string_view name) {
   if (name.empty()) name = default_name;
   const auto* found = std::find_if(std::begin(known), std::end(known), [&](const Known& k) { return k.name == name; });
@@ -346,14 +353,7 @@ std::string warning_of_pre_tokenizer(std::string_view name) {
          (name.empty() ? "does not say how text is cut before it is tokenized (tokenizer.ggml.pre)"
                        : "says only \"default\" of how text is cut before it is tokenized (tokenizer.ggml.pre)") +
          ", as old converters left it; it is cut as llama.cpp does then, which may not be what the model was trained "
-         "on. "
-         "A newer file of the model is better.";
-}
-
-std::string supported_pre_tokenizers() {
-  std::string names;
-  for (const Known& entry : known) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  return names;
+         "on. A newer file of the model is better.";
 }
 
 }  // namespace canopy

@@ -49,8 +49,7 @@ class Regex {
   std::unique_ptr<void, CodeDeleter> code_;
 };
 
-// Cuts a text into the pieces inside which byte pairs may merge.
-
+/// Cuts a text into the pieces inside which byte pairs may merge.
 class PreTokenizer {
  public:
   /// The treatment of the stretches that an expression matches; those between matches are pieces of their own.
@@ -100,8 +99,5 @@ PreTokenizerTraits traits_of_pre_tokenizer(std::string_view name);
 
 /// A sentence for the user where the name, or that there is none, leaves open how the model's text was cut; else empty.
 std::string warning_of_pre_tokenizer(std::string_view name);
-
-/// "gpt-2, llama-bpe, ..."
-std::string supported_pre_tokenizers();
 
 }  // namespace canopy

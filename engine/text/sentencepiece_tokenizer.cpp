@@ -66,9 +66,7 @@ std::optional<Field> take_field(std::string_view& message) {
   }
 }
 
-}  // namespace
-
-/// Checks the compiled tables of replacements in a SentencePiece model (compiled_normalizer.h), which the library
+/// Checks the compiled tables of replacements in a SentencePiece model (CompiledNormalizer), which the library
 /// follows without looking, so that a damaged file would end the process. Throws Error(bad_input) where one is damaged.
 void check_compiled_normalizers(std::string_view model) {
   while (const auto field = take_field(model)) {
@@ -86,8 +84,6 @@ void check_compiled_normalizers(std::string_view model) {
 }
 
 // SentencePiece models, through the sentencepiece library.
-
-namespace {
 
 using Processor = sentencepiece::SentencePieceProcessor;
 
@@ -159,8 +155,6 @@ void make_named_control(Table& table) {
   apply_token_names(data, table.added);
   for (size_t id = 0; id < table.types.size(); ++id) table.types[id] = static_cast<TokenType>(data.types[id]);
 }
-
-}  // namespace
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
@@ -242,6 +236,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string unknown_;  // the unknown token's spelling
   size_t unknown_pieces_ = 0;
 };
+
+}  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::from_sentencepiece_model(std::string_view model,
                                                                std::string_view tokenizer_config_json) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "engine/base/text.h"
+
 namespace canopy {
 namespace {
 
@@ -106,12 +108,6 @@ bool is_mark(utf8proc_int32_t c) {
   return utf8proc_get_property(c)->combining_class != 0;
 }
 
-void append_code(std::string& out, utf8proc_int32_t c) {
-  std::array<utf8proc_uint8_t, 4> bytes;
-  const utf8proc_ssize_t length = utf8proc_encode_char(c, bytes.data());
-  out.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length));
-}
-
 utf8proc_int32_t code_at(std::string_view text, size_t at) {
   utf8proc_int32_t code = -1;
   utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
@@ -176,7 +172,7 @@ FoldedText::FoldedText(std::string_view text) {
       continue;
     }
     order_marks(codes);
-    for (const utf8proc_int32_t each : codes) append_code(folded_, each);
+    for (const utf8proc_int32_t each : codes) append_utf8(folded_, static_cast<char32_t>(each));
     if (characters != 1 || codes.size() != 1 || folded_.size() - folded_begin != at - begin)
       stretches_.push_back({folded_begin, folded_.size(), begin, at});
   }
@@ -210,11 +206,6 @@ std::optional<FoldedText::Hit> FoldedText::find(const FoldedText& wanted, size_t
 
 std::string fold_case(std::string_view text) {
   return FoldedText(text).folded();
-}
-
-bool contains_folded(std::string_view text, std::string_view wanted) {
-  const FoldedText folded(wanted);
-  return folded.folded().empty() || FoldedText(text).find(folded).has_value();
 }
 
 }  // namespace canopy

@@ -34,8 +34,7 @@ size_t valid_utf8_prefix(std::string_view text);
 /// The text with every invalid or incomplete unit replaced by U+FFFD.
 std::string to_valid_utf8(std::string_view text);
 
-// Bytes in, whole UTF-8 characters out. Tokens end inside characters; a reader must never see half of one.
-
+/// Bytes in, whole UTF-8 characters out. Tokens end inside characters; a reader must never see half of one.
 class Utf8Stream {
  public:
   /// Takes bytes and returns the text that is complete by now: valid UTF-8. Invalid bytes become U+FFFD, one for each
@@ -89,8 +88,5 @@ class FoldedText {
 
 /// The folded text itself, to compare and sort by.
 std::string fold_case(std::string_view text);
-
-/// Whether `text` contains `wanted`, as FoldedText finds it; true where `wanted` is empty.
-bool contains_folded(std::string_view text, std::string_view wanted);
 
 }  // namespace canopy

@@ -14,8 +14,7 @@
 
 namespace canopy {
 
-// Finds all tokens that a text begins with.
-
+/// Finds all tokens that a text begins with.
 class PrefixTree {
  public:
   PrefixTree() = default;

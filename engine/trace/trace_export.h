@@ -11,15 +11,11 @@
 
 namespace canopy {
 
-// Round statistics as JSON, the same fields for a live run, for its trace and in the window.
-
 /// {"draft": ..., "build": ..., ...} in milliseconds.
 nlohmann::ordered_json to_json(const RoundTimes& times);
 
 /// Shares are 0 ... 1, times milliseconds; every rate stands beside what it was computed from.
 nlohmann::ordered_json to_json(const RoundStatistics& statistics);
-
-// Export of a trace to JSON and CSV.
 
 /// All fields of one round. Token ids are accompanied by their texts where the trace has them; bytes that do not form a
 /// whole character become U+FFFD.

@@ -16,9 +16,6 @@
 
 namespace canopy {
 
-// The records of a trace other than its rounds (docs/traces.md): machine and models, and the beginning and end of each
-// reply.
-
 /// What the time of a model's passes depends on, so that it can be predicted for another device.
 struct TraceSizes {
   uint32_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0;

@@ -42,7 +42,7 @@ class TraceWriter {
  public:
   /// Creates the file, or empties an earlier trace. Throws bad_input naming path and reason when it cannot be written,
   /// when another program records into it, and when it exists and is no trace. Machine paths are cut off the header's
-  /// names. With `redact`, no text and no token id is written (trace_redaction.h).
+  /// names. With `redact`, no text and no token id is written (redacted()).
   TraceWriter(const std::filesystem::path& path, TraceHeader header, TracePieces pieces, bool redact = false);
   /// Goes on with a whole trace, behind its last record; drafts alone may be added. Throws bad_input naming path and
   /// reason when it cannot be written, when another program records into it, and when its end is damaged.

@@ -171,7 +171,7 @@ SpecConstant softcap_of(const AttentionArgs& args) {
 
 }  // namespace
 
-// Partial results of chunks of positions, then their merge (shaders/partials.glsl).
+// Partial results of chunks of positions, then their merge (shaders/attention.glsl).
 template <>
 void VulkanRecorder::record_op(const AttentionArgs& args) {
   const VulkanKv& kv = checked_kv(*args.cache, args.shape, "attention");

@@ -15,8 +15,6 @@
 
 namespace canopy::vk {
 
-// Commands recorded once and run many times.
-
 class Context;
 class Kernel;
 struct ShaderBinding;

@@ -44,6 +44,11 @@ void lower_to_baseline(DeviceLimits& limits) {
   }
 }
 
+/// For Vulkan's timeouts; negative counts as none.
+uint64_t nanoseconds(std::chrono::milliseconds time) {
+  return time.count() <= 0 ? 0 : static_cast<uint64_t>(time.count()) * 1'000'000;
+}
+
 }  // namespace
 
 Context::Context(const Instance& instance, uint32_t device_index, ContextOptions options)
@@ -245,10 +250,6 @@ const Kernel& Context::kernel(const ShaderCode& shader, const KernelOptions& opt
 }
 
 // Submission, waiting and what happens to objects that the device may still use.
-
-uint64_t nanoseconds(std::chrono::milliseconds time) {
-  return time.count() <= 0 ? 0 : static_cast<uint64_t>(time.count()) * 1'000'000;
-}
 
 VkFence Context::take_fence() {
   if (!free_fences_.empty()) {

@@ -25,15 +25,11 @@
 
 namespace canopy::vk {
 
-// One opened device: queue, memory, kernels, submission. Everything else in this folder hangs on it.
-//
-// Not thread-safe: one thread (the engine's) owns a Context and all that was made from it.
-
 class CommandList;
 class Staging;
 
 struct ContextOptions {
-  /// The folder in which compiled pipelines are kept between runs; empty: none.
+  /// Keeps compiled pipelines between runs; empty: none are kept.
   std::filesystem::path pipeline_cache_file;
   /// The time after which wait() gives the device up. Unless given: 10 s, or 300 s on a software device, which compiles
   /// a kernel when it first runs (for seconds, on a busy machine much longer) and shares the processor with others.
@@ -63,12 +59,10 @@ struct MemoryInfo {
   uint64_t available() const { return budget > used ? budget - used : 0; }
 };
 
-/// For Vulkan's timeouts; negative counts as none.
-uint64_t nanoseconds(std::chrono::milliseconds time);
-
 /// Names a submission, to wait for it; 0 is "nothing".
 using Submission = uint64_t;
 
+/// Not thread-safe: one thread (the engine's) owns a Context and all that was made from it.
 class Context {
  public:
   /// Opens the device at DeviceReport::index. Throws unavailable if it cannot be used.

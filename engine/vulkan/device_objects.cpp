@@ -28,6 +28,12 @@ Quads sixteen_bytes(const std::byte* from) {
   return quads;
 }
 
+/// Four bytes below 16 as 16 bits, the first byte lowest.
+constexpr uint32_t four_bits_of_bytes(uint32_t bytes) {
+  bytes = (bytes | bytes >> 4) & 0x00FF00FFu;
+  return (bytes | bytes >> 8) & 0xFFFFu;
+}
+
 uint32_t byte_at(const std::byte* from, uint32_t i) {
   return std::to_integer<uint32_t>(from[i]);
 }
@@ -220,6 +226,27 @@ void pack_two(const std::byte* from, uint32_t columns, uint32_t* words) {
   words[8] |= scale(from) << 16;
 }
 
+/// Makes the words of one group, group_words() of them, of a row's blocks in the file. Of the group's columns the first
+/// `columns` exist, a multiple of 32; the words of the others become 0.
+using GroupPacker = void (*)(const std::byte* blocks, uint32_t columns, uint32_t* words);
+
+/// Of a type that has a word_format().
+GroupPacker group_packer(WeightType type) {
+  switch (type) {
+    case WeightType::q5_0: return pack_q5<false>;
+    case WeightType::q5_1: return pack_q5<true>;
+    case WeightType::q2_k: return pack_q2_k;
+    case WeightType::q3_k: return pack_q3_k;
+    case WeightType::q4_k: return pack_q4_k;
+    case WeightType::q5_k: return pack_q5_k;
+    case WeightType::q6_k: return pack_q6_k;
+    case WeightType::iq4_xs: return pack_iq4_xs;
+    case WeightType::iq4_nl: return pack_two<2>;
+    case WeightType::mxfp4: return pack_two<1>;
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 const WordFormat* word_format(WeightType type) {
@@ -249,25 +276,7 @@ uint32_t words_per_row(const WordFormat& format, uint32_t cols) {
   return (cols + group - 1) / group * format.group_words();
 }
 
-GroupPacker group_packer(WeightType type) {
-  switch (type) {
-    case WeightType::q5_0: return pack_q5<false>;
-    case WeightType::q5_1: return pack_q5<true>;
-    case WeightType::q2_k: return pack_q2_k;
-    case WeightType::q3_k: return pack_q3_k;
-    case WeightType::q4_k: return pack_q4_k;
-    case WeightType::q5_k: return pack_q5_k;
-    case WeightType::q6_k: return pack_q6_k;
-    case WeightType::iq4_xs: return pack_iq4_xs;
-    case WeightType::iq4_nl: return pack_two<2>;
-    case WeightType::mxfp4: return pack_two<1>;
-    default: return nullptr;
-  }
-}
-
 namespace {
-
-constexpr uint32_t kBlock = 32;
 
 uint32_t round_up(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -278,11 +287,11 @@ bool has_scales(WeightType type) {
 }
 
 uint32_t blocks_of(uint32_t cols) {
-  return (cols + kBlock - 1) / kBlock;
+  return (cols + kBlockColumns - 1) / kBlockColumns;
 }
 
 uint32_t units_of(WeightType type, uint32_t cols) {
-  return blocks_of(cols) * (kBlock / columns_per_unit(type));
+  return blocks_of(cols) * (kBlockColumns / columns_per_unit(type));
 }
 
 }  // namespace
@@ -339,9 +348,7 @@ struct Band {
   std::span<uint32_t> units, scales;
 };
 
-using Unit = std::array<uint32_t, 4>;
-
-void put(std::span<uint32_t> units, uint64_t index, const Unit& unit) {
+void put(std::span<uint32_t> units, uint64_t index, const Quads& unit) {
   std::memcpy(&units[index * unit.size()], unit.data(), kUnitBytes);
 }
 
@@ -353,7 +360,7 @@ void pack_plain(const Band& band) {
     const uint64_t begin = u * kUnitBytes;
     const uint64_t filled = u < whole ? kUnitBytes : std::max(begin, band.bytes) - begin;
     for (uint32_t r = 0; r < kBandRows; ++r) {
-      Unit unit = {};
+      Quads unit = {};
       if (r < band.count && filled == kUnitBytes) {
         std::memcpy(&unit, band.rows[r] + begin, kUnitBytes);
       } else if (r < band.count) {
@@ -377,7 +384,7 @@ void pack_q8_0(const Band& band) {
   for (uint64_t b = 0; b < blocks; ++b) {
     for (uint32_t half = 0; half < 2; ++half) {
       for (uint32_t r = 0; r < kBandRows; ++r) {
-        Unit unit = {};
+        Quads unit = {};
         if (r < band.count) std::memcpy(&unit, band.rows[r] + b * block_bytes + 2 + half * kUnitBytes, kUnitBytes);
         put(band.units, (2 * b + half) * kBandRows + r, unit);
       }
@@ -398,7 +405,7 @@ void pack_q4(const Band& band) {
   const uint64_t blocks = band.bytes / block_bytes;
   for (uint64_t b = 0; b < blocks; ++b) {
     for (uint32_t r = 0; r < kBandRows; ++r) {
-      Unit unit = {};
+      Quads unit = {};
       if (r < band.count) std::memcpy(&unit, band.rows[r] + b * block_bytes + head, kUnitBytes);
       for (uint32_t& word : unit) {
         word = four_bits_of_bytes(word & 0x0F0F0F0Fu) | four_bits_of_bytes(word >> 4 & 0x0F0F0F0Fu) << 16;
@@ -453,7 +460,7 @@ void turn(std::span<const uint32_t> rows, uint32_t words, uint32_t* out) {
   }
 }
 
-// The types of word_layout.h: groups of some 64 words a row are made side by side and then turned.
+// The types of words: groups of some 64 words a row are made side by side and then turned.
 void pack_groups(WeightType type, const Band& band, std::vector<uint32_t>& scratch) {
   const WordFormat& format = *word_format(type);
   const GroupPacker pack = group_packer(type);

@@ -31,10 +31,10 @@ inline uint32_t activation_stride(uint32_t cols) {
   return (cols + 63) / 64 * 64;
 }
 
-// Types whose weights lie in device memory as words (shaders/words.glsl reads them): per block of 32 columns, words of
-// codes and words of the codes' upper bits; per group of blocks, 16 bits of scale for each (Q5: a whole word) and, for
-// the K-quants and IQ4_XS, one word whose halves are factors of all. Nothing is widened: a row takes at most a tenth
-// more than in the file.
+// Types whose weights lie in device memory as words (shaders/weights.glsl reads them): per block of 32 columns, words
+// of codes and words of the codes' upper bits; per group of blocks, 16 bits of scale for each (Q5: a whole word) and,
+// for the K-quants and IQ4_XS, one word whose halves are factors of all. Nothing is widened: a row takes at most a
+// tenth more than in the file.
 
 struct WordFormat {
   uint32_t main_words;    // of a block: 4 bits a code, or 2 (2 words)
@@ -47,18 +47,11 @@ struct WordFormat {
   constexpr uint32_t group_words() const { return group_blocks * block_words() + scale_words + (has_factor ? 1 : 0); }
 };
 
-/// The format of a type, or nullptr for those kept otherwise (weight_layout.h).
+/// The format of a type, or nullptr for those kept in units (WeightShardLayout).
 const WordFormat* word_format(WeightType type);
 
 /// Words of one row of `cols` columns; whole groups.
 uint32_t words_per_row(const WordFormat& format, uint32_t cols);
-
-/// Makes the words of one group, group_words() of them, of a row's blocks in the file. Of the group's columns the first
-/// `columns` exist, a multiple of 32; the words of the others become 0.
-using GroupPacker = void (*)(const std::byte* blocks, uint32_t columns, uint32_t* words);
-
-/// Of a type that has a word_format().
-GroupPacker group_packer(WeightType type);
 
 /// -2^power times a half, rounded as f32_to_f16 does.
 constexpr uint16_t minus_power_of_two_times(uint16_t half, uint32_t power) {
@@ -69,21 +62,15 @@ constexpr uint16_t minus_power_of_two_times(uint16_t half, uint32_t power) {
   return static_cast<uint16_t>((half + (power << 10)) ^ 0x8000u);
 }
 
-/// Four bytes below 16 as 16 bits, the first byte lowest.
-constexpr uint32_t four_bits_of_bytes(uint32_t bytes) {
-  bytes = (bytes | bytes >> 4) & 0x00FF00FFu;
-  return (bytes | bytes >> 8) & 0xFFFFu;
-}
-
 // The layout of a weight matrix in device memory (shaders/weights.glsl reads it). Rows are cut into bands of 64, so
 // that a workgroup reads its rows' weights in one forward run. In a band, units of 16 bytes: unit u of row r at index
 // u * 64 + r; block types add one word of scale per block of 32 at index block * 64 + r (q4_1: scale and minimum as two
-// halves; q8_0: the scale as f32). Other block types lie in bands of words (word_layout.h). Rows are padded to whole
+// halves; q8_0: the scale as f32). Other block types lie in bands of words (WordFormat). Rows are padded to whole
 // bands, columns to a multiple of 32, with zeros. Large matrices are cut by rows.
 
 inline constexpr uint32_t kBandRows = 64;
 
-/// Columns that one 16-byte unit holds; not for the types of word_layout.h.
+/// Columns that one 16-byte unit holds; not for types that have a word_format().
 uint32_t columns_per_unit(WeightType type);
 
 /// A run of rows kept in one pair of buffers.
@@ -102,7 +89,7 @@ struct WeightShardLayout {
 /// Cuts rows so that no buffer exceeds `max_bytes`. Shards start at whole bands.
 std::vector<WeightShardLayout> shard_rows(WeightType type, WeightExtent extent, uint64_t max_bytes);
 
-// Turns the rows of a file into the layout of weight_layout.h.
+// Turns the rows of a file into that layout.
 
 /// Packs the band of a shard with this index into its words, which are written once, forward, in at most four streams
 /// that fill whole cache lines, and never read: they may lie in memory that the host does not cache.
@@ -151,7 +138,7 @@ class VulkanActivations : public canopy::Activations {
   VulkanActivations(uint32_t max_width, uint32_t cols)
       : Activations(max_width, cols), square_blocks(vk::square_blocks(cols)) {}
 
-  Buffer values;           // see activation_layout.h
+  Buffer values;           // [max_width, activation_stride(cols)]
   uint32_t square_blocks;  // sums in `squares` that make up the sum of squares of a row
   Buffer squares;          // [max_width, square_blocks]
 };

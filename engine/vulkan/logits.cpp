@@ -70,9 +70,9 @@ void validate(const TopKBindings& b) {
     throw bad_input("The vocabulary of top_k is " + std::to_string(b.vocab) + ", 1 to " +
                     std::to_string(largest_vocab) + " is allowed.");
   }
-  if (b.k < 1 || b.k > std::min(max_top_k, b.vocab)) {
+  if (b.k < 1 || b.k > std::min(kMaxTopK, b.vocab)) {
     throw bad_input("The k of top_k is " + std::to_string(b.k) + ", 1 to " +
-                    std::to_string(std::min(max_top_k, b.vocab)) + " is allowed.");
+                    std::to_string(std::min(kMaxTopK, b.vocab)) + " is allowed.");
   }
   if (b.lanes != 0 && b.lanes != 64 && b.lanes != 128 && b.lanes != 256) {
     throw bad_input("The workgroup of top_k is " + std::to_string(b.lanes) + ", 64, 128 or 256 is allowed.");
@@ -137,7 +137,7 @@ void record_top_k(Context& context, CommandList& list, const TopKBindings& b) {
   const Blocks blocks(b.vocab);
   const std::string variant = b.vocab % 4 == 0 ? "quads" : "words";
   const uint32_t lanes = b.lanes == 0 ? select_lanes(context) : b.lanes;
-  const uint32_t candidates = std::min(b.k <= small_k ? small_k : max_top_k, blocks.count()) * blocks.vecs;
+  const uint32_t candidates = std::min(b.k <= small_k ? small_k : kMaxTopK, blocks.count()) * blocks.vecs;
   KernelOptions find_options{.spec = {{1, blocks.vecs}}};
   add_cap(find_options, b);
   const Kernel& find = context.kernel(find_shader("top_k_blocks_" + variant), find_options);

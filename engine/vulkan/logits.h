@@ -3,15 +3,12 @@
 
 #include <cstdint>
 
+#include "engine/compute/ops.h"
 #include "engine/vulkan/command_list.h"
 
 namespace canopy::vk {
 
-// Records the op top_k (engine/compute/ops.h): two dispatches for any width, without a download.
-
-class Context;
-
-inline constexpr uint32_t max_top_k = 64;
+// The op top_k: two dispatches for any width, without a download.
 
 /// Bytes of TopKBindings::scratch.
 uint64_t top_k_scratch_bytes(uint32_t width, uint32_t vocab, uint32_t k);
@@ -24,7 +21,7 @@ struct TopKBindings {
   Binding scratch;      // top_k_scratch_bytes; nothing need be in it, nothing useful stays in it
   uint32_t width = 0;
   uint32_t vocab = 0;
-  uint32_t k = 0;      // 1 ... min(max_top_k, vocab)
+  uint32_t k = 0;      // 1 ... min(kMaxTopK, vocab)
   uint32_t lanes = 0;  // invocations of the second step's workgroup, 64, 128 or 256; 0: what suits the device
   uint32_t first_out = 0;
   float multiplier = 1;

@@ -80,8 +80,6 @@ class MemoryBlock {
 
 // A buffer and the memory behind it.
 
-class Context;
-
 /// Owns a VkBuffer with its share of a block of memory; made by Context::create_buffer or a BufferArena. Usable as
 /// storage, uniform, indirect and transfer buffer. Move-only. When it goes while the device still uses it, the
 /// memory is freed once the device is done. Must not outlive its Context.

@@ -9,10 +9,7 @@
 
 namespace canopy::vk {
 
-// Measures a device's peak bandwidth and arithmetic, by multiply-adds and on matrix cores, which its kernels are
-// compared with.
-
-class CommandList;
+// Peak bandwidth and arithmetic, by multiply-adds and on matrix cores, which the device's kernels are compared with.
 
 /// The fastest of several multiply-add kernels, prepared. Takes half a second to make; the context must outlive it.
 class FmaProbe {

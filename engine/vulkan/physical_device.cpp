@@ -29,12 +29,13 @@ class Reasons {
   std::string text_;
 };
 
-}  // namespace
-
+/// A version as Vulkan packs it (VK_MAKE_API_VERSION), as "1.3.230".
 std::string version_text(uint32_t version) {
   return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
          std::to_string(VK_API_VERSION_PATCH(version));
 }
+
+}  // namespace
 
 std::string_view to_string(DeviceType type) {
   switch (type) {
@@ -73,16 +74,6 @@ std::string_view to_string(MatrixScope scope) {
     case MatrixScope::other: break;
   }
   return "other";
-}
-
-const MatrixShape* find_matrix_shape(std::span<const MatrixShape> shapes, MatrixType operand, MatrixType sum) {
-  for (const MatrixShape& shape : shapes) {
-    if (shape.a == operand && shape.b == operand && shape.c == sum && shape.result == sum &&
-        shape.scope == MatrixScope::subgroup && !shape.saturating) {
-      return &shape;
-    }
-  }
-  return nullptr;
 }
 
 uint32_t pinned_subgroup_size(const DeviceLimits& limits, bool control) {
@@ -183,6 +174,9 @@ FeatureChain::FeatureChain(bool with_statistics, bool with_matrix, bool with_bfl
   if (with_bfloat16) append(bfloat16);
 }
 
+namespace {
+
+/// What a Vulkan 1.3 device offers.
 DeviceFeatures offered_features(VkPhysicalDevice device) {
   const bool has_statistics = has_extension(device, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   // RADV answers questions about cooperative matrices on GPUs that have none: the extension decides.
@@ -220,6 +214,7 @@ DeviceFeatures offered_features(VkPhysicalDevice device) {
   return features;
 }
 
+/// The combinations that a device with DeviceFeatures::cooperative_matrix multiplies; empty for another.
 std::vector<MatrixShape> offered_matrix_shapes(VkInstance instance, VkPhysicalDevice device,
                                                const DeviceFeatures& features) {
   if (!features.cooperative_matrix) return {};
@@ -245,6 +240,8 @@ std::vector<MatrixShape> offered_matrix_shapes(VkInstance instance, VkPhysicalDe
   }
   return shapes;
 }
+
+}  // namespace
 
 void request(const DeviceFeatures& features, FeatureChain& chain) {
   chain.base.features.shaderInt64 = features.shader_int64;

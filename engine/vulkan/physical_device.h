@@ -154,10 +154,6 @@ struct MatrixShape {
   bool saturating = false;  // integer sums stop at the largest number
 };
 
-/// The first shape with operands of type `operand` and sums of type `sum` that a subgroup computes without saturating;
-/// null if there is none.
-const MatrixShape* find_matrix_shape(std::span<const MatrixShape> shapes, MatrixType operand, MatrixType sum);
-
 struct DeviceReport {
   uint32_t index = 0;  // position in the loader's order
   std::string name;
@@ -178,7 +174,7 @@ struct DeviceReport {
   std::string reason;  // why it is not usable; empty if it is
 };
 
-/// The properties that decide whether a device can be used (design.md section 6).
+/// The properties that decide whether a device can be used.
 struct DeviceFacts {
   uint32_t api_version = 0;  // VK_MAKE_API_VERSION
   bool has_compute_queue = false;
@@ -186,9 +182,6 @@ struct DeviceFacts {
   bool has_maintenance4 = false;
   DeviceLimits limits;
 };
-
-/// A version as Vulkan packs it (VK_MAKE_API_VERSION), as "1.3.230".
-std::string version_text(uint32_t version);
 
 /// Empty if the device can be used, otherwise every reason why not as one sentence with actual and required values.
 std::string unusable_reason(const DeviceFacts& facts);
@@ -211,13 +204,6 @@ struct FeatureChain {
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
-
-/// What a Vulkan 1.3 device offers.
-DeviceFeatures offered_features(VkPhysicalDevice device);
-
-/// The combinations that a device with DeviceFeatures::cooperative_matrix multiplies; empty for another.
-std::vector<MatrixShape> offered_matrix_shapes(VkInstance instance, VkPhysicalDevice device,
-                                               const DeviceFeatures& features);
 
 /// Sets in `chain` what `features` has, and what Canopy needs of every device.
 void request(const DeviceFeatures& features, FeatureChain& chain);

@@ -62,8 +62,6 @@ ProductVariant timed_variant(DeviceState& state, const VariantKey& key, const Vu
   return variants[state.tuner->choose(key, weight, candidates, force)];
 }
 
-}  // namespace
-
 /// Whether compiling variants of the weight's kernels costs more than they gain.
 bool is_small(const VulkanWeight& weight) {
   return uint64_t{weight.rows()} * weight.cols() < kSmallWeight;
@@ -88,8 +86,6 @@ ProductVariant choose_product(DeviceState& state, ProductOp op, const VulkanWeig
 
 // The matrix products of GPUs: shaders/product_*.comp, a dispatch for each shard of a weight's rows, cut over tiles of
 // columns, tiles of rows and chunks of K.
-
-namespace {
 
 // The push constants that all ops begin with: PRODUCT_PUSH of shaders/product.glsl.
 struct ProductPush {
@@ -434,8 +430,6 @@ ExpertVariant timed_variant(DeviceState& state, const VulkanWeight& weight, cons
   return variants[state.tuner->choose(key, weight, candidates, force)];
 }
 
-}  // namespace
-
 /// Of expert_swiglu, with a weight of all experts, for `width` rows of a pass.
 ExpertVariant choose_experts(DeviceState& state, const VulkanWeight& weight, const ExpertCounts& experts,
                              uint32_t width) {
@@ -458,6 +452,8 @@ ExpertVariant experts_like(const DeviceState& state, const VulkanWeight& weight,
   return forced(
       state, columns ? experts_in_tiles(shape, *columns, *columns > 1, limits) : choose_experts_by_rule(shape, limits));
 }
+
+}  // namespace
 
 // Mixtures of experts: shaders/route_*.comp, expert_*.comp. Where products are computed on matrix cores, so are those
 // with experts; else by multiply-adds.
@@ -485,7 +481,7 @@ constexpr uint32_t kMostSlices = 4;
 // Of a weight's matrices on matrix cores: the constant that says whether pairs are grouped.
 constexpr uint32_t kGroupedId = 9;
 
-// EXPERT_PUSH of shaders/expert_pairs.glsl.
+// As in shaders/expert_product.glsl.
 struct ExpertPush {
   uint32_t shard_rows, shard_first, cols, expert_rows, row_pairs, square_blocks;
   float norm_eps;

@@ -88,7 +88,7 @@ class VulkanCommands : public canopy::Commands {
 
 struct ExpertProduct;
 
-/// How an op has taken the pairs of rows and their experts (record_experts.cpp), and where it leaves them in groups.
+/// How an op has taken the pairs of rows and their experts (record_products.cpp), and where it leaves them in groups.
 struct GroupedPairs {
   const Buffer* chosen = nullptr;
   uint64_t chosen_offset = 0;
@@ -112,7 +112,8 @@ class VulkanRecorder {
   std::unique_ptr<VulkanCommands> finish();
 
  private:
-  /// Each op has its specialisation in one of the files record_*.cpp; one that is missing is missed by the linker.
+  /// Each op has its specialisation in the file of its kind (recorder.cpp, record_products.cpp, attention.cpp,
+  /// logits.cpp); one that is missing is missed by the linker.
   template <class Args>
   void record_op(const Args& args);
 
@@ -126,10 +127,10 @@ class VulkanRecorder {
   const Buffer& counters(uint32_t count);
   /// Scratch memory for the sums of a product's chunks; of none any buffer.
   const Buffer& sums(uint64_t bytes);
-  /// record_product.cpp.
+  // record_products.cpp.
   void record_products(std::span<const LinearArgs> products);
   void record_separate_heads(const ProjectHeadsArgs& args);
-  /// The products of pairs with their experts (record_experts.cpp).
+  /// The products of pairs with their experts.
   void record_expert_product(const ExpertProduct& product, const ExpertVariant& variant);
 
   DeviceState& state_;

@@ -10,8 +10,7 @@
 
 namespace canopy::vk::spirv {
 
-// What a compute shader's SPIR-V module declares: types, constants, variables and their decorations. What follows from
-// them is in spirv_reflect.h.
+// What a compute shader's SPIR-V module declares: types, constants, variables and their decorations.
 
 // The few opcodes and enumerants of SPIR-V 1.6 that matter here.
 enum Opcode : uint32_t {
@@ -73,7 +72,9 @@ struct Definition {
 };
 
 /// Throws bad_input: "The SPIR-V module is not usable: <why>."
-[[noreturn]] void fail(const std::string& why);
+[[noreturn]] void fail(const std::string& why) {
+  throw bad_input("The SPIR-V module is not usable: " + why + ".");
+}
 
 class Module {
  public:
@@ -147,10 +148,6 @@ std::string text(Words operands, size_t first) {
 }
 
 }  // namespace
-
-void fail(const std::string& why) {
-  throw bad_input("The SPIR-V module is not usable: " + why + ".");
-}
 
 /// The operand with this index; throws if the instruction has fewer.
 uint32_t operand(Words operands, size_t i) {

@@ -11,9 +11,6 @@
 
 namespace canopy::vk {
 
-// Reads from a compute shader's SPIR-V what the host must agree with: bindings, push constants, specialisation
-// constants.
-
 enum class BindingType { storage_buffer, uniform_buffer };
 
 /// "storage buffer" …

@@ -84,8 +84,6 @@ void fill(DeviceState& state, const VulkanWeight& weight, std::span<const Weight
   stream(*state.ring, state.next_slot, parts, layout, pieces_of(weight, slot_bytes));
 }
 
-}  // namespace
-
 /// Bytes of the largest buffer that weights and caches are cut into: what one binding reaches and one allocation holds.
 uint64_t shard_limit(const DeviceState& state) {
   const DeviceLimits& limits = state.context->limits();
@@ -137,6 +135,7 @@ uint64_t weight_bytes(const DeviceState& state, std::span<const WeightPart> part
   return bytes;
 }
 
+}  // namespace
 }  // namespace canopy::vk
 
 namespace canopy {
@@ -549,9 +548,6 @@ namespace canopy::vk {
 
 // What a device is and offers, as JSON: the same for `canopy-cli devices --json` and for reports.
 
-/// Sizes in bytes and invocations; "pinned" is the subgroup size that kernels ask for, 0 without a choice. No uuid.
-nlohmann::ordered_json to_json(const DeviceReport& report);
-
 namespace {
 
 using nlohmann::ordered_json;
@@ -598,8 +594,7 @@ ordered_json limits_json(const DeviceLimits& limits) {
           {"max_allocation", limits.max_allocation}};
 }
 
-}  // namespace
-
+/// Sizes in bytes and invocations; "pinned" is the subgroup size that kernels ask for, 0 without a choice. No uuid.
 ordered_json to_json(const DeviceReport& report) {
   ordered_json shapes = ordered_json::array();
   for (const MatrixShape& shape : report.matrix_shapes) shapes.push_back(to_json(shape));
@@ -617,6 +612,7 @@ ordered_json to_json(const DeviceReport& report) {
           {"matrix_shapes", shapes}};
 }
 
+}  // namespace
 }  // namespace canopy::vk
 
 namespace canopy {

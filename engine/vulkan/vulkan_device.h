@@ -31,8 +31,6 @@ size_t select_device(std::span<const DeviceReport> reports, std::string_view sel
 
 namespace canopy {
 
-// The Vulkan backend of the device interface.
-
 struct VulkanDeviceOptions {
   std::string selector;                // see vk::select_device
   std::filesystem::path cache_folder;  // pipelines and chosen variants; empty: nothing is kept

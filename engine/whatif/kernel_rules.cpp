@@ -218,7 +218,7 @@ double decode_ops(Kernels kernels, WeightType type) {
     case Kernels::fma: return ops.fma;
     case Kernels::matrix: return ops.matrix;
     case Kernels::matrix_i8: return ops.integers;
-    case Kernels::cuda: return 0;  // cuda_work.h has them
+    case Kernels::cuda: return 0;  // op_work.cpp has them
     case Kernels::llama_cpp: return kDotOps;
   }
   return 0;

@@ -13,22 +13,22 @@
 namespace canopy::predict {
 
 enum class Kernels {
-  fma,        // K cut over workgroups (compute/product_split.h), tiles of 8 rows of the pass in one dispatch
+  fma,        // K cut over workgroups (vulkan/product_config.h), tiles of 8 rows of the pass in one dispatch
   matrix,     // the same cut, up to 64 rows of the pass at a time on matrix cores, weights decoded to f16
   matrix_i8,  // the same in integers of 8 bits, scaled in f32 for each block; others bits, so never by itself
-  cuda,       // those of the CUDA backend, by their machine code (cuda_work.h): NVIDIA only
+  cuda,       // those of the CUDA backend, by their machine code (op_work.cpp): NVIDIA only
   llama_cpp,  // a workgroup for two weight rows, ops fused as its Vulkan backend does: width 1 only, for comparison
 };
 
 struct KernelRules {
   Kernels kernels = Kernels::matrix;
 
-  // Products. The cut into workgroups is what the backend chooses (product_cut.h) where these are 0.
+  // Products. The cut into workgroups is what the backend chooses (kernel_work.h) where these are 0.
   double tile_rows = 0;     // of the weight
   double tile_columns = 0;  // rows of the pass
   double invocations = 0;
   double columns_in_flight = 0;              // of the weight, that a workgroup has asked for at a time
-  bool splits_columns = false;               // K over workgroups, by compute/product_split.h
+  bool splits_columns = false;               // K over workgroups, by vulkan/product_config.h
   std::vector<uint32_t> width_buckets = {};  // that the pass is padded to, as DeviceInfo has them
   double loading = 0.7;                      // share of the time of a step that its columns are under way
   double registers = 72;                     // of an invocation

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/vulkan/attention.h"
+#include "engine/vulkan/product_config.h"
 
 namespace canopy::predict {
 namespace {
@@ -150,12 +151,26 @@ std::vector<ProductCut> named_cuts(const Weight& weight, uint32_t width, Kernels
       }
       return cuts;
     }
-    case Kernels::cuda: break;  // cuda_work.h
+    case Kernels::cuda: break;  // op_work.cpp has them
     case Kernels::llama_cpp:
       return {
           {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .step = kMatVecColumns, .invocations = 64}};
   }
   return {{}};
+}
+
+/// Of a product with experts: its pairs, and on matrix cores its workgroups, whose columns are pairs.
+struct ExpertCut {
+  vk::PairTiles tiles;
+  ProductCut cut;
+};
+
+ExpertCut cut_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, bool matrix_cores,
+                         const DeviceProfile& device) {
+  const vk::ExpertShape shape{experts, weight.rows() / experts.all,       weight.cols(),
+                              width,   matrix_cores ? &kMatrix : nullptr, false};
+  const vk::ExpertVariant variant = vk::choose_experts_by_rule(shape, limits_of(device));
+  return {variant.tiles, variant.matrix ? cut_of(*variant.matrix, is_dense(weight.type())) : ProductCut{}};
 }
 
 }  // namespace
@@ -172,14 +187,6 @@ std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const Kern
   return cuts;
 }
 
-ExpertCut cut_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, bool matrix_cores,
-                         const DeviceProfile& device) {
-  const vk::ExpertShape shape{experts, weight.rows() / experts.all,       weight.cols(),
-                              width,   matrix_cores ? &kMatrix : nullptr, false};
-  const vk::ExpertVariant variant = vk::choose_experts_by_rule(shape, limits_of(device));
-  return {variant.tiles, variant.matrix ? cut_of(*variant.matrix, is_dense(weight.type())) : ProductCut{}};
-}
-
 namespace {
 
 // Instructions for a query and a key beside their products: exponential, maximum, mask.
@@ -188,7 +195,7 @@ constexpr double kScoreOps = 8;
 constexpr double kWideShare = 0.9, kNarrowShare = 0.5;
 // A workgroup brings 128 bytes of each of 64 positions at a time, and computes in between.
 constexpr double kSliceBytes = 64 * 128, kLoading = 0.6;
-// Keys whose results a workgroup of the merge loads together: of 8 spans (record_attention.cpp).
+// Keys whose results a workgroup of the merge loads together: of 8 spans (attention_merge.comp).
 constexpr double kMergedAtOnce = 8.0 * vk::kSpanChunks * kAttentionChunk;
 // Positions at the end that a row does not share with others: those of a tree, to a whole chunk.
 constexpr double kOwnPositions = vk::kOwnChunks * kAttentionChunk;

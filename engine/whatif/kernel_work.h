@@ -8,7 +8,6 @@
 
 #include "engine/compute/ops.h"
 #include "engine/compute/types.h"
-#include "engine/vulkan/product_config.h"
 #include "engine/whatif/device_profile.h"
 #include "engine/whatif/kernel_rules.h"
 
@@ -73,14 +72,6 @@ struct ProductCut {
 /// measurement. Rules that are set (not 0) come before what is in them.
 std::vector<ProductCut> cuts_of(const Weight& weight, uint32_t width, const KernelRules& rules,
                                 const DeviceProfile& device);
-
-/// Of a product with experts: its pairs, and on matrix cores its workgroups, whose columns are pairs.
-struct ExpertCut {
-  vk::PairTiles tiles;
-  ProductCut cut;
-};
-ExpertCut cut_of_experts(const Weight& weight, const ExpertCounts& experts, uint32_t width, bool matrix_cores,
-                         const DeviceProfile& device);
 
 // The work of attention: in the kernels of GPUs partial results of chunks of positions and their merge, cut as the
 // backend's plan says; in the others a workgroup for some rows of a K/V head.

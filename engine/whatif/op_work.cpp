@@ -241,6 +241,16 @@ Work launch_of_attention(const AttentionArgs& args, const DeviceProfile& device)
   return work;
 }
 
+/// Of an op by its price alone.
+Work work_of_price(const OpPrice& price, const DeviceProfile& device) {
+  const auto bytes = static_cast<double>(price.bytes);
+  Work work;
+  (bytes > device.cache_mb * 1e6 / 2 ? work.memory_bytes : work.cache_bytes) = bytes;
+  work.lane_ops = static_cast<double>(price.flops);
+  work.workgroups = std::max(1.0, bytes / 4096);
+  return work;
+}
+
 /// The kernel of an op without products.
 struct KernelName {
   std::string operator()(const EmbedArgs& args) const {
@@ -292,15 +302,13 @@ Work launches_of(const Op& op, const DeviceProfile& device) {
   }
   const auto* recurrence = std::get_if<DeltaNetArgs>(&op);
   Work work = recurrence != nullptr ? work_of_recurrence(*recurrence, cuda::kStateColumns, cuda::kColumnLanes)
-                                    : work_by_price(op, device);
+                                    : work_of_price(price_of(op), device);
   work.kernel = std::visit(KernelName(), op);
   const uint32_t registers = cuda_code(work.kernel, device.cuda_capability).registers;
   if (registers > 0) work.registers = registers;
   work.steps = kGraphStep;
   return work;
 }
-
-}  // namespace
 
 /// Throws bad_input for a device that has no compute capability.
 Work cuda_work_of(const Op& op, const DeviceProfile& device) {
@@ -311,8 +319,6 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
   work.early_us = device.cuda_capability >= kStartsEarly ? kEarlyUs : 0;
   return work;
 }
-
-namespace {
 
 constexpr double kFloat = sizeof(float);
 // Of a recurrence: columns of a state that a workgroup of shaders/delta_net.comp has, one of each invocation;
@@ -415,15 +421,6 @@ CutWork best_of_product(const Weight& weight, uint32_t pass_width, const KernelR
 
 Work work_of_product(const Weight& weight, uint32_t width, const KernelRules& rules, const DeviceProfile& device) {
   return best_of_product(weight, width, rules, device).work;
-}
-
-Work work_of_price(const OpPrice& price, const DeviceProfile& device) {
-  const auto bytes = static_cast<double>(price.bytes);
-  Work work;
-  (bytes > device.cache_mb * 1e6 / 2 ? work.memory_bytes : work.cache_bytes) = bytes;
-  work.lane_ops = static_cast<double>(price.flops);
-  work.workgroups = std::max(1.0, bytes / 4096);
-  return work;
 }
 
 template <class Args>
@@ -556,10 +553,6 @@ Work together(Work a, const Work& b) {
   a.matrix_flops += b.matrix_flops;
   a.tail_latencies = std::max(a.tail_latencies, b.tail_latencies);
   return a;
-}
-
-Work work_by_price(const Op& op, const DeviceProfile& device) {
-  return work_of_price(std::visit([](const auto& args) { return args.price(); }, op), device);
 }
 
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device) {

@@ -9,8 +9,6 @@
 
 namespace canopy::predict {
 
-// The work of a recorded op in kernels of a family.
-
 /// Ops that have no rule of their own count with their price (OpPrice): one dispatch, through the shared cache where
 /// that can hold it.
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device);
@@ -22,9 +20,6 @@ Work work_of_recurrence(const DeltaNetArgs& args, uint32_t columns, uint32_t col
 
 /// Products that run one after the other without waiting, or as one dispatch.
 Work together(Work a, const Work& b);
-
-/// Of any op, by its price alone.
-Work work_by_price(const Op& op, const DeviceProfile& device);
 
 /// Bytes of weights that a product reads, once; 0 for other ops.
 uint64_t weight_bytes_of(const Op& op);

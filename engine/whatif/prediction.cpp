@@ -347,12 +347,6 @@ PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, c
   return pass;
 }
 
-double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules) {
-  double us = 0;
-  for (const Op& op : ops) us += time_of(work_of(op, rules, device), device).total;
-  return us / 1e3;
-}
-
 double bandwidth_share(const PassPrediction& pass, const DeviceProfile& device) {
   return static_cast<double>(pass.weight_bytes) / (pass.ms * 1e-3) / (device.memory_gb_s * 1e9);
 }
@@ -362,6 +356,13 @@ std::span<const uint32_t> usual_widths() {
 }
 
 namespace {
+
+/// Milliseconds of some ops on the device, the host's part left out.
+double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules) {
+  double us = 0;
+  for (const Op& op : ops) us += time_of(work_of(op, rules, device), device).total;
+  return us / 1e3;
+}
 
 /// Milliseconds of the drafter's pass: features become keys and values, then a block is drafted, in one submission.
 double draft_ms(RecordedModel& drafter, const DeviceProfile& device, const KernelRules& rules, const RoundSizes& sizes,

@@ -142,9 +142,6 @@ struct PassPrediction {
 PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, const KernelRules& rules, uint32_t width,
                             uint32_t context);
 
-/// Milliseconds of some ops on the device, the host's part left out.
-double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules);
-
 /// Weight bytes over time and the device's peak bandwidth.
 double bandwidth_share(const PassPrediction& pass, const DeviceProfile& device);
 

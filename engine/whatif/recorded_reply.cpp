@@ -159,8 +159,7 @@ uint32_t RecordedDrafts::drafted_tokens() const {
 const BlockDraft* RecordedDrafts::draft(uint32_t, uint32_t depths, const std::stop_token& stop) {
   if (stop.stop_requested()) return nullptr;
   current_ = instead_ != nullptr ? instead_ : reply_.draft(committed_);
-  missing_ = current_ == nullptr;
-  if (missing_) return nullptr;
+  if (current_ == nullptr) return nullptr;
   drafted_ = true;
   const BlockDraft& whole = current_->block;
   shallow_ = whole.depths < depths && instead_ == nullptr;
@@ -189,7 +188,7 @@ bool RecordedDrafts::more(uint32_t depth, uint32_t known, uint32_t, std::vector<
 void RecordedDrafts::move_to(uint32_t committed, std::shared_ptr<const KeptDraft> instead) {
   committed_ = committed;
   instead_ = std::move(instead);
-  drafted_ = missing_ = shallow_ = starved_ = false;
+  drafted_ = shallow_ = starved_ = false;
 }
 
 /// As Drafter::append_features_soon(): what does not fit beside what waits is preceded by an injection.

@@ -16,8 +16,6 @@
 
 namespace canopy {
 
-// A recorded reply as a re-run of it needs it: its text, its rounds, its drafts, and what was known when it began.
-
 struct RecordedReply {
   size_t index = 0;  // among the replies of its trace
   DecodeMode mode = DecodeMode::ar;
@@ -66,7 +64,7 @@ class RecordedDrafts final : public DraftSource {
   uint32_t backlog() const override { return waiting_; }
   uint32_t most_waiting() const override { return most_waiting_; }
   uint32_t drafted_tokens() const override;
-  /// Null, too, where nothing was recorded: is_missing() then.
+  /// Null, too, where nothing was recorded.
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
             std::vector<float>& logits) override;
@@ -79,8 +77,6 @@ class RecordedDrafts final : public DraftSource {
   /// A round has committed so many tokens; with `drafted`, a draft had injected what waited.
   void commit(uint32_t tokens, bool drafted);
 
-  /// Of the last call of draft(): no draft was recorded there.
-  bool is_missing() const { return missing_; }
   /// Of the last draft: it has fewer depths than were asked for.
   bool is_shallow() const { return shallow_; }
   /// Of the last draft: a tree asked for more candidates than were recorded.
@@ -94,7 +90,7 @@ class RecordedDrafts final : public DraftSource {
   uint32_t committed_;
   std::shared_ptr<const KeptDraft> instead_, current_;
   BlockDraft cut_;  // of current_, where fewer depths are asked for than it has
-  bool drafted_ = false, missing_ = false, shallow_ = false, starved_ = false;
+  bool drafted_ = false, shallow_ = false, starved_ = false;
 };
 
 }  // namespace canopy

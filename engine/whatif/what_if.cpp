@@ -11,9 +11,9 @@
 #include "engine/speculation/state_archive.h"
 
 namespace canopy {
+namespace {
 
 // What a re-run knows of costs and of the drafter, from reply to reply.
-
 class WhatIfState {
  public:
   /// Throws bad_input where the wish needs costs and there are none. The replies must outlive it.
@@ -45,8 +45,6 @@ class WhatIfState {
   std::optional<uint32_t> left_;
   std::unique_ptr<SpeculationState> state_;
 };
-
-namespace {
 
 /// For passes beyond the measured ones where no roofline was recorded: how times grow with rows and positions.
 Roofline some_roofline() {
@@ -145,8 +143,9 @@ SpeculationState& WhatIfState::before(const RecordedReply& reply, DecodeMode mod
   return *state_;
 }
 
-// The rounds of one recorded reply, once more, by the planner that would have written it.
+namespace {
 
+// The rounds of one recorded reply, once more, by the planner that would have written it.
 class ReplyRerun {
  public:
   /// All must outlive it. Throws bad_input for a mode that needs a drafter where none was recorded.
@@ -192,8 +191,6 @@ class ReplyRerun {
   bool cut_ = false;  // the text ends in the middle of a round that would have gone on
   std::string doubt_;
 };
-
-namespace {
 
 DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
   const DecodeMode mode = wish.mode.value_or(reply.mode);

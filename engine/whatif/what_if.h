@@ -1,7 +1,7 @@
 #pragma once
 // Re-runs recorded replies in virtual time: what another policy, tree or device would have made of the same text, and
-// what that comes to. The text does not depend on how it was written, so nothing is guessed but, where they are
-// predicted, the times.
+// what that comes to. The text does not depend on how it was written, and a drafter's draft does not depend on how its
+// text was, so nothing is guessed but, where they are predicted, the times.
 
 #include <cstdint>
 #include <functional>
@@ -16,10 +16,6 @@
 #include "engine/whatif/recorded_reply.h"
 
 namespace canopy {
-
-// Re-runs recorded replies in virtual time: what another policy, tree or device would have made of the same text. The
-// text does not depend on how it was written, and a drafter's draft does not depend on how its text was, so nothing is
-// guessed but, where they are predicted, the times.
 
 /// What passes cost on a device.
 struct WhatIfCosts {

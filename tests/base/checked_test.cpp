@@ -12,18 +12,19 @@ namespace {
 constexpr uint64_t most = UINT64_MAX;
 
 TEST(Checked, MultipliesUpToTheLimitAndNotBeyond) {
-  EXPECT_EQ(try_mul<uint64_t>(most, 1), most);
-  EXPECT_EQ(try_mul<uint64_t>(0, most), 0u);
-  EXPECT_EQ(try_mul<uint64_t>(most / 3, 3), most / 3 * 3);
-  EXPECT_FALSE(try_mul<uint64_t>(most / 3 + 1, 3));
-  EXPECT_FALSE(try_mul<uint64_t>(uint64_t{1} << 32, uint64_t{1} << 32));
-  EXPECT_FALSE(try_mul<uint8_t>(16, 16));
-  EXPECT_EQ(try_mul<uint8_t>(15, 17), 255);
+  EXPECT_EQ(checked_mul<uint64_t>(most, 1, "x"), most);
+  EXPECT_EQ(checked_mul<uint64_t>(0, most, "x"), 0u);
+  EXPECT_EQ(checked_mul<uint64_t>(most / 3, 3, "x"), most / 3 * 3);
+  EXPECT_EQ(checked_mul<uint8_t>(15, 17, "x"), 255);
+  const std::string refusal = "The x overflows";
+  test::expect_error(refusal, [] { checked_mul<uint64_t>(most / 3 + 1, 3, "x"); });
+  test::expect_error(refusal, [] { checked_mul<uint64_t>(uint64_t{1} << 32, uint64_t{1} << 32, "x"); });
+  test::expect_error(refusal, [] { checked_mul<uint8_t>(16, 16, "x"); });
 }
 
 TEST(Checked, AddsUpToTheLimitAndNotBeyond) {
-  EXPECT_EQ(try_add<uint64_t>(most - 1, 1), most);
-  EXPECT_FALSE(try_add<uint64_t>(most, 1));
+  EXPECT_EQ(checked_add<uint64_t>(most - 1, 1, "x"), most);
+  test::expect_error("The x overflows", [] { checked_add<uint64_t>(most, 1, "x"); });
 }
 
 TEST(Checked, MessagesNameQuantityAndValues) {

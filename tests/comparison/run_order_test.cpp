@@ -60,14 +60,5 @@ TEST(TimeLeft, TakesEachColumnsOwnMean) {
   EXPECT_DOUBLE_EQ(*time.estimate({}), 0);
 }
 
-TEST(WayToDecode, NamesAreReadBack) {
-  for (const WayToDecode way : {WayToDecode{DecodeMode::ar, 0}, WayToDecode{DecodeMode::chain, 0},
-                                WayToDecode{DecodeMode::adaptive, 0}, WayToDecode{DecodeMode::tree, 1024}})
-    EXPECT_EQ(way_of(way.name()), way);
-  for (const char* wrong :
-       {"", "tree", "tree 0", "tree 1025", "tree 16x", "ar 4", "wide", "tree -1", "tree 99999999999"})
-    EXPECT_FALSE(way_of(wrong)) << wrong;
-}
-
 }  // namespace
 }  // namespace canopy

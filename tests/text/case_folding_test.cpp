@@ -67,8 +67,6 @@ TEST(CaseFolding, GoesOnBehindAMatchAndReadsBytesThatAreNoText) {
                   "aB"),
             "Ab");
   EXPECT_EQ(found("Ab\xC3", "b"), "b");
-  EXPECT_TRUE(contains_folded("RTX 4090", "rtx"));
-  EXPECT_TRUE(contains_folded("any", ""));
   EXPECT_LT(fold_case("äa"), fold_case("Äb"));
 }
 

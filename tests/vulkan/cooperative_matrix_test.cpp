@@ -1,5 +1,7 @@
 // Cooperative matrices where a device has them, and their refusal where it has none.
 
+#include <algorithm>
+
 #include "engine/base/numbers.h"
 #include "engine/vulkan/command_list.h"
 #include "engine/vulkan/context.h"
@@ -44,8 +46,13 @@ TEST_P(CooperativeMatrixTest, isRefusedWhereTheDeviceHasNoneOrMayNotUseIt) {
 // Small integers, which every order of summation gives exactly.
 TEST_P(CooperativeMatrixTest, multipliesHalvesIntoFloats) {
   const auto context = open();
-  const MatrixShape* shape = find_matrix_shape(context->report().matrix_shapes, MatrixType::f16, MatrixType::f32);
-  if (!context->features().cooperative_matrix || shape == nullptr) GTEST_SKIP() << "the device has no such matrices";
+  const std::vector<MatrixShape>& shapes = context->report().matrix_shapes;
+  const auto shape = std::ranges::find_if(shapes, [](const MatrixShape& each) {
+    return each.a == MatrixType::f16 && each.b == MatrixType::f16 && each.c == MatrixType::f32 &&
+           each.result == MatrixType::f32 && each.scope == MatrixScope::subgroup && !each.saturating;
+  });
+  if (!context->features().cooperative_matrix || shape == shapes.end())
+    GTEST_SKIP() << "the device has no such matrices";
   const auto [m, n, k] = std::tuple(shape->m, shape->n, shape->k);
   std::vector<uint16_t> a(m * k), b(k * n);
   for (size_t i = 0; i < a.size(); ++i) a[i] = f32_to_f16(static_cast<float>(i * 7 % 13) - 6);

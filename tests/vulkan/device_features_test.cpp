@@ -169,15 +169,6 @@ TEST_F(DeviceFeaturesTest, listsTheShapesOfCooperativeMatrices) {
   EXPECT_EQ(to_string(found.matrix_shapes[4].scope), "other");
 }
 
-TEST_F(DeviceFeaturesTest, findsAShapeByItsTypes) {
-  driver_.shapes.insert(driver_.shapes.begin(), shape(8, 8, 8, 3, 5));
-  driver_.shapes.front().saturating = VK_TRUE;
-  const DeviceReport found = report();
-  ASSERT_NE(find_matrix_shape(found.matrix_shapes, MatrixType::f16, MatrixType::f32), nullptr);
-  EXPECT_EQ(find_matrix_shape(found.matrix_shapes, MatrixType::s8, MatrixType::s32)->k, 32u);
-  EXPECT_EQ(find_matrix_shape(found.matrix_shapes, MatrixType::bf16, MatrixType::f32), nullptr);
-}
-
 TEST_F(DeviceFeaturesTest, asksNothingAboutExtensionsThatAreNotAnnounced) {
   driver_.extensions = {"VK_KHR_something"};
   const DeviceReport found = report();

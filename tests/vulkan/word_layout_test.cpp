@@ -29,7 +29,7 @@ constexpr Stored stored_types[] = {
     {WeightType::q6_k, TensorType::q6_k, 512},     {WeightType::iq4_nl, TensorType::iq4_nl, 96},
     {WeightType::iq4_xs, TensorType::iq4_xs, 512}, {WeightType::mxfp4, TensorType::mxfp4, 96}};
 
-// Reads one row of a band as shaders/words.glsl does.
+// Reads one row of a band as shaders/weights.glsl does.
 class RowWords {
  public:
   RowWords(WeightType type, std::span<const uint32_t> words, uint32_t row)

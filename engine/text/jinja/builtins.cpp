@@ -489,6 +489,11 @@ bool is_divisible(Context& context, const Value& v, const Arguments& arguments) 
   return divides(context, v, only_argument("divisibleby", arguments), 0);
 }
 
+struct Test {
+  std::string_view name;
+  bool (*holds)(Context&, const Value& subject, const Arguments&);
+};
+
 constexpr Test tests[] = {
     {"!=", is_not_equal},
     {"<", is_less},

@@ -1,5 +1,6 @@
 #pragma once
-// The functions, filters and tests that a template may name; here the functions, dates and tests.
+// The functions, filters and tests that a template may name; it reaches nothing else. In builtins.cpp are the
+// functions, dates and tests, in text_filters.cpp and list_filters.cpp the filters.
 
 #include <map>
 #include <span>
@@ -9,15 +10,9 @@
 
 namespace canopy::jinja {
 
-// The functions, filters and tests that a template may name. Templates reach nothing else.
-
 struct Filter {
   std::string_view name;
   Value (*apply)(Context&, const Value& subject, const Arguments&);
-};
-struct Test {
-  std::string_view name;
-  bool (*holds)(Context&, const Value& subject, const Arguments&);
 };
 
 /// Throw Failure for a name that is not known.
@@ -27,11 +22,8 @@ bool apply_test(Context& context, std::string_view name, const Value& subject, c
 bool is_filter(std::string_view name);
 bool is_test(std::string_view name);
 
+/// Filters of text, of its layout in lines, and for HTML.
 std::span<const Filter> text_filters();
-std::span<const Filter> line_filters();
-std::span<const Filter> html_filters();
-std::span<const Filter> number_filters();
-std::span<const Filter> list_filters();
 
 /// range, namespace, dict, raise_exception, strftime_now, joiner, cycler; null for other names.
 const Value* find_function(std::string_view name);

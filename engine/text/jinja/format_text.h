@@ -7,7 +7,7 @@
 
 namespace canopy::jinja {
 
-// Values as text, in the forms that Python gives them. What a message brought stays marked as content inside.
+// What a message brought stays marked as content inside.
 
 /// str(): what {{ value }} prints. Functions and their kind cannot be printed.
 void print(TextBuilder& out, const Value& value);

@@ -47,8 +47,7 @@ struct Token {
 /// break at the very end goes. Ends with a token of kind `end`. Throws SyntaxFailure.
 std::vector<Token> tokenize(std::string_view source);
 
-// Tokens one after the other, with what both halves of the parser need to say about them.
-
+/// Tokens one after the other, with what both halves of the parser need to say about them.
 class TokenStream {
  public:
   TokenStream(std::vector<Token> tokens, const Limits& limits) : tokens_(std::move(tokens)), limits_(limits) {}

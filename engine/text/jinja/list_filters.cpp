@@ -1,4 +1,4 @@
-// Filters of lists and numbers.
+// Filters of lists and numbers, and the look-up of all filters.
 
 #include <algorithm>
 #include <array>
@@ -13,10 +13,9 @@
 #include "engine/text/jinja/operations.h"
 
 namespace canopy::jinja {
+namespace {
 
 // Filters of lists, and of whatever else can be looped over.
-
-namespace {
 
 // "a.b.0" follows attributes and indices one after the other. What is missing on the way becomes `otherwise`, where
 // that is not null or none.
@@ -350,65 +349,7 @@ Value filter_choose(Context& context, const Value& subject, const Arguments& arg
   return chosen(context, subject, arguments, by_attribute, wanted);
 }
 
-constexpr Filter list_filter_list[] = {
-    {"attr", filter_attr},
-    {"batch", filter_batch},
-    {"count", filter_length},
-    {"dictsort", filter_dictsort},
-    {"first", filter_first},
-    {"groupby", filter_groupby},
-    {"items", filter_items},
-    {"join", filter_join},
-    {"last", filter_last},
-    {"length", filter_length},
-    {"list", filter_list},
-    {"map", filter_map},
-    {"max", filter_max},
-    {"min", filter_min},
-    {"reject", filter_choose<false, false>},
-    {"rejectattr", filter_choose<true, false>},
-    {"reverse", filter_reverse},
-    {"select", filter_choose<false, true>},
-    {"selectattr", filter_choose<true, true>},
-    {"slice", filter_slice},
-    {"sort", filter_sort},
-    {"sum", filter_sum},
-    {"unique", filter_unique},
-};
-
-}  // namespace
-
-std::span<const Filter> list_filters() {
-  return list_filter_list;
-}
-
-namespace {
-
-const Filter* find_filter(std::string_view name) {
-  for (const auto& family : {text_filters(), line_filters(), html_filters(), list_filters(), number_filters()}) {
-    for (const Filter& filter : family) {
-      if (filter.name == name) return &filter;
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-bool is_filter(std::string_view name) {
-  return find_filter(name) != nullptr || name == "random";
-}
-
-Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
-  context.step();
-  if (const Filter* filter = find_filter(name)) return filter->apply(context, subject, arguments);
-  if (name == "random") throw Failure("The filter 'random' is not supported: the same chat must give the same prompt.");
-  throw Failure("There is no filter " + quoted_name(name) + " here.");
-}
-
 // Filters of numbers, and default.
-
-namespace {
 
 // The text between white space, without single underscores between digits, as Python reads numbers.
 std::string number_text(Context& context, const Text& text) {
@@ -558,17 +499,59 @@ Value filter_default(Context&, const Value& subject, const Arguments& arguments)
   return p.find(0) == nullptr ? Value::markup("") : p.at(0);
 }
 
-constexpr Filter number_filter_list[] = {
-    {"abs", filter_abs},         {"d", filter_default},
-    {"default", filter_default}, {"filesizeformat", filter_filesizeformat},
-    {"float", filter_float},     {"int", filter_int},
+constexpr Filter list_filter_list[] = {
+    {"abs", filter_abs},
+    {"attr", filter_attr},
+    {"batch", filter_batch},
+    {"count", filter_length},
+    {"d", filter_default},
+    {"default", filter_default},
+    {"dictsort", filter_dictsort},
+    {"filesizeformat", filter_filesizeformat},
+    {"first", filter_first},
+    {"float", filter_float},
+    {"groupby", filter_groupby},
+    {"int", filter_int},
+    {"items", filter_items},
+    {"join", filter_join},
+    {"last", filter_last},
+    {"length", filter_length},
+    {"list", filter_list},
+    {"map", filter_map},
+    {"max", filter_max},
+    {"min", filter_min},
+    {"reject", filter_choose<false, false>},
+    {"rejectattr", filter_choose<true, false>},
+    {"reverse", filter_reverse},
     {"round", filter_round},
+    {"select", filter_choose<false, true>},
+    {"selectattr", filter_choose<true, true>},
+    {"slice", filter_slice},
+    {"sort", filter_sort},
+    {"sum", filter_sum},
+    {"unique", filter_unique},
 };
+
+const Filter* find_filter(std::string_view name) {
+  for (const auto& family : {text_filters(), std::span<const Filter>(list_filter_list)}) {
+    for (const Filter& filter : family) {
+      if (filter.name == name) return &filter;
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace
 
-std::span<const Filter> number_filters() {
-  return number_filter_list;
+bool is_filter(std::string_view name) {
+  return find_filter(name) != nullptr || name == "random";
+}
+
+Value apply_filter(Context& context, std::string_view name, const Value& subject, const Arguments& arguments) {
+  context.step();
+  if (const Filter* filter = find_filter(name)) return filter->apply(context, subject, arguments);
+  if (name == "random") throw Failure("The filter 'random' is not supported: the same chat must give the same prompt.");
+  throw Failure("There is no filter " + quoted_name(name) + " here.");
 }
 
 }  // namespace canopy::jinja

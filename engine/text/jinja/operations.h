@@ -9,8 +9,7 @@
 
 namespace canopy::jinja {
 
-// The operators on values, with the rules that Jinja inherits from Python. All throw Failure for operands that the
-// operator does not take.
+// All throw Failure for operands that the operator does not take.
 
 enum class BinaryOp { add, subtract, multiply, divide, floor_divide, modulo, power };
 std::string_view spelling(BinaryOp op);

@@ -8,6 +8,7 @@
 #include "engine/text/jinja/lexer.h"
 
 namespace canopy::jinja {
+namespace {
 
 /// Reads expressions by Jinja's precedence, loosest first: if-else, or, and, not, comparisons, + -, ~, * / // %, **,
 /// signs, filters and tests, attributes, items and calls. All throw SyntaxFailure.
@@ -424,8 +425,6 @@ void ExpressionParser::parse_argument(CallArguments& arguments) {
     arguments.positional.push_back(parse_expression());
   }
 }
-
-namespace {
 
 using Words = std::initializer_list<std::string_view>;
 

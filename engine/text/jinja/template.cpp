@@ -14,6 +14,7 @@
 #include "engine/text/jinja/parser.h"
 
 namespace canopy::jinja {
+namespace {
 
 /// The variables of a template, a loop's turn, a macro's call or a {% with %}. What is set inside is gone outside.
 /// Names point into the template and the given values, which outlive every scope.
@@ -40,8 +41,6 @@ class Scope {
   std::unordered_map<std::string_view, Value> values_;
 };
 
-class Loop;
-
 /// Renders one template once. Throws Failure; line() then says where.
 class Interpreter {
  public:
@@ -59,7 +58,7 @@ class Interpreter {
   enum class Flow { on, next_turn, end_of_loop };
   using ScopePtr = std::shared_ptr<Scope>;
 
-  // Expressions (interpreter_expressions.cpp).
+  // Expressions.
   Value evaluate(const Expr& expr);
   Value evaluate_or(const ExprPtr& expr, const Value& otherwise);
   Value visit(const Literal& node);
@@ -83,7 +82,7 @@ class Interpreter {
   bool compare(CompareOp op, const Value& left, const Value& right);
   Arguments evaluate_arguments(const CallArguments& arguments);
 
-  // Statements (interpreter_statements.cpp).
+  // Statements.
   Flow run(const Block& block);
   Flow run(const Statement& statement);
   Flow visit(const Output& node);
@@ -415,8 +414,6 @@ Value Interpreter::visit(const TestCall& node) {
   return apply_test(context_, node.name, subject, evaluate_arguments(node.arguments)) != node.negated;
 }
 
-namespace {
-
 class LoopMethod final : public Object {
  public:
   LoopMethod(std::shared_ptr<Loop> loop, bool cycles) : loop_(std::move(loop)), cycles_(cycles) {}
@@ -450,8 +447,6 @@ class BlockFunction final : public Object {
   std::shared_ptr<TemplateBlocks> blocks_;
   std::shared_ptr<const BlockBody> block_;
 };
-
-}  // namespace
 
 bool Loop::look_ahead() {
   if (ahead_.empty() && items_ != nullptr) {
@@ -841,8 +836,6 @@ Interpreter::Flow Interpreter::visit(const Autoescape& node) {
   const Inside inside(*this, std::make_shared<Scope>(scope_));
   return run(node.body);
 }
-
-namespace {
 
 Error located(const std::string& name, int line, const char* message) {
   return bad_input(name + ", line " + std::to_string(line) + ": " + message);

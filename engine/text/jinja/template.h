@@ -12,10 +12,7 @@
 
 namespace canopy::jinja {
 
-// A chat template: Jinja as jinja2 has it and Hugging Face sets it up. It sees the values it is given and nothing else,
-// and works within limits.
-//
-// What can be named: functions.cpp (functions), *_filters.cpp (filters), value_tests.cpp (tests), methods.cpp
+// What can be named: builtins.cpp (functions and tests), text_filters.cpp and list_filters.cpp (filters), methods.cpp
 // (methods). Lists and dicts cannot be changed. What reaches for other templates (extends, include, import, from) and
 // what is random (the filter random, lipsum()) is refused where it is reached. Whole numbers have up to 4300 digits.
 // There are no bytes, sets or complex numbers.

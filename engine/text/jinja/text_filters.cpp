@@ -14,9 +14,9 @@
 
 namespace canopy::jinja {
 
-// Filters of text.
-
 namespace {
+
+// Filters of text.
 
 template <Text (*change)(Context&, const Text&)>
 Value change_case(Context& context, const Value& subject, const Arguments& arguments) {
@@ -171,31 +171,7 @@ Value filter_tojson(Context& context, const Value& subject, const Arguments& arg
   return out.take();
 }
 
-constexpr Filter text_filter_list[] = {
-    {"capitalize", change_case<capitalize>},
-    {"center", filter_center},
-    {"format", filter_format},
-    {"indent", filter_indent},
-    {"lower", change_case<lower>},
-    {"replace", filter_replace},
-    {"string", filter_string},
-    {"title", filter_title},
-    {"tojson", filter_tojson},
-    {"trim", filter_trim},
-    {"truncate", filter_truncate},
-    {"upper", change_case<upper>},
-    {"wordcount", filter_wordcount},
-};
-
-}  // namespace
-
-std::span<const Filter> text_filters() {
-  return text_filter_list;
-}
-
 // Filters that lay text out in lines of a width: wordwrap, and pprint, which shows literals so.
-
-namespace {
 
 // ---- word wrap, with the rules of Python's textwrap
 
@@ -494,17 +470,7 @@ Value filter_pprint(Context& context, const Value& subject, const Arguments& arg
   return PrettyPrinter(context).run(with_sorted_keys(context, subject));
 }
 
-constexpr Filter line_filter_list[] = {{"pprint", filter_pprint}, {"wordwrap", filter_wordwrap}};
-
-}  // namespace
-
-std::span<const Filter> line_filters() {
-  return line_filter_list;
-}
-
 // Filters for HTML and for addresses in it.
-
-namespace {
 
 Text marked_safe(Text text, bool safe) {
   text.set_safe(safe);
@@ -908,16 +874,36 @@ Value filter_urlize(Context& context, const Value& subject, const Arguments& arg
   return marked_safe(Urlizer(context, p).run(text), context.autoescape);
 }
 
-constexpr Filter html_filter_list[] = {
-    {"e", filter_escape},      {"escape", filter_escape},       {"forceescape", filter_forceescape},
-    {"safe", filter_safe},     {"striptags", filter_striptags}, {"urlencode", filter_urlencode},
-    {"urlize", filter_urlize}, {"xmlattr", filter_xmlattr},
+constexpr Filter text_filter_list[] = {
+    {"capitalize", change_case<capitalize>},
+    {"center", filter_center},
+    {"e", filter_escape},
+    {"escape", filter_escape},
+    {"forceescape", filter_forceescape},
+    {"format", filter_format},
+    {"indent", filter_indent},
+    {"lower", change_case<lower>},
+    {"pprint", filter_pprint},
+    {"replace", filter_replace},
+    {"safe", filter_safe},
+    {"string", filter_string},
+    {"striptags", filter_striptags},
+    {"title", filter_title},
+    {"tojson", filter_tojson},
+    {"trim", filter_trim},
+    {"truncate", filter_truncate},
+    {"upper", change_case<upper>},
+    {"urlencode", filter_urlencode},
+    {"urlize", filter_urlize},
+    {"wordcount", filter_wordcount},
+    {"wordwrap", filter_wordwrap},
+    {"xmlattr", filter_xmlattr},
 };
 
 }  // namespace
 
-std::span<const Filter> html_filters() {
-  return html_filter_list;
+std::span<const Filter> text_filters() {
+  return text_filter_list;
 }
 
 }  // namespace canopy::jinja

@@ -190,7 +190,7 @@ TEST(ChatTools, FilesAreChipsThatGoWithTheQuestion) {
   DrawnTexts texts;
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_thinker(ui, ctx);
-    ui.app().open_path(path);  // as when it is dropped on the window
+    ui.app().open_paths({path});  // as when it is dropped on the window
     ctx->Yield(3);
     texts.clear();
     ctx->Yield(2);

@@ -210,10 +210,10 @@ TEST_F(CompareUi, AnothersSweepIsLaidOverWhenItIsDropped) {
   ui_.resize(1280, 1500);  // all of it is in sight
   DrawnTexts texts;
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
-    ui_.app().open_path(ours);
+    ui_.app().open_paths({ours});
     for (int i = 0; i < 500 && !state().sweep; ++i) ctx->SleepNoSkip(0.01f, 0.01f);
     IM_CHECK(state().sweep.has_value());
-    ui_.app().open_path(theirs);
+    ui_.app().open_paths({theirs});
     for (int i = 0; i < 500 && state().files.layers.empty(); ++i) ctx->SleepNoSkip(0.01f, 0.01f);
     IM_CHECK_EQ(state().files.layers.size(), 1u);
     texts.clear();

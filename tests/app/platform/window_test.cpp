@@ -16,6 +16,7 @@
 #include "app/run.h"
 #include "app/state/settings.h"
 #include "tests/app/support/picture.h"
+#include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 
 namespace canopy::test {
@@ -61,7 +62,7 @@ TEST_F(Window, PresentsWhatTheOffscreenPathDraws) {
   const app::Image window = read_png(folder_ / "window.png"), offscreen = read_png(folder_ / "offscreen.png");
   EXPECT_EQ(window.width, 1280u);
   EXPECT_EQ(window.height, 800u);
-  EXPECT_LE(app::differing_share(window, offscreen), 0.005);
+  EXPECT_LE(differing_share(window, offscreen), 0.005);
 }
 
 /// Clicks along the status bar, as a user who aims at Cancel, until the engine received the command.

@@ -62,7 +62,6 @@ TEST(WatchPlaces, TheDesignsSizesHaveAllParts) {
   EXPECT_FLOAT_EQ(app::watch_places(1600, 1000, kBar).chat.width, 340);
   EXPECT_FLOAT_EQ(app::watch_places(2560, 1440, kBar).chat.width, 420);
   const WatchPlaces small = app::watch_places(900, 600, kBar);
-  EXPECT_FALSE(small.chat_below);
   EXPECT_FLOAT_EQ(small.chat.y + small.chat.height, 600) << "a narrow window has all its height for the chat";
   EXPECT_TRUE(small.numbers.shown());
   EXPECT_FALSE(small.subtitles);

@@ -61,7 +61,7 @@ TEST(WhatIfTrees, AreNotShownWhenAnotherRecordingWasOpened) {
   watch.app().run(app::ShellCommand(app::SetLayout{app::WindowLayout::what_if}));
   ASSERT_TRUE(await_what_if(watch.app()));
   watch.app().run(app::WhatIfCommand(app::ShowAsIf{2}));
-  watch.app().open_path(path);
+  watch.app().open_paths({path});
   const auto opened = watch.app().view().rounds.log;
   EXPECT_NE(opened, shown);
   ASSERT_TRUE(await_as_if(watch.app()));

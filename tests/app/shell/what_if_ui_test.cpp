@@ -95,7 +95,7 @@ TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
   for (uint32_t width = 1; width <= 32; ++width) table.set_verify(width, 100, 3 + 0.01 * width);
   table.set_draft(1, 100, 0.5);
   write_calibration(good, {.driver = "somebody's driver"}, table);
-  ui->app().open_path(good.string());
+  ui->app().open_paths({good.string()});
   ASSERT_TRUE(await_what_if(ui->app()));
   ASSERT_EQ(ui->view().what_if.answer.there.size(), 5u);
   const app::WhatIfThere& there = *ui->view().what_if.answer.there[1];
@@ -105,7 +105,7 @@ TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
   // One that lies is named on its card, and the others stand.
   std::string forged = read_small_file(good, 1 << 20);
   forged.replace(forged.find("3.01"), 4, "0.01");
-  ui->app().open_path(folder.write("forged.json", forged).string());
+  ui->app().open_paths({folder.write("forged.json", forged).string()});
   ASSERT_TRUE(await_what_if(ui->app()));
   const app::WhatIfAnswer& answer = ui->view().what_if.answer;
   ASSERT_EQ(answer.there.size(), 6u);

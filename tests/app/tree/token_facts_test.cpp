@@ -208,17 +208,23 @@ TEST(TokenFacts, SayWhatATokenIsMadeOf) {
   EXPECT_EQ(facts.path, "0.150");
 }
 
+std::string sentence_of(const app::TokenFacts& facts) {
+  std::string text;
+  for (const app::FactWords& words : facts.sentence) text += words.text;
+  return text;
+}
+
 TEST(TokenFacts, ExplainEachStateInOneSentence) {
   const RoundRecord record = small_round();
-  EXPECT_EQ(facts_of(record, 1).sentence_text(),
+  EXPECT_EQ(sentence_of(facts_of(record, 1)),
             "The target chose two, held here at rank 1. A chain would have ended after 0 accepted.");
-  EXPECT_EQ(facts_of(record, 2).sentence_text(),
+  EXPECT_EQ(sentence_of(facts_of(record, 2)),
             "Verified with the others, but it stands below merge, which the target did not choose.");
-  EXPECT_EQ(facts_of(record, 3).sentence_text(),
+  EXPECT_EQ(sentence_of(facts_of(record, 3)),
             "The target chose it; the drafter held it at rank 1. A chain, which drafts rank 0 only, would have stopped "
             "here.");
-  EXPECT_EQ(facts_of(record, 8).sentence_text(), "Nothing was drafted behind this path. It comes free with the pass.");
-  EXPECT_EQ(facts_of(record, 7).sentence_text(), "The target chose two, held here at rank 1.");
+  EXPECT_EQ(sentence_of(facts_of(record, 8)), "Nothing was drafted behind this path. It comes free with the pass.");
+  EXPECT_EQ(sentence_of(facts_of(record, 7)), "The target chose two, held here at rank 1.");
 }
 
 TEST(TokenFacts, OfTheBonusTheRecordHasNoProbability) {

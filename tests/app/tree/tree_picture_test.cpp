@@ -93,7 +93,7 @@ TEST(TreePicture, EveryStateHasItsColourInBothThemes) {
 TEST(TreePicture, EqualRoundsGiveEqualPictures) {
   const auto log = built_log(192);
   const app::Image a = picture(log, 1, {.name = "built192"}), b = picture(log, 1, {.name = "built192"});
-  EXPECT_EQ(app::differing_share(a, b), 0);
+  EXPECT_EQ(differing_share(a, b), 0);
 }
 
 TEST(TreePicture, AThousandNodesFoldIntoTufts) {
