@@ -15,7 +15,7 @@
 #include "engine/bench/sweep_summary.h"
 #include "engine/session/comparison.h"
 #include "tests/base/temp_folder.h"
-#include "tests/endpoint/fake_server.h"
+#include "tests/net/fake_server.h"
 #include "tests/session/engine_thread_rig.h"
 
 namespace canopy::test {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/comparison/sweep_samples.h"
+#include "tests/bench/sweep_samples.h"
 
 namespace canopy::app {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/bench/sweep_file.h"
-#include "tests/comparison/sweep_samples.h"
+#include "tests/bench/sweep_samples.h"
 
 namespace canopy {
 namespace {

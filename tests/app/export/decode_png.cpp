@@ -1,4 +1,4 @@
-#include "tests/app/picture/decode_png.h"
+#include "tests/app/export/decode_png.h"
 
 #include <gtest/gtest.h>
 

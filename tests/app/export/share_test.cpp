@@ -7,7 +7,7 @@
 #include "app/export/raster.h"
 #include "app/export/recording_page.h"
 #include "app/export/round_picture.h"
-#include "tests/app/picture/decode_png.h"
+#include "tests/app/export/decode_png.h"
 #include "tests/app/support/sample_log.h"
 #include "tests/app/tree/tree_samples.h"
 #include "tests/base/expect_error.h"

@@ -10,7 +10,7 @@
 
 #include "app/export/raster.h"
 #include "app/platform/image.h"
-#include "tests/app/picture/decode_png.h"
+#include "tests/app/export/decode_png.h"
 #include "tests/base/expect_error.h"
 
 namespace canopy::app {

@@ -7,7 +7,7 @@
 #include "engine/format/architecture.h"
 #include "engine/whatif/op_work.h"
 #include "engine/whatif/prediction.h"
-#include "tests/predict/messages.h"
+#include "tests/whatif/messages.h"
 
 namespace canopy::predict {
 namespace {

@@ -1,6 +1,6 @@
 """Makes docs/screenshots/report-*.png: the report of the two bundled sweeps, in every look. By hand, after a change of the page:
 
-    CANOPY_CLI=build/release/bin/canopy-cli CANOPY_CHROMIUM=chromium python3 -B tests/app/share/report_pictures.py [FOLDER]
+    CANOPY_CLI=build/release/bin/canopy-cli CANOPY_CHROMIUM=chromium python3 -B tests/app/export/report_pictures.py [FOLDER]
 """
 
 import os

@@ -11,8 +11,8 @@
 #include "engine/model/model.h"
 #include "engine/whatif/op_work.h"
 #include "tests/compute/forwarding_device.h"
-#include "tests/predict/messages.h"
 #include "tests/reference/reference_device.h"
+#include "tests/whatif/messages.h"
 
 namespace canopy::predict {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "app/platform/desktop_window.h"
 #include "app/ui/look.h"
-#include "tests/app/look/colour_math.h"
+#include "tests/app/ui/colour_math.h"
 
 namespace canopy::app {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
-#include "tests/endpoint/fake_server.h"
+#include "tests/net/fake_server.h"
 
 namespace canopy {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/bench/sweep_file.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
-#include "tests/comparison/sweep_samples.h"
+#include "tests/bench/sweep_samples.h"
 
 namespace canopy::app {
 namespace {

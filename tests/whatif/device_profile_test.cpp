@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/whatif/kernel_rules.h"
-#include "tests/predict/messages.h"
+#include "tests/whatif/messages.h"
 
 namespace canopy::predict {
 namespace {

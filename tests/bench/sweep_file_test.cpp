@@ -11,7 +11,7 @@
 
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
-#include "tests/comparison/sweep_samples.h"
+#include "tests/bench/sweep_samples.h"
 
 namespace canopy {
 namespace {

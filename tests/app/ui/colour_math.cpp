@@ -1,4 +1,4 @@
-#include "tests/app/look/colour_math.h"
+#include "tests/app/ui/colour_math.h"
 
 #include <algorithm>
 #include <cmath>
