@@ -1,0 +1,152 @@
+#pragma once
+// Suffix drafts (SuffixDecoding, arXiv 2411.04975): what stood behind the last
+// tokens of a text wherever they stood before, as a draft tree with
+// probabilities by count. Costs no pass of any model.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace canopy {
+
+/// Counts of all strings of up to max_depth tokens in some texts. Paths without
+/// a branch are one node, so memory grows with the texts and not with
+/// max_depth; a token costs time in proportion to max_depth.
+class SuffixTrie {
+ public:
+  /// Throws Error(bad_input) unless 1 <= max_depth <= kMostDepth.
+  explicit SuffixTrie(uint32_t max_depth);
+
+  static constexpr uint32_t kMostDepth = 256;
+
+  uint32_t max_depth() const { return max_depth_; }
+
+  /// Begins another text, to which append() adds from now on. The ones before
+  /// stay as they are.
+  void begin_text();
+  void append(uint32_t token);
+  void append(std::span<const uint32_t> tokens) {
+    for (const uint32_t token : tokens) append(token);
+  }
+  /// Forgets the oldest text that is left. Not the one that append() adds to:
+  /// throws std::logic_error.
+  void forget_oldest();
+  void clear();
+
+  size_t texts() const { return texts_.size(); }
+  /// Tokens of the texts that are left.
+  size_t tokens() const { return live_tokens_; }
+  size_t memory_bytes() const;
+
+  /// A string that stands in the texts; of its own, the empty one: a node, and how many tokens of it and
+  /// of the way to it are passed.
+  struct Place {
+    uint32_t node = 0;
+    uint32_t into = 0;  // tokens of the node's own label that belong to the string
+  };
+
+  /// The string one token longer; false, and `place` as it was, where the texts
+  /// do not have it.
+  bool follow(Place& place, uint32_t token) const;
+  /// The last `length` tokens of the text that append() adds to; at most own_end() of them.
+  Place end_of_text(uint32_t length) const { return {ends_[length - 1], nodes_[ends_[length - 1]].length}; }
+  uint32_t own_end() const { return static_cast<uint32_t>(ends_.size()); }
+  /// Places in the texts where the string stands.
+  uint32_t count(Place place) const { return nodes_[place.node].count; }
+
+  struct Child {
+    uint32_t token = 0;
+    uint32_t count = 0;
+    Place place;
+  };
+  /// Appends what stands behind the string: most frequent first, ties by the
+  /// lower token.
+  void children(Place place, std::vector<Child>& out) const;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  struct Text {
+    uint64_t first = 0;  // in tokens_, counted from the first text of all times
+    uint64_t size = 0;
+  };
+  struct Node {
+    uint32_t count = 0;
+    uint32_t length = 0;  // of the label: tokens_[label ...]
+    uint64_t label = 0;
+    uint32_t parent = kNone;
+    uint32_t first_child = kNone, next_sibling = kNone, previous_sibling = kNone;
+    uint32_t children = 0;
+  };
+
+  // Every string that ends a text ends a node, so that all strings within a
+  // label have the node's count.
+
+  uint32_t token_at(uint64_t position) const { return tokens_[static_cast<size_t>(position - forgotten_)]; }
+  uint32_t first_token(const Node& node) const { return token_at(node.label); }
+  uint32_t child_of(uint32_t node, uint32_t token) const;
+  uint32_t make_node();
+  void link(uint32_t parent, uint32_t child);
+  void unlink(uint32_t child);
+  /// The string that ends the text at `node`, one token longer: that token's
+  /// position. Returns its node.
+  uint32_t extend(uint32_t node, uint64_t position);
+  void rebuild();
+
+  // Children by (parent, token), open addressing.
+  struct Edge {
+    uint32_t parent = kNone, token = 0, child = kNone;
+  };
+  size_t slot_of(uint32_t parent, uint32_t token) const;
+  void put_edge(uint32_t parent, uint32_t token, uint32_t child);
+  void drop_edge(uint32_t parent, uint32_t token);
+
+  uint32_t max_depth_;
+  std::deque<Text> texts_;
+  std::vector<uint32_t> tokens_;
+  uint64_t forgotten_ = 0;  // tokens in front of tokens_[0]
+  size_t live_tokens_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> free_;
+  std::vector<Edge> edges_;
+  size_t used_edges_ = 0;
+  std::deque<uint32_t> ends_;  // nodes of the strings that end the text appended
+                               // to: 1 token, 2 tokens, ...
+};
+
+/// How far suffix drafts go.
+struct SuffixSettings {
+  uint32_t most_nodes = 24;
+  double factor = 1;     // nodes for each token of the match
+  double offset = 0;     // and beside
+  double least_p = 0.1;  // a path's probability by counts; less likely ones are left out
+  bool tree = true;      // false: the likeliest path alone
+};
+
+struct SuffixNode {
+  uint32_t token = 0;
+  uint32_t parent = 0;  // 0: the root; n: node n - 1 of the draft
+  double p = 0;         // of the path from the root: its count over the match's
+};
+
+struct SuffixDraft {
+  std::vector<SuffixNode> nodes;
+  uint32_t match = 0;  // tokens that were found again
+  double score = 0;    // sum of p: the tokens that counts expect to be right
+
+  void clear() { nodes.clear(), match = 0, score = 0; }
+};
+
+/// Whether the first of two drafts is the one to take: by score, the first where they are equal.
+bool is_better_or_equal(const SuffixDraft& first, const SuffixDraft& second);
+
+/// The best draft behind `context`, whose last token is the root: over all
+/// matches of its last 1 ... max_depth - 1 tokens the one with the largest
+/// score, ties to the longer match. Empty where no end of the context stands
+/// elsewhere.
+void draft_suffix(const SuffixTrie& trie, std::span<const uint32_t> context, const SuffixSettings& settings,
+                  SuffixDraft& draft);
+
+}  // namespace canopy

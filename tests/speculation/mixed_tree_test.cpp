@@ -1,0 +1,161 @@
+// Trees of several sources and of recycled tokens, against mixed_trees.json and recycling.json.
+
+#include "engine/speculation/mixed_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/speculation/token_recycling.h"
+#include "tests/model/golden_data.h"
+
+namespace canopy {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<uint32_t>;
+
+void add(MixedTreeBuilder& builder, const json& source) {
+  DepthCalibration calibration;
+  if (source.contains("calibration")) {
+    calibration = {source["calibration"].at("a").get<double>(), source["calibration"].at("b").get<double>()};
+  }
+  if (source.at("kind") == "rows") {
+    std::vector<std::vector<Guess>> rows;
+    for (const json& row : source.at("rows")) {
+      rows.emplace_back();
+      for (const json& each : row) rows.back().push_back({each[0].get<uint32_t>(), each[1].get<double>()});
+    }
+    builder.add_rows(rows, calibration);
+    return;
+  }
+  std::vector<GuessNode> nodes;
+  for (const json& node : source.at("nodes")) {
+    const auto parent = node.at("parent").get<int64_t>();
+    nodes.push_back({parent < 0 ? GuessNode::root : static_cast<uint32_t>(parent), node.at("token").get<uint32_t>(),
+                     node.at("p").get<double>()});
+  }
+  builder.add_tree(nodes, calibration);
+}
+
+TEST(MixedTreeGolden, EveryTreeOfTheFile) {
+  const json file = test::golden_json("mixed_trees.json");
+  ASSERT_FALSE(file.at("cases").empty());
+  MixedTreeBuilder builder;
+  for (const json& golden : file.at("cases")) {
+    const auto name = golden.at("sources").get<std::string>();
+    builder.begin(0, golden.at("rule") == "max" ? MergeRule::max : MergeRule::noisy_or);
+    for (const json& source : file.at("sources").at(name)) add(builder, source);
+    builder.build(golden.at("budget").get<uint32_t>());
+    const DraftTree& tree = builder.tree();
+    ASSERT_EQ(tree.drafted(), golden.at("node_token_ids").size()) << name;
+    EXPECT_EQ(golden.at("parents")[0], -1);
+    for (uint32_t i = 1; i < tree.width(); ++i) {
+      const std::string where = name + " of " + golden.at("budget").dump() + ", node " + std::to_string(i);
+      EXPECT_EQ(tree[i].token, golden.at("node_token_ids")[i - 1].get<uint32_t>()) << where;
+      EXPECT_EQ(tree[i].parent, golden.at("parents")[i].get<uint32_t>()) << where;
+      EXPECT_EQ(tree[i].depth, golden.at("node_depths")[i - 1].get<uint32_t>()) << where;
+      EXPECT_EQ(tree[i].rank, golden.at("ranks")[i - 1].get<uint32_t>()) << where;
+      EXPECT_NEAR(builder.probability_of(i), golden.at("q")[i - 1].get<double>(), 1e-5) << where;
+      EXPECT_NEAR(tree[i].score, golden.at("path_logprob")[i - 1].get<double>(), 1e-5) << where;
+      EXPECT_EQ(builder.sources_of(i), golden.at("from_sources")[i - 1].get<uint32_t>()) << where;
+    }
+  }
+}
+
+TEST(MixedTree, OfOneSourceOfMarginalsIsTheTreeOfTheBuilder) {
+  const std::vector<std::vector<float>> logits = {{2.0317f, 1.1093f, 0.0151f, -1.7071f},
+                                                  {1.5239f, 1.4714f, 0.0273f, -2.3183f},
+                                                  {0.5119f, 0.2734f, 0.0397f, -0.4641f}};
+  const Ids tokens = {10, 11, 12, 13};
+  std::vector<DepthCandidates> depths;
+  std::vector<std::vector<Guess>> rows;
+  for (const std::vector<float>& row : logits) {
+    double sum = 0;
+    for (const float each : row) sum += std::exp(double{each});
+    depths.push_back({tokens, row, std::log(sum)});
+    rows.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) rows.back().push_back({tokens[i], std::exp(double{row[i]}) / sum});
+  }
+  TreeBuilder one;
+  one.begin(3, depths, 4);
+  one.build(40);
+  MixedTreeBuilder mixed;
+  mixed.begin(3);
+  mixed.add_rows(rows);
+  mixed.build(40);
+  ASSERT_EQ(mixed.tree().width(), one.tree().width());
+  for (uint32_t i = 0; i < one.tree().width(); ++i) {
+    EXPECT_EQ(mixed.tree()[i].token, one.tree()[i].token) << i;
+    EXPECT_EQ(mixed.tree()[i].parent, one.tree()[i].parent) << i;
+    EXPECT_NEAR(mixed.tree()[i].score, one.tree()[i].score, 1e-12) << i;
+  }
+}
+
+TEST(MixedTree, RefusesSourcesThatCannotBe) {
+  MixedTreeBuilder builder;
+  builder.begin(0);
+  for (const double p : {0.0, -0.5, 1.5, std::nan("")}) {
+    EXPECT_THROW(builder.add_rows(std::vector<std::vector<Guess>>{{{1, p}}}), Error) << p;
+    EXPECT_THROW(builder.add_tree(std::vector<GuessNode>{{GuessNode::root, 1, p}}), Error) << p;
+  }
+  EXPECT_THROW(builder.add_tree(std::vector<GuessNode>{{0, 1, 0.5}}), Error) << "its own parent";
+  EXPECT_FALSE(builder.next()) << "no source";
+  EXPECT_THROW(builder.add_rows({}), std::logic_error);
+}
+
+/// The k largest of a row of logits, ties by the lower id.
+Ids best_of(std::span<const float> logits, uint32_t k) {
+  Ids ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  ids.resize(k);
+  return ids;
+}
+
+TEST(TokenRecyclingGolden, EveryRoundOfTheFile) {
+  const json file = test::golden_json("recycling.json");
+  const test::GoldenTensors tensors(file.at("tensors_file").get<std::string>());
+  const auto paths = file.at("template").get<std::vector<Ids>>();
+  EXPECT_TRUE(std::ranges::equal(recycling_template(), paths)) << "the usual shape";
+  const auto vocab = file.at("vocab").get<uint32_t>();
+  RecyclingTable table(file.at("k").get<uint32_t>());
+  DraftTree tree;
+  for (size_t i = 0; i < file.at("rounds").size(); ++i) {
+    const json& round = file.at("rounds")[i];
+    draft_recycled(table, round.at("root").get<uint32_t>(), paths, tree);
+    Ids tokens, depths;
+    std::vector<int32_t> parents;
+    for (const TreeNode& node : tree.nodes()) {
+      parents.push_back(static_cast<int32_t>(node.parent));
+      if (node.depth == 0) continue;
+      tokens.push_back(node.token);
+      depths.push_back(node.depth);
+    }
+    EXPECT_EQ(tokens, round.at("node_token_ids").get<Ids>()) << "round " << i;
+    EXPECT_EQ(depths, round.at("node_depths").get<Ids>()) << "round " << i;
+    EXPECT_EQ(parents, round.at("parents").get<std::vector<int32_t>>()) << "round " << i;
+    const std::span<const float> logits = tensors["round" + std::to_string(i) + ".logits"];
+    ASSERT_EQ(logits.size(), size_t{tree.width()} * vocab);
+    for (uint32_t row = 0; row < tree.width(); ++row) {
+      table.learn(tree[row].token, best_of(logits.subspan(size_t{row} * vocab, vocab), table.k()));
+    }
+    if (round.at("matrix_after").is_null()) continue;
+    for (const auto& [token, best] : round.at("matrix_after").items()) {
+      const std::span<const uint32_t> known = table.after(static_cast<uint32_t>(std::stoul(token)));
+      EXPECT_EQ(Ids(known.begin(), known.end()), best.get<Ids>()) << "round " << i << ", token " << token;
+    }
+  }
+}
+
+TEST(TokenRecycling, RefusesRowsOfAnotherLength) {
+  RecyclingTable table(4);
+  EXPECT_THROW(table.learn(1, Ids{1, 2, 3}), Error);
+  EXPECT_TRUE(table.after(1).empty());
+}
+
+}  // namespace
+}  // namespace canopy
