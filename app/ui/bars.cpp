@@ -250,6 +250,8 @@ constexpr float kHeight = 48, kControl = 32, kMargin = 12, kGap = 8;
 constexpr float kLogo = 24, kAfterLogo = 18, kAfterSwitch = 14, kAroundMemory = 14;
 constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at 100% below which these are left out
 
+}  // namespace
+
 /// What the bar shows; each step of the list shows a little less.
 struct TopBarStep {
   bool quantization, captions, word;
@@ -257,6 +259,8 @@ struct TopBarStep {
   bool segment, scale, all_pickers;
   float readable;  // least width of a picker, unless its value is shorter
 };
+
+namespace {
 
 constexpr TopBarStep kSteps[] = {
     {true, true, true, 250, true, true, true, 240},   {true, true, true, 150, true, true, true, 240},
@@ -400,14 +404,14 @@ void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<
   draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
 }
 
+}  // namespace
+
 struct TopBarPicker {
   const char *id, *menu;
   std::string caption, value, tip;
   bool has_value = true;
   float width = 0;
 };
-
-}  // namespace
 
 struct TopBar::Fit {
   TopBarStep step;

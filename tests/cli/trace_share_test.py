@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "app", "share"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "app", "export"))
 
 from cli import run  # noqa: E402
 from hostile_trace import hostile_trace  # noqa: E402
