@@ -7,8 +7,8 @@
 
 #include "engine/base/text.h"
 #include "engine/text/jinja/format_text.h"
-#include "engine/text/jinja/methods.h"
 #include "engine/text/jinja/operations.h"
+#include "engine/text/jinja/text_operations.h"
 
 namespace canopy::jinja {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/text/jinja/builtins.h"
 #include "engine/text/jinja/format_text.h"
 #include "engine/text/jinja/lexer.h"
-#include "engine/text/jinja/methods.h"
 #include "engine/text/jinja/parser.h"
+#include "engine/text/jinja/text_operations.h"
 
 namespace canopy::jinja {
 namespace {
