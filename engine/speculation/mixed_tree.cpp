@@ -16,10 +16,10 @@ double calibrated(double p, const DepthCalibration& calibration) {
   return std::min(1.0, std::exp(calibration.scale * std::log(p) + calibration.shift));
 }
 
-void check_probability(const Guess& guess) {
-  if (guess.p > 0 && guess.p <= 1) return;
-  throw bad_input("A source gives token " + std::to_string(guess.token) + " a probability of " +
-                  std::to_string(guess.p) + "; allowed: above 0, up to 1.");
+void check_probability(const TokenCandidate& candidate) {
+  if (candidate.p > 0 && candidate.p <= 1) return;
+  throw bad_input("A source gives token " + std::to_string(candidate.token) + " a probability of " +
+                  std::to_string(candidate.p) + "; allowed: above 0, up to 1.");
 }
 
 }  // namespace
@@ -46,19 +46,20 @@ MixedTreeBuilder::Source& MixedTreeBuilder::new_source() {
   return sources_.emplace_back();
 }
 
-uint32_t MixedTreeBuilder::add_rows(std::span<const std::vector<Guess>> rows, const DepthCalibration& calibration) {
-  for (const std::vector<Guess>& row : rows) std::ranges::for_each(row, check_probability);
+uint32_t MixedTreeBuilder::add_rows(std::span<const std::vector<TokenCandidate>> rows,
+                                    const DepthCalibration& calibration) {
+  for (const std::vector<TokenCandidate>& row : rows) std::ranges::for_each(row, check_probability);
   Source& source = new_source();
   source.rows.assign(rows.begin(), rows.end());
-  for (std::vector<Guess>& row : source.rows)
-    for (Guess& guess : row) guess.p = calibrated(guess.p, calibration);
+  for (std::vector<TokenCandidate>& row : source.rows)
+    for (TokenCandidate& candidate : row) candidate.p = calibrated(candidate.p, calibration);
   return static_cast<uint32_t>(sources_.size()) - 1;
 }
 
-uint32_t MixedTreeBuilder::add_tree(std::span<const GuessNode> nodes, const DepthCalibration& calibration) {
+uint32_t MixedTreeBuilder::add_tree(std::span<const CandidateNode> nodes, const DepthCalibration& calibration) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     check_probability({nodes[i].token, nodes[i].p});
-    if (nodes[i].parent != GuessNode::root && nodes[i].parent >= i) {
+    if (nodes[i].parent != CandidateNode::root && nodes[i].parent >= i) {
       throw bad_input("Node " + std::to_string(i) + " of a source has the parent " + std::to_string(nodes[i].parent) +
                       ", which does not come before it.");
     }
@@ -68,7 +69,7 @@ uint32_t MixedTreeBuilder::add_tree(std::span<const GuessNode> nodes, const Dept
   source.children.resize(nodes.size() + 1);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     source.nodes[i].p = calibrated(nodes[i].p, calibration);
-    source.children[nodes[i].parent == GuessNode::root ? 0 : nodes[i].parent + 1].push_back(i);
+    source.children[nodes[i].parent == CandidateNode::root ? 0 : nodes[i].parent + 1].push_back(i);
   }
   return static_cast<uint32_t>(sources_.size()) - 1;
 }
@@ -118,7 +119,7 @@ void MixedTreeBuilder::expand(uint32_t node) {
   for (uint32_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
     if (depth < source.rows.size()) {
-      for (const Guess& guess : source.rows[depth]) take(i, guess);
+      for (const TokenCandidate& candidate : source.rows[depth]) take(i, candidate);
     }
     if (places[i] == kLost || source.children.empty()) continue;
     for (const uint32_t each : source.children[places[i]]) take(i, {source.nodes[each].token, source.nodes[each].p});
@@ -135,14 +136,14 @@ void MixedTreeBuilder::expand(uint32_t node) {
   push(node, 0);
 }
 
-void MixedTreeBuilder::take(uint32_t source, const Guess& guess) {
-  const auto same = std::ranges::find(merged_, guess.token, &Child::token);
+void MixedTreeBuilder::take(uint32_t source, const TokenCandidate& candidate) {
+  const auto same = std::ranges::find(merged_, candidate.token, &Child::token);
   if (same == merged_.end()) {
-    merged_.push_back({guess.token, 1u << source, guess.p});
+    merged_.push_back({candidate.token, 1u << source, candidate.p});
     return;
   }
   same->sources |= 1u << source;
-  same->q = rule_ == MergeRule::max ? std::max(same->q, guess.p) : 1 - (1 - same->q) * (1 - guess.p);
+  same->q = rule_ == MergeRule::max ? std::max(same->q, candidate.p) : 1 - (1 - same->q) * (1 - candidate.p);
 }
 
 void MixedTreeBuilder::push(uint32_t parent, uint32_t rank) {

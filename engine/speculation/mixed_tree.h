@@ -11,13 +11,13 @@
 namespace canopy {
 
 /// One token that a source expects behind a path, and its probability given the path.
-struct Guess {
+struct TokenCandidate {
   uint32_t token = 0;
   double p = 0;
 };
 
 /// A token behind a path that a source names itself.
-struct GuessNode {
+struct CandidateNode {
   static constexpr uint32_t root = UINT32_MAX;
 
   uint32_t parent = root;  // index in the list, smaller than this node's; `root` for children of the tree's root
@@ -42,9 +42,9 @@ class MixedTreeBuilder {
   /// A source that says the same of every path of a length: rows[d] lists what may follow a path of d tokens.
   /// `calibration` turns its log p. Returns the number of the source. Throws Error(bad_input) for a p outside (0, 1] or
   /// too many sources; std::logic_error once next() was called.
-  uint32_t add_rows(std::span<const std::vector<Guess>> rows, const DepthCalibration& calibration = {});
+  uint32_t add_rows(std::span<const std::vector<TokenCandidate>> rows, const DepthCalibration& calibration = {});
   /// A source that says what may follow the paths that it names. Also throws for a parent that does not come before.
-  uint32_t add_tree(std::span<const GuessNode> nodes, const DepthCalibration& calibration = {});
+  uint32_t add_tree(std::span<const CandidateNode> nodes, const DepthCalibration& calibration = {});
 
   /// Adds the most probable path that is not in the tree yet; false where there is none.
   bool next();
@@ -66,8 +66,8 @@ class MixedTreeBuilder {
     double q = 0;
   };
   struct Source {
-    std::vector<std::vector<Guess>> rows;
-    std::vector<GuessNode> nodes;
+    std::vector<std::vector<TokenCandidate>> rows;
+    std::vector<CandidateNode> nodes;
     std::vector<std::vector<uint32_t>> children;  // of node i - 1; [0] of the root
   };
   /// The merged children of a node: list_[first ... first + count).
@@ -84,7 +84,7 @@ class MixedTreeBuilder {
 
   Source& new_source();
   void expand(uint32_t node);
-  void take(uint32_t source, const Guess& guess);
+  void take(uint32_t source, const TokenCandidate& candidate);
   void push(uint32_t parent, uint32_t rank);
   bool after(const Prospect& a, const Prospect& b) const;
   bool lower_ranks(Prospect a, Prospect b) const;

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 
 #include "engine/base/error.h"
@@ -24,7 +26,7 @@ void add(MixedTreeBuilder& builder, const json& source) {
     calibration = {source["calibration"].at("a").get<double>(), source["calibration"].at("b").get<double>()};
   }
   if (source.at("kind") == "rows") {
-    std::vector<std::vector<Guess>> rows;
+    std::vector<std::vector<TokenCandidate>> rows;
     for (const json& row : source.at("rows")) {
       rows.emplace_back();
       for (const json& each : row) rows.back().push_back({each[0].get<uint32_t>(), each[1].get<double>()});
@@ -32,10 +34,10 @@ void add(MixedTreeBuilder& builder, const json& source) {
     builder.add_rows(rows, calibration);
     return;
   }
-  std::vector<GuessNode> nodes;
+  std::vector<CandidateNode> nodes;
   for (const json& node : source.at("nodes")) {
     const auto parent = node.at("parent").get<int64_t>();
-    nodes.push_back({parent < 0 ? GuessNode::root : static_cast<uint32_t>(parent), node.at("token").get<uint32_t>(),
+    nodes.push_back({parent < 0 ? CandidateNode::root : static_cast<uint32_t>(parent), node.at("token").get<uint32_t>(),
                      node.at("p").get<double>()});
   }
   builder.add_tree(nodes, calibration);
@@ -72,7 +74,7 @@ TEST(MixedTree, OfOneSourceOfMarginalsIsTheTreeOfTheBuilder) {
                                                   {0.5119f, 0.2734f, 0.0397f, -0.4641f}};
   const Ids tokens = {10, 11, 12, 13};
   std::vector<DepthCandidates> depths;
-  std::vector<std::vector<Guess>> rows;
+  std::vector<std::vector<TokenCandidate>> rows;
   for (const std::vector<float>& row : logits) {
     double sum = 0;
     for (const float each : row) sum += std::exp(double{each});
@@ -99,10 +101,10 @@ TEST(MixedTree, RefusesSourcesThatCannotBe) {
   MixedTreeBuilder builder;
   builder.begin(0);
   for (const double p : {0.0, -0.5, 1.5, std::nan("")}) {
-    EXPECT_THROW(builder.add_rows(std::vector<std::vector<Guess>>{{{1, p}}}), Error) << p;
-    EXPECT_THROW(builder.add_tree(std::vector<GuessNode>{{GuessNode::root, 1, p}}), Error) << p;
+    EXPECT_THROW(builder.add_rows(std::vector<std::vector<TokenCandidate>>{{{1, p}}}), Error) << p;
+    EXPECT_THROW(builder.add_tree(std::vector<CandidateNode>{{CandidateNode::root, 1, p}}), Error) << p;
   }
-  EXPECT_THROW(builder.add_tree(std::vector<GuessNode>{{0, 1, 0.5}}), Error) << "its own parent";
+  EXPECT_THROW(builder.add_tree(std::vector<CandidateNode>{{0, 1, 0.5}}), Error) << "its own parent";
   EXPECT_FALSE(builder.next()) << "no source";
   EXPECT_THROW(builder.add_rows({}), std::logic_error);
 }

@@ -4,10 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cmath>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include "engine/base/error.h"

@@ -85,7 +85,7 @@ TEST_F(ShareUi, AnAnimationIsCancelledAndLeavesNoFile) {
     open_box(ctx);
     ctx->ItemClick("//$FOCUSED/Share as animation");
     ctx->Yield(2);
-    type_path(ctx, file("a.png"));
+    type_path(ctx, file("a.svg"));
     ctx->Yield(2);
     IM_CHECK(state().running);
     ctx->ItemClick("//$FOCUSED/Cancel the file");
@@ -94,7 +94,7 @@ TEST_F(ShareUi, AnAnimationIsCancelledAndLeavesNoFile) {
     IM_CHECK(state().saved.empty());
     IM_CHECK(state().problem.empty());
   }));
-  EXPECT_FALSE(fs::exists(file("a.png")));
+  EXPECT_FALSE(fs::exists(file("a.svg")));
 }
 
 TEST_F(ShareUi, AFileThatCannotBeWrittenIsSaidInTheBox) {
