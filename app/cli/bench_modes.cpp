@@ -385,11 +385,12 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   };
   for (const std::string& name : options.modes) {
     const DecodeMode mode = mode_named(name);
-    if (mode != DecodeMode::tree) {
-      add({mode, 0});
-      continue;
+    for (const DraftSources sources : sources_of(mode, options.sources)) {
+      if (mode != DecodeMode::tree) add({mode, 0, sources});
+      for (const uint32_t budget : options.budgets) {
+        if (mode == DecodeMode::tree) add({mode, budget, sources});
+      }
     }
-    for (const uint32_t budget : options.budgets) add({mode, budget});
   }
   return ways;
 }
@@ -404,6 +405,7 @@ std::vector<WayToDecode> with_ar_first(std::vector<WayToDecode> ways) {
 /// The ways for a comparison with forced replies; without --modes chain and trees.
 std::vector<WayToDecode> forced_ways(ModesOptions options) {
   if (options.modes.empty()) options.modes = {"chain", "tree"};
+  options.sources = {kFromDflash};  // as the reference that the lengths are of
   for (const std::string& name : options.modes) {
     const DecodeMode mode = mode_named(name);
     if (mode == DecodeMode::chain || mode == DecodeMode::tree) continue;
@@ -458,8 +460,9 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
   for (const WayToDecode& way : ways) choice.max_width = std::max(choice.max_width, way.budget + 1);
   if (chooses(ways)) choice.calibration_s = kFirstCalibration;
   OpenedModel opened = open_model(choice);
-  if (opened.model->drafter != nullptr) return opened;
-  throw bad_input("Modes are compared with a drafter, and " + opened.model->file_name +
+  const auto asks_drafter_alone = [](const WayToDecode& way) { return way.sources == kFromDflash; };
+  if (opened.model->drafter != nullptr || std::ranges::none_of(ways, asks_drafter_alone)) return opened;
+  throw bad_input("Drafts of a drafter are to be measured, and " + opened.model->file_name +
                   " has none here: name one with --drafter.");
 }
 
@@ -536,6 +539,7 @@ void add_modes_options(CLI::App& command, ModesOptions& options) {
       ->delimiter(',')
       ->transform(app::numbers<uint32_t>(1, kMostBudget))
       ->group(group);
+  add_source_sets(command, options.sources)->group(group);
   command
       .add_option("--prompts", options.prompts,
                   "Files of prompts, a JSON object a line, or folders of such (default: those that come with Canopy)")
@@ -575,15 +579,15 @@ bool asks_for_modes(const CLI::App& command, const ModesOptions& options) {
     }
   };
   if (options.modes.empty() && options.forced.empty()) {
-    refuse_any(
-        {"--budgets", "--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy", "--csv", "--markdown"},
-        " belongs to the comparison of modes: name some with --modes.");
+    refuse_any({"--budgets", "--sources", "--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy",
+                "--csv", "--markdown"},
+               " belongs to the comparison of modes: name some with --modes.");
     return false;
   }
   refuse_any({"--widths", "--at", "--decode-tokens", "--prefill-tokens"},
              " belongs to the measurement of passes, which --modes and --forced replace.");
   if (!options.forced.empty()) {
-    refuse_any({"--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy", "--repeats"},
+    refuse_any({"--sources", "--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy", "--repeats"},
                " has no meaning with --forced, whose file gives the prompts and replies.");
   }
   return true;

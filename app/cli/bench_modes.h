@@ -129,7 +129,8 @@ std::vector<ForcedResult> compare_forced(Engine& model, const std::vector<Forced
 struct ModesOptions {
   std::vector<std::string> modes;
   std::vector<uint32_t> budgets = {4, 16, 64};
-  std::vector<std::string> prompts;  // files and folders; empty: the prompts that come with Canopy
+  std::vector<DraftSources> sources;  // a way each; empty: all together
+  std::vector<std::string> prompts;   // files and folders; empty: the prompts that come with Canopy
   std::vector<uint32_t> prompt_tokens;
   std::string policy = "measured";
   std::string forced;

@@ -101,6 +101,11 @@ ordered_json budget_json(const WayToDecode& way) {
   return way.budget > 0 ? ordered_json(way.budget) : ordered_json(nullptr);
 }
 
+/// "adaptive", "adaptive (suffix)"
+std::string mode_cell(const WayToDecode& way) {
+  return WayToDecode{way.mode, 0, way.sources}.name();
+}
+
 std::string percent(double share, int digits) {
   return fixed(100 * share, digits);
 }
@@ -143,6 +148,7 @@ ordered_json to_json(const std::vector<ModeResult>& modes) {
     array.push_back(
         {{"mode", to_string(mode.way.mode)},
          {"budget", budget_json(mode.way)},
+         {"sources", list_of(mode.way.sources)},
          {"category", mode.category},
          {"tau", mode.tau},
          {"tokens_per_second", mode.tokens_per_second.mean},
@@ -171,6 +177,7 @@ ordered_json to_json(const std::vector<ContextResult>& contexts) {
     array.push_back(
         {{"mode", to_string(like.way.mode)},
          {"budget", budget_json(like.way)},
+         {"sources", list_of(like.way.sources)},
          {"context_from", like.first},
          {"context_below", like.end},
          {"rounds", rounds.rounds()},
@@ -192,10 +199,10 @@ TextTable table_of(const std::vector<ContextResult>& contexts) {
     const RoundStatistics& rounds = like.statistics;
     const bool drafted = like.expectation.pairs > 0;
     table.rows.push_back(
-        {std::to_string(like.first) + " to " + std::to_string(like.end - 1), std::string(to_string(like.way.mode)),
-         budget_cell(like.way), std::to_string(rounds.rounds()), fixed(rounds.tau(), 2),
-         fixed(per_round(rounds, rounds.ms().draft), 2), fixed(per_round(rounds, rounds.ms().verify), 2),
-         fixed(per_round(rounds, rounds.ms().total()), 2), drafted ? fixed(like.expectation.mean_x, 2) : "-",
+        {std::to_string(like.first) + " to " + std::to_string(like.end - 1), mode_cell(like.way), budget_cell(like.way),
+         std::to_string(rounds.rounds()), fixed(rounds.tau(), 2), fixed(per_round(rounds, rounds.ms().draft), 2),
+         fixed(per_round(rounds, rounds.ms().verify), 2), fixed(per_round(rounds, rounds.ms().total()), 2),
+         drafted ? fixed(like.expectation.mean_x, 2) : "-",
          has_correlation(like.expectation) ? fixed(like.expectation.value(), 2) : "-"});
   }
   return table;
@@ -227,12 +234,12 @@ TextTable table_of(const std::vector<ModeResult>& modes) {
                   {}};
   for (const ModeResult& mode : modes) {
     const bool drafted = mode.expectation.pairs > 0;
-    table.rows.push_back(
-        {mode.category, std::string(to_string(mode.way.mode)), budget_cell(mode.way), fixed(mode.tau, 2),
-         fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2), fixed(mode.times_ar.value, 3),
-         fixed(sd_of(mode.times_ar), 3), percent(mode.host_share, 3), mode.identical_to_ar ? "yes" : "NO",
-         std::to_string(mode.replies), std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
-         has_correlation(mode.expectation) ? fixed(mode.expectation.value(), 2) : "-"});
+    table.rows.push_back({mode.category, mode_cell(mode.way), budget_cell(mode.way), fixed(mode.tau, 2),
+                          fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2),
+                          fixed(mode.times_ar.value, 3), fixed(sd_of(mode.times_ar), 3), percent(mode.host_share, 3),
+                          mode.identical_to_ar ? "yes" : "NO", std::to_string(mode.replies),
+                          std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
+                          has_correlation(mode.expectation) ? fixed(mode.expectation.value(), 2) : "-"});
   }
   return table;
 }
@@ -243,10 +250,10 @@ TextTable table_of(const std::vector<ForcedResult>& results) {
                   {}};
   for (const ForcedResult& result : results) {
     table.rows.push_back(
-        {result.category, std::string(to_string(result.way.mode)), budget_cell(result.way),
-         std::to_string(result.replies), std::to_string(result.ours.rounds), fixed(result.ours.tau(), 3),
-         std::to_string(result.theirs.rounds), fixed(result.theirs.tau(), 3), percent(result.difference(), 2),
-         std::to_string(result.same_starts), percent(share(result.same_lengths, result.same_starts), 1)});
+        {result.category, mode_cell(result.way), budget_cell(result.way), std::to_string(result.replies),
+         std::to_string(result.ours.rounds), fixed(result.ours.tau(), 3), std::to_string(result.theirs.rounds),
+         fixed(result.theirs.tau(), 3), percent(result.difference(), 2), std::to_string(result.same_starts),
+         percent(share(result.same_lengths, result.same_starts), 1)});
   }
   return table;
 }

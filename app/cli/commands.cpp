@@ -58,6 +58,33 @@ void add_model_options(CLI::App& command, ModelChoice& choice) {
   add_device_settings(command, choice.settings);
 }
 
+std::string sources_problem(const std::string& list) {
+  try {
+    parse_sources(list);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets) {
+  return command
+      .add_option_function<std::vector<std::string>>(
+          "--sources",
+          [&sets](const std::vector<std::string>& lists) {
+            sets.clear();
+            for (const std::string& list : lists) sets.push_back(parse_sources(list));
+          },
+          "Where drafts come from: dflash (the drafter) and suffix (the text itself), with a comma in between; given "
+          "several times, each is measured (default: all together)")
+      ->allow_extra_args(false)
+      ->check(sources_problem);
+}
+
+std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets) {
+  return mode == DecodeMode::ar || sets.empty() ? std::vector<DraftSources>{kAllSources} : sets;
+}
+
 std::string model_path(const ModelChoice& choice) {
   const std::string path = choice.model.empty() ? default_model() : choice.model;
   const std::filesystem::file_status status = std::filesystem::status(path);

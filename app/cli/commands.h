@@ -60,6 +60,13 @@ struct ModelChoice {
   double calibration_s = 0;  // see OpenRequest
 };
 void add_model_options(CLI::App& command, ModelChoice& choice);
+
+/// An error that CLI11 shows, for a list that parse_sources() refuses.
+std::string sources_problem(const std::string& list);
+/// --sources, which may be given several times: each names a set of sources to measure with.
+CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets);
+/// The sets that a mode is measured with: all sources together where none are named, and in mode ar.
+std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets);
 /// Of these, the options of the device alone: --kernels and --threads.
 void add_device_settings(CLI::App& command, DeviceSettings& settings);
 

@@ -114,9 +114,6 @@ int run_calibrate(CalibrateOptions& options) {
   require_outputs_apart(outputs, {}, &options.model);
   const OpenedModel opened = open_model(options.model);
   Engine& model = *opened.model;
-  if (model.drafter == nullptr) {
-    throw bad_input("There is nothing to calibrate without a drafter: name one with --drafter.");
-  }
   ProgressLine line;
   OpenCallbacks callbacks;
   callbacks.progress = [&](const LoadProgress& progress) { line.show(progress); };

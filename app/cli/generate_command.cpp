@@ -278,10 +278,16 @@ struct GenerateOptions {
 };
 
 ordered_json to_json(const RoundRecord& round) {
-  return {{"width", round.width},
-          {"accepted", round.accepted},
-          {"emitted", round.emitted.size()},
-          {"ms", to_json(round.ms)}};
+  ordered_json nodes = ordered_json::array();
+  for (const RoundNode& row : round.nodes) {
+    if (row.node.depth == 0) continue;
+    nodes.push_back({{"token", row.node.token},
+                     {"parent", row.node.parent},
+                     {"sources", source_names(row.node.sources)},
+                     {"accepted", row.state == NodeState::accepted}});
+  }
+  return {{"width", round.width}, {"accepted", round.accepted}, {"emitted", round.emitted.size()},
+          {"match", round.match}, {"ms", to_json(round.ms)},    {"nodes", std::move(nodes)}};
 }
 
 ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, DecodeMode mode, const Device& device) {
@@ -317,9 +323,8 @@ void print_statistics(const Reply& reply, const Engine& model) {
   note("context: " + std::to_string(model.resident->current().length()) + " of " +
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
-  if (model.drafter != nullptr) {
-    note("drafting: " + fixed(reply.tau(), 2) + " tokens a round; drafter: " + model.drafter_name);
-  }
+  note("drafting: " + fixed(reply.tau(), 2) +
+       " tokens a round; drafter: " + (model.drafter != nullptr ? model.drafter_name : "none, from the text alone"));
   if (model.self_test) note(model.self_test->sentence);
 }
 
@@ -630,7 +635,7 @@ int run_generate(GenerateOptions& options) {
   const OpenedModel opened = open_model(options.model);
   std::optional<ReplyTrace> trace;
   if (!options.trace.empty()) trace.emplace(options.trace, *opened.model, options.redact);
-  options.settings.mode = decode_mode_of(options.mode).value_or(opened.model->default_mode());
+  options.settings.mode = decode_mode_of(options.mode).value_or(DecodeMode::adaptive);
   ReplyTrace* const recorder = trace ? &*trace : nullptr;
   if (!options.thinking.empty()) note_thinking(*opened.model);
   if (interactive) {
@@ -676,8 +681,14 @@ void add_reply_options(CLI::App& command, GenerateOptions& options) {
   command
       .add_option("--mode", options.mode,
                   "ar decodes plainly; chain and tree draft every round; adaptive chooses each round what is fastest. "
-                  "The text is the same in all (default: adaptive with a drafter, else ar)")
+                  "The text is the same in all (default: adaptive)")
       ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
+  command
+      .add_option_function<std::string>(
+          "--sources", [&options](const std::string& list) { options.settings.sources = parse_sources(list); },
+          "Where drafts come from: dflash (the drafter) and suffix (the text itself: what stood behind the same words "
+          "before), with a comma in between, or none (default: all that are there)")
+      ->check(sources_problem);
   command.add_option("--budget", options.settings.budget, "Drafted nodes of each tree")
       ->transform(app::numbers(1u, 1024u))
       ->capture_default_str();

@@ -42,15 +42,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a sweep that is gone on with has already.
-constexpr const char* kPlanOptions[] = {"--modes",       "--budgets", "--limit",      "--repeats", "--max-tokens",
-                                        "--temperature", "--seed",    "--order-seed", "--baseline"};
+constexpr const char* kPlanOptions[] = {"--modes",      "--budgets",     "--sources", "--limit",      "--repeats",
+                                        "--max-tokens", "--temperature", "--seed",    "--order-seed", "--baseline"};
 
 struct SweepOptions {
   ModelChoice model;
   std::vector<std::string> modes = {"ar", "chain", "tree", "adaptive"};
   std::vector<uint32_t> budgets = {4, 8, 16, 32, 64};
-  std::vector<WayToDecode> ways;     // of a sweep that is gone on with; empty: those of modes and budgets
-  std::vector<std::string> devices;  // beside that of the model
+  std::vector<DraftSources> sources;  // a column each; empty: all together
+  std::vector<WayToDecode> ways;      // of a sweep that is gone on with; empty: those of modes and budgets
+  std::vector<std::string> devices;   // beside that of the model
   std::vector<std::string> servers;
   std::string server_model;
   std::vector<std::string> prompts;  // files and folders; empty: those that come with Canopy
@@ -74,9 +75,11 @@ std::vector<WayToDecode> ways_named(const SweepOptions& options) {
   for (const std::string& name : options.modes) {
     const auto mode = decode_mode_of(name);
     if (!mode) throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
-    if (*mode != DecodeMode::tree) add({*mode, 0});
-    for (const uint32_t budget : options.budgets)
-      if (*mode == DecodeMode::tree) add({*mode, budget});
+    for (const DraftSources sources : sources_of(*mode, options.sources)) {
+      if (*mode != DecodeMode::tree) add({*mode, 0, sources});
+      for (const uint32_t budget : options.budgets)
+        if (*mode == DecodeMode::tree) add({*mode, budget, sources});
+    }
   }
   if (ways.empty()) throw UsageError("--modes names nothing to measure.");
   return ways;
@@ -142,7 +145,7 @@ void take_plan(const Sweep& earlier, SweepOptions& options) {
   const SweepContestant& baseline = earlier.contestants.at(earlier.baseline);
   if (!is_given("--baseline"))
     options.baseline = earlier.subjects.at(baseline.subject).is_server() ? "server" : baseline.way.name();
-  if (is_given("--modes") || is_given("--budgets")) return;
+  if (is_given("--modes") || is_given("--budgets") || is_given("--sources")) return;
   for (const SweepContestant& contestant : earlier.contestants)
     if (contestant.subject == 0 && !earlier.subjects.at(0).is_server()) options.ways.push_back(contestant.way);
 }
@@ -342,6 +345,7 @@ void add_plan_options(CLI::App& command, SweepOptions& options) {
       ->transform(app::numbers<uint32_t>(1, kMostBudget))
       ->capture_default_str()
       ->group(group);
+  add_source_sets(command, options.sources)->group(group);
   command.add_option("--also-device", options.devices, "Further devices, on which all of it is measured in turn")
       ->delimiter(',')
       ->group(group);

@@ -9,7 +9,9 @@ namespace canopy {
 
 std::string WayToDecode::name() const {
   std::string name(to_string(mode));
-  return budget > 0 ? name + " " + std::to_string(budget) : name;
+  if (budget > 0) name += " " + std::to_string(budget);
+  if (sources != kAllSources) name += " (" + list_of(sources) + ")";
+  return name;
 }
 
 namespace {

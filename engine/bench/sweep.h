@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/speculation/ddtree.h"
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
@@ -18,12 +19,13 @@ namespace canopy {
 /// Drafted nodes of the largest tree that can be asked for.
 inline constexpr uint32_t kMostBudget = 1024;
 
-/// A mode and, in mode tree, its size.
+/// A mode and, in mode tree, its size; in modes that draft, where drafts come from.
 struct WayToDecode {
   DecodeMode mode = DecodeMode::ar;
-  uint32_t budget = 0;  // drafted nodes of mode tree; 0 in the other modes
+  uint32_t budget = 0;                 // drafted nodes of mode tree; 0 in the other modes
+  DraftSources sources = kAllSources;  // all in mode ar, which asks none
 
-  std::string name() const;  // "chain", "tree 16"
+  std::string name() const;  // "chain", "tree 16", "adaptive (suffix)"
   bool operator==(const WayToDecode&) const = default;
 };
 

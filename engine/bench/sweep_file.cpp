@@ -157,6 +157,8 @@ SweepContestant read_contestant(const json& object, const std::string& what) {
   contestant.way.budget = read_small(fields, "budget", kMostBudget, 0);
   if ((*known == DecodeMode::tree) != (contestant.way.budget > 0))
     refuse(fields, "budget", std::to_string(contestant.way.budget), "1 to 1024 for mode tree, else none");
+  // Files of before there was a choice lack it: then the drafter alone was asked.
+  if (*known != DecodeMode::ar) contestant.way.sources = parse_sources(fields.text_or("sources", "dflash"));
   contestant.subject = read_small(fields, "subject", kMostSweepSubjects);
   return contestant;
 }
@@ -299,6 +301,7 @@ ordered_json sweep_header(const Sweep& sweep) {
     contestants.push_back({{"name", sweep.name_of(static_cast<uint32_t>(i))},
                            {"mode", std::string(to_string(way.mode))},
                            {"budget", way.budget > 0 ? ordered_json(way.budget) : ordered_json(nullptr)},
+                           {"sources", list_of(way.sources)},
                            {"subject", sweep.contestants[i].subject}});
   }
   for (const SweepPrompt& prompt : sweep.prompts)

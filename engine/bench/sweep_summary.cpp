@@ -208,6 +208,7 @@ ordered_json cell_json(const Sweep& sweep, const SweepCell& cell) {
   ordered_json json = {{"name", sweep.name_of(cell.contestant)},
                        {"mode", std::string(to_string(way.mode))},
                        {"budget", way.budget > 0 ? ordered_json(way.budget) : ordered_json(nullptr)},
+                       {"sources", list_of(way.sources)},
                        {"subject", sweep.contestants[cell.contestant].subject},
                        {"category", cell.category},
                        {"replies", cell.replies},

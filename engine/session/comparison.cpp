@@ -389,6 +389,7 @@ ReplySettings reply_settings(const WayToDecode& way, const SweepSettings& settin
   reply.mode = way.mode;
   if (way.budget > 0) reply.budget = way.budget;
   reply.policy = settings.policy;
+  reply.sources = way.sources;
   reply.sampling = settings.sampling;
   reply.max_tokens = settings.max_tokens;
   return reply;
@@ -479,9 +480,9 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
     sweep.contestants.push_back({column.way, subject});
     const ComparisonWriter& writer = writers_[subject];
     const bool drafts = column.way.mode != DecodeMode::ar && writer.engine != nullptr;
-    if (drafts && writer.engine->drafter == nullptr)
+    if (drafts && column.way.sources == kFromDflash && writer.engine->drafter == nullptr)
       throw bad_input("The column '" + column.way.name() + "' needs a drafter, and " + writer.engine->file_name +
-                      " has none here: name one, or compare plain decoding alone.");
+                      " has none here: name one, or let it draft from the text.");
     if (drafts) require_room_for(column.way, *writer.engine);
   }
 }

@@ -185,11 +185,18 @@ void load_drafter(const DrafterFile& file, const ModelFile& target, const OpenRe
 /// The costs of passes: from the file of an earlier calibration, or measured now and saved.
 CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callbacks) {
   if (seconds <= 0) return CostTable();
-  LoadedCalibration known = load_calibration(calibration_folder(), loaded.calibration_key());
+  LoadedCalibration known;
+  try {
+    known = load_calibration(calibration_folder(), loaded.calibration_key());
+  } catch (const Error& e) {
+    known.note = e.what();  // measured then, and not kept
+  }
   if (!known.note.empty()) log_warning(known.note);
   if (known.table) {
-    announce(callbacks, {"Preparing the drafter"});
-    prepare_drafts(*loaded.model, loaded.resident->current(), callbacks.stop);
+    if (loaded.drafter != nullptr) {
+      announce(callbacks, {"Preparing the drafter"});
+      prepare_drafts(*loaded.model, loaded.resident->current(), callbacks.stop);
+    }
     return std::move(*known.table);
   }
   return loaded.calibrate(seconds, callbacks);
@@ -240,14 +247,12 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
   if (loaded->drafter != nullptr) loaded->drafter_sizes = sizes_of(*drafter, loaded->drafter->drafted_tokens());
   loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
-  if (loaded->drafter != nullptr) {
-    loaded->speculation =
-        pair_speculation(*loaded->model, *loaded->drafter, cost_table(*loaded, request.calibration_s, callbacks));
-    if (request.calibration_s > 0) {
-      // Now rather than in the first reply: the roofline takes a second.
-      announce(callbacks, {"Measuring the device"});
-      loaded->show_costs();
-    }
+  loaded->speculation =
+      pair_speculation(*loaded->model, loaded->drafter.get(), cost_table(*loaded, request.calibration_s, callbacks));
+  if (request.calibration_s > 0) {
+    // Now rather than in the first reply: the roofline takes a second.
+    announce(callbacks, {"Measuring the device"});
+    loaded->show_costs();
   }
   announce(callbacks, {"Ready"});
   loaded->device_bytes = free_before - std::min(free_before, memory->available(device));
@@ -269,9 +274,11 @@ CalibrationKey Engine::calibration_key() const {
   key.driver = device.driver;
   key.model = file_name + ", " + std::to_string(model->config().parameters) + " parameters, " +
               std::to_string(model->memory().weights) + " bytes";
-  key.drafter = drafter_name + ", " + std::to_string(drafter->device_bytes()) + " bytes, block " +
-                std::to_string(drafter->config().block_size) + ", " + std::to_string(drafter->drafted_tokens()) +
-                " tokens";
+  if (drafter != nullptr) {
+    key.drafter = drafter_name + ", " + std::to_string(drafter->device_bytes()) + " bytes, block " +
+                  std::to_string(drafter->config().block_size) + ", " + std::to_string(drafter->drafted_tokens()) +
+                  " tokens";
+  }
   key.quantization = model->config().quantization + " " + model->quantization();
   key.kv_type = to_string(model->limits().cache_type);
   const size_t version = std::min(device.kernels.find("; "), device.kernels.size());
@@ -281,7 +288,7 @@ CalibrationKey Engine::calibration_key() const {
 }
 
 CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
-  const CalibrationPlan plan = calibration_plan(*model, *drafter, seconds);
+  const CalibrationPlan plan = calibration_plan(*model, drafter.get(), seconds);
   const auto progress = [&](const CalibrationProgress& now) {
     if (!callbacks.progress) return;
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
@@ -289,9 +296,8 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
   resident->clear();
   ModelTimer timer(*model, resident->current(), callbacks.stop);
   const CostTable table = canopy::calibrate(timer, plan, progress);
-  const std::string problem = save_calibration(calibration_folder(), calibration_key(), table);
-  if (!problem.empty()) log_warning(problem);
-  if (speculation != nullptr) {
+  keep(table);
+  if (speculation != nullptr) {  // not yet, while it is opened
     speculation->replace(table);
     show_costs();
   }
@@ -308,7 +314,17 @@ void Engine::keep_what_was_learnt() {
   if (!keeps_calibration || speculation == nullptr || !speculation->is_started()) return;
   const std::optional<CostTable> table = speculation->refreshed_table();
   if (!table) return;
-  const std::string problem = save_calibration(calibration_folder(), calibration_key(), *table);
+  keep(*table);
+}
+
+/// In a file for the next launch; where that cannot be, a warning says so.
+void Engine::keep(const CostTable& table) const {
+  std::string problem;
+  try {
+    problem = save_calibration(calibration_folder(), calibration_key(), table);
+  } catch (const Error& e) {
+    problem = e.what();
+  }
   if (!problem.empty()) log_warning(problem);
 }
 

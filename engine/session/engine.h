@@ -36,14 +36,14 @@ TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens);
 
 struct OpenRequest {
   std::string path;     // a GGUF file or a Hugging Face folder
-  std::string drafter;  // likewise, of a DFlash drafter for that model; empty: autoregressive decoding only
+  std::string drafter;  // likewise, of a DFlash drafter for that model; empty: drafts come from the text alone
   bool drafter_is_optional = false;  // one that does not fit the model is left out instead of refused
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   bool self_test = true;  // check exactness on this device
-  /// Seconds to measure what passes cost in, where a drafter is there and no file of an earlier calibration fits; 0: no
-  /// file is read or written, costs are guessed and learnt.
+  /// Seconds to measure what passes cost in, where no file of an earlier calibration fits; 0: no file is read or
+  /// written, costs are guessed and learnt.
   double calibration_s = 0;
   uint32_t max_width = 128;  // rows of one pass: one more than the largest draft tree
 };
@@ -69,7 +69,7 @@ struct Engine {
   std::string drafter_name;                       // last component of its path; empty without one
   std::vector<std::string> drafter_warnings;      // what is unusual about the pair
   std::unique_ptr<Drafter> drafter;               // null without one
-  std::unique_ptr<SpeculationState> speculation;  // likewise
+  std::unique_ptr<SpeculationState> speculation;  // never null once it is open
   TraceSizes target_sizes;                        // for traces
   std::optional<TraceSizes> drafter_sizes;        // none without a drafter
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
@@ -86,21 +86,17 @@ struct Engine {
   static std::unique_ptr<Engine> open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
                                       ReclaimableMemory* memory = nullptr);
 
-  /// The mode of replies that ask for none: adaptive with a drafter, else ar.
-  DecodeMode default_mode() const { return drafter != nullptr ? DecodeMode::adaptive : DecodeMode::ar; }
-
   /// Writes a reply to a prompt: the same tokens in every mode. What the prompt has in common with a resident text is
   /// not computed again, and the result is the same as if it were. Throws bad_input for an empty prompt, one longer
-  /// than the context, ids outside the vocabulary, wrong settings or a mode that needs a drafter where there is none,
-  /// and device_lost; texts still hold what they say.
+  /// than the context, ids outside the vocabulary and wrong settings, and device_lost; texts still hold what they say.
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks = {}) const;
 
-  /// The pair, device and settings that a calibration is valid for. There must be a drafter.
+  /// The pair, device and settings that a calibration is valid for.
   CalibrationKey calibration_key() const;
 
   /// Measures what passes cost, within so many seconds, saves it and uses it from then on. No text stays resident.
-  /// There must be a drafter. Throws bad_input where `seconds` is not positive, and cancelled.
+  /// Throws bad_input where `seconds` is not positive, and cancelled.
   CostTable calibrate(double seconds, const OpenCallbacks& callbacks);
 
   /// Saves what real rounds taught about the costs, where that says something new and the model was opened with a
@@ -113,6 +109,8 @@ struct Engine {
 
   /// Fills `costs` from what is known. Measures the device for a second where that was not done yet.
   void show_costs();
+
+  void keep(const CostTable& table) const;
 
   /// The ids of a conversation, or of a raw prompt where there are no turns. `tools`: see PromptOptions.
   std::vector<uint32_t> prompt_ids(const std::vector<ChatTurn>& turns, const std::string& raw_prompt,

@@ -177,7 +177,6 @@ std::string too_long(uint32_t tokens, uint32_t context) {
 }
 
 double ar_speed(const Engine& model) {
-  if (model.speculation == nullptr) return 0;
   return model.speculation->ar_tokens_per_second(model.resident->current().length());
 }
 
@@ -195,7 +194,7 @@ ReplySettings settings_of(const Generate& command, const Engine& model) {
   settings.sampling = command.sampling;
   settings.max_tokens = command.max_tokens;
   settings.begun = begun_tokens(command.begun, *model.text.tokenizer);
-  settings.mode = model.drafter == nullptr ? DecodeMode::ar : command.mode.value_or(model.default_mode());
+  settings.mode = command.mode.value_or(DecodeMode::adaptive);
   settings.budget = command.budget;
   settings.probabilities = command.rounds && command.probabilities;
   settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
@@ -487,9 +486,9 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
 
 void EngineThread::Worker::tell_what_changed(uint64_t reply_id, DecodeMode mode) {
   Engine& model = *current_->model;
-  if (mode != DecodeMode::ar && model.speculation != nullptr && model.speculation->is_started()) {
-    publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(learnt_snapshot(
-                                 model.speculation->controller(), model.drafter->config().block_size))});
+  if (mode != DecodeMode::ar && model.speculation->is_started()) {
+    publish(Learnt{reply_id, std::make_shared<const LearntSnapshot>(
+                                 learnt_snapshot(model.speculation->controller(), model.speculation->block_size()))});
   }
   if (current_->trace != nullptr) tell_of_recording(true);
   publish(model.memory_use());
@@ -511,9 +510,6 @@ void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* 
 void EngineThread::Worker::calibrate(const Calibrate& command, const std::stop_token& stop) {
   try {
     Engine& model = this->model();
-    if (model.drafter == nullptr) {
-      throw Error(ErrorKind::unavailable, "There is nothing to calibrate without a drafter: open one with the model.");
-    }
     if (stop.stop_requested()) throw cancelled("The calibration was cancelled.");
     OpenCallbacks callbacks;
     callbacks.stop = stop;

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/speculation/round_record.h"
+#include "engine/speculation/suffix_trie.h"
 
 namespace canopy {
 namespace {
@@ -51,7 +52,7 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
   // One row is what autoregressive decoding takes, which writes no aux hidden states: all speed-ups are over that.
   const auto pass = [&] {
     ForwardInput input = sequence_.tree(tree_, HeadOutput::argmax);
-    input.aux_hidden_states = width > 1;
+    input.aux_hidden_states = width > 1 && sequence_.drafter() != nullptr;
     model_.forward(input, stop_);
   };
   return time_prepared(pass, [&] { return model_.recordings(); });
@@ -75,11 +76,13 @@ void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop) {
   }
 }
 
-CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s) {
+CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, double budget_s) {
   constexpr uint32_t deepest = 16;  // of the trees that are timed, with room to spare
   CalibrationPlan plan;
-  plan.block = drafter.config().block_size;
+  plan.drafts = drafter != nullptr;
+  plan.block = drafter != nullptr ? drafter->config().block_size : TextDrafter::kMostNodes + 1;
   plan.max_width = std::min(model.limits().max_width, model.limits().tree_slots + 1);
+  if (drafter == nullptr) plan.max_width = std::min(plan.max_width, TextDrafter::kMostNodes + 1);
   plan.max_context = std::max(16u, model.limits().context - std::min(model.limits().context, deepest));
   plan.budget_s = budget_s;
   return plan;

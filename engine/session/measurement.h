@@ -21,7 +21,8 @@ namespace canopy {
 /// pay for that.
 class ModelTimer final : public PassTimer {
  public:
-  /// Times passes of a sequence with a drafter, which is cleared before and afterwards. Both must outlive the timer.
+  /// Times passes of a sequence, and drafts where it has a drafter; it is cleared before and afterwards. Both must
+  /// outlive the timer.
   ModelTimer(Model& model, Sequence& sequence, std::stop_token stop);
   ~ModelTimer() override;
 
@@ -40,8 +41,8 @@ class ModelTimer final : public PassTimer {
 /// compiled. The sequence is cleared.
 void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop);
 
-/// Widths and contexts that can be measured of a pair, in `budget_s` seconds.
-CalibrationPlan calibration_plan(const Model& model, const Drafter& drafter, double budget_s);
+/// Widths and contexts that can be measured of a pair, or of a model alone (null), in `budget_s` seconds.
+CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, double budget_s);
 
 // What the passes of a loaded model take on this device, for a report that a user can send: times by the device's clock
 // and the host's, and the rates that the device reaches at all.

@@ -23,10 +23,10 @@ TraceHeader header_of(const Engine& loaded) {
     const ModelConfig& drafter = loaded.drafter->config().transformer;
     header.drafter =
         TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization, "", loaded.drafter_sizes};
-    header.calibration = loaded.speculation != nullptr && !loaded.speculation->table().verify_points().empty()
-                             ? calibration_path({}, loaded.calibration_key()).filename().string() + ", " +
-                                   std::to_string(loaded.speculation->table().verify_points().size()) + " passes"
-                             : "";
+  }
+  if (const size_t passes = loaded.speculation->table().verify_points().size(); passes > 0) {
+    header.calibration =
+        calibration_path({}, loaded.calibration_key()).filename().string() + ", " + std::to_string(passes) + " passes";
   }
   header.device = model.device;
   header.driver = model.driver;
@@ -170,13 +170,14 @@ class RecordedRounds {
  public:
   RecordedRounds(const TraceReader& trace, size_t reply) : trace_(trace), reply_(trace.replies()[reply]) {}
 
-  /// The most probable next token that the drafter gave behind so many positions; nothing where no round tells.
+  /// The most probable next token that the drafter gave behind so many positions; nothing where no round tells, or the
+  /// text had a say in its tree.
   /// Asked for in ascending order.
   std::optional<uint32_t> best_at(uint32_t committed) {
     while (next_ < reply_.rounds) {
       if (!record_) record_ = trace_.round(reply_.first_round + next_);
       if (record_->context > committed) return std::nullopt;
-      if (record_->context == committed) return record_->nodes.size() > 1 ? std::optional(best()) : std::nullopt;
+      if (record_->context == committed) return tells() ? std::optional(best()) : std::nullopt;
       record_.reset();
       ++next_;
     }
@@ -184,6 +185,11 @@ class RecordedRounds {
   }
 
  private:
+  bool tells() const {
+    const auto of_text = [](const RoundNode& row) { return (row.node.sources & kFromSuffix) != 0; };
+    return record_->nodes.size() > 1 && std::ranges::none_of(record_->nodes, of_text);
+  }
+
   uint32_t best() const {
     const RoundNode* best = &record_->nodes[1];
     for (const RoundNode& row : record_->nodes) {

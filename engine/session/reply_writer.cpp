@@ -55,15 +55,23 @@ ModelShape model_shape(const Model& model) {
   return shape;
 }
 
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter& drafter, CostTable table) {
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter, CostTable table) {
   PairFacts pair;
-  pair.block_size = drafter.config().block_size;
+  pair.block_size = drafter != nullptr ? drafter->config().block_size : 0;
   pair.roofline = [&target] {
     const DevicePeak peak = peak_of(target.device());
     return Roofline(model_shape(target), DevicePeaks{peak.product_gflop_s() * 1e9, peak.read_gb_s * 1e9});
   };
-  pair.recordings = [&target, &drafter] { return target.recordings() + drafter.recordings(); };
+  pair.recordings = [&target, drafter] {
+    return target.recordings() + (drafter != nullptr ? drafter->recordings() : 0);
+  };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
+}
+
+const TextDraft& SequenceDrafts::from_text(uint32_t depths) {
+  if (text_ == nullptr || (sources_ & kFromSuffix) == 0) return nothing_;
+  found_.read(*text_);
+  return found_.draft(depths);
 }
 
 const BlockDraft* SequenceDrafts::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
@@ -140,7 +148,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
-  drafts_.emplace(*sequence_);
+  drafts_.emplace(*sequence_, history_, settings_.sources);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);
@@ -157,7 +165,7 @@ Reply ReplyWriter::write() {
   const auto start = std::chrono::steady_clock::now();
   const Sequence& before = parts_.texts.current();
   const uint32_t length_before = before.length();
-  sequence_ = &parts_.texts.begin(history_, drafts());
+  sequence_ = &parts_.texts.begin(history_, asks_drafter());
   goes_on_ = sequence_ == &before && length_before > 0 && committed() == length_before;
   planner_ = make_planner();
   const std::optional<uint32_t> last_row = prefill();
@@ -173,6 +181,7 @@ Reply ReplyWriter::write() {
   if (going && callbacks_.drafting && parts_.state != nullptr) {
     TraceDrafting drafting =
         drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
+    drafting.sources = settings_.sources & (parts_.texts.drafter() != nullptr ? kAllSources : kFromSuffix);
     drafting.prompt_read = committed() - reply_.reused_tokens;
     drafting.goes_on = goes_on_;
     callbacks_.drafting(drafting);
@@ -190,9 +199,10 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   const uint32_t context = parts_.model.limits().context;
   if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
   if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
-  if (drafts() && parts_.texts.drafter() == nullptr) {
-    throw bad_input("The mode " + std::string(to_string(settings_.mode)) +
-                    " needs a drafter, and none is loaded; without one only ar is possible.");
+  if (settings_.mode == DecodeMode::adaptive && settings_.policy == CostPolicy::paper && !asks_drafter()) {
+    throw bad_input(
+        "The paper's rule needs a drafter, and none is loaded or asked; without one the policy measured is "
+        "possible, which drafts from the text.");
   }
   if (settings_.mode == DecodeMode::adaptive && parts_.state == nullptr) {
     throw bad_input("The mode adaptive needs to know what passes cost on this device; this session was not told.");
@@ -261,7 +271,7 @@ bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   head_ = last ? head() : HeadOutput::none;
   ForwardInput input = sequence_->text(tokens, head_);
   choose_by(input);
-  input.aux_hidden_states = drafts();
+  input.aux_hidden_states = asks_drafter();
   output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
   return sequence_->append(tokens, output_, callbacks_.stop);
@@ -287,7 +297,7 @@ bool ReplyWriter::round() {
     head_ = head();
     ForwardInput input = sequence_->tree(*tree_, head_, settings_.probabilities);
     choose_by(input);
-    input.aux_hidden_states = drafts();
+    input.aux_hidden_states = asks_drafter();
     output_ = parts_.model.forward(input, callbacks_.stop);
     if (!output_.completed()) return cancelled();
     record.device_ms.verify = output_.device_ms();

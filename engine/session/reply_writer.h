@@ -18,27 +18,33 @@
 #include "engine/speculation/round_planner.h"
 #include "engine/speculation/sampler.h"
 #include "engine/speculation/speculation_state.h"
+#include "engine/speculation/suffix_trie.h"
 
 namespace canopy {
 
 // A loaded pair of models as the choice of a round's width sees it.
 
-/// The statistics of a pair on its device, which is measured (a second) as soon as its roofline is needed. Model and
-/// drafter must outlive them.
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter& drafter, CostTable table);
+/// The statistics of a pair on its device, which is measured (a second) as soon as its roofline is needed; of a model
+/// alone where `drafter` is null. Model and drafter must outlive them.
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter, CostTable table);
 
 /// The sizes of the target that its roofline depends on.
 ModelShape model_shape(const Model& model);
 
-/// The drafts behind a sequence that has a drafter; it must outlive this.
+/// The drafts behind a sequence: by its drafter, where it has one, and from the text. Both must outlive this.
 class SequenceDrafts final : public DraftSource {
  public:
-  explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence) {}
+  /// By the drafter alone.
+  explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence), sources_(kFromDflash) {}
+  /// `text`: prompt and reply so far, the root last, as it is at each call.
+  SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, DraftSources sources)
+      : sequence_(sequence), text_(&text), sources_(sources) {}
 
-  uint32_t max_depth() const override { return sequence_.drafter()->max_depth(); }
+  uint32_t max_depth() const override { return asks_drafter() ? sequence_.drafter()->max_depth() : 0; }
   uint32_t backlog() const override { return sequence_.backlog(); }
   uint32_t most_waiting() const override { return Drafter::most_waiting(); }
-  uint32_t drafted_tokens() const override { return sequence_.drafter()->drafted_tokens(); }
+  uint32_t drafted_tokens() const override { return asks_drafter() ? sequence_.drafter()->drafted_tokens() : 0; }
+  const TextDraft& from_text(uint32_t depths) override;
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   double device_ms() const override { return draft_.device_ms; }
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
@@ -47,7 +53,13 @@ class SequenceDrafts final : public DraftSource {
   const Draft& last() const { return draft_; }
 
  private:
+  bool asks_drafter() const { return sequence_.drafter() != nullptr && (sources_ & kFromDflash) != 0; }
+
   Sequence& sequence_;
+  const std::vector<uint32_t>* text_ = nullptr;
+  DraftSources sources_;
+  TextDrafter found_;
+  TextDraft nothing_;
   Draft draft_;
 };
 
@@ -55,7 +67,7 @@ class SequenceDrafts final : public DraftSource {
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  ResidentTexts& texts;               // of the model; without a drafter only mode ar is possible
+  ResidentTexts& texts;               // of the model
   SpeculationState* state = nullptr;  // null: mode adaptive is not possible
   bool draws_on_device = false;       // tokens are drawn there, not on the host; the same ones
 };
@@ -79,8 +91,11 @@ class ReplyWriter {
   bool stopped() const { return callbacks_.stop.stop_requested(); }
   HeadOutput head() const;
   void choose_by(ForwardInput& input) const;
-  /// Passes of mode ar leave no aux hidden states, as writing them costs time.
   bool drafts() const { return settings_.mode != DecodeMode::ar; }
+  /// Other passes leave no aux hidden states, as writing them costs time.
+  bool asks_drafter() const {
+    return drafts() && (settings_.sources & kFromDflash) != 0 && parts_.texts.drafter() != nullptr;
+  }
   uint32_t committed() const { return sequence_->length(); }
 
   std::optional<uint32_t> prefill();

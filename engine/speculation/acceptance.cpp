@@ -15,7 +15,7 @@ void check(const DraftTree& tree, size_t depths, size_t calibrations) {
                     std::to_string(depths) + " depths are drafted.");
   }
   for (const TreeNode& node : tree.nodes()) {
-    if (node.depth > depths) {
+    if (node.depth > depths && (node.sources & ~kFromSuffix) != 0) {
       throw bad_input("A node of the draft tree has depth " + std::to_string(node.depth) + ", but only " +
                       std::to_string(depths) + " depths are drafted.");
     }
@@ -53,22 +53,50 @@ void predict_chain(std::span<const DepthCandidates> depths, std::span<const Dept
 
 }  // namespace
 
+namespace {
+
+/// A calibration by the share that comes again of what stood once behind a match, in ordinary text.
+DepthCalibration came(double share) {
+  return {1, std::log(share)};
+}
+
+}  // namespace
+
+const std::array<DepthCalibration, kMatchGroups> kAssumedMatches = {came(0.25), came(0.4),  came(0.55), came(0.65),
+                                                                    came(0.75), came(0.85), came(0.93)};
+
+uint32_t match_group(uint32_t match) {
+  constexpr uint32_t most[] = {1, 2, 3, 5, 8, 16};
+  static_assert(std::size(most) + 1 == kMatchGroups);
+  return static_cast<uint32_t>(std::lower_bound(std::begin(most), std::end(most), match) - std::begin(most));
+}
+
 uint32_t DraftOutcome::accepted(uint32_t width) const {
   return static_cast<uint32_t>(std::upper_bound(reach.begin(), reach.end(), width) - reach.begin());
+}
+
+AcceptanceLedger::Pending& AcceptanceLedger::add(const DraftTree& tree) {
+  if (spare_.empty()) spare_.emplace_back();
+  pending_.push_back(std::move(spare_.back()));
+  spare_.pop_back();
+  Pending& draft = pending_.back();
+  draft.truth.clear();
+  draft.nodes.assign(tree.nodes().begin(), tree.nodes().end());
+  draft.text.nodes.clear();
+  draft.horizon = 0;
+  for (const TreeNode& node : draft.nodes) draft.horizon = std::max(draft.horizon, node.depth);
+  predict_tree(tree.nodes(), draft.outcome);
+  draft.outcome.found.clear();
+  return draft;
 }
 
 void AcceptanceLedger::add(const DraftTree& tree, std::span<const DepthCandidates> depths,
                            std::span<const DepthCalibration> calibration) {
   check(tree, depths.size(), calibration.size());
   if (depths.empty()) return;
-  if (spare_.empty()) spare_.emplace_back();
-  pending_.push_back(std::move(spare_.back()));
-  spare_.pop_back();
-
-  Pending& draft = pending_.back();
-  draft.truth.clear();
-  draft.nodes.assign(tree.nodes().begin(), tree.nodes().end());
+  Pending& draft = add(tree);
   draft.candidates.resize(depths.size());
+  draft.horizon = std::max(draft.horizon, static_cast<uint32_t>(depths.size()));
   DraftOutcome& outcome = draft.outcome;
   outcome.listed = listed_candidates;
   for (const DepthCandidates& depth : depths) {
@@ -81,13 +109,44 @@ void AcceptanceLedger::add(const DraftTree& tree, std::span<const DepthCandidate
       outcome.log_q.push_back(static_cast<float>(log_q_of(depths[d], rank)));
     }
   }
-  predict_tree(tree.nodes(), outcome);
   predict_chain(depths, calibration, outcome);
+}
+
+void AcceptanceLedger::add(const DraftTree& tree, const TextDraft& text) {
+  if (text.empty()) return;
+  Pending& draft = add(tree);
+  draft.text = text;
+  draft.horizon = std::max(draft.horizon, text.depth);  // the tree may have less of it
+  DraftOutcome& outcome = draft.outcome;
+  outcome.listed = 0;
+  outcome.log_q.clear();
+  outcome.chain_predicted.clear();
 }
 
 void AcceptanceLedger::clear() {
   while (!pending_.empty()) retire_oldest();
 }
+
+namespace {
+
+/// Follows the true path through what the text suggested.
+void settle_text(const TextDraft& text, std::span<const uint32_t> truth, std::vector<FoundOutcome>& found) {
+  uint32_t parent = CandidateNode::root;
+  for (uint32_t depth = 0; depth < truth.size(); ++depth) {
+    uint32_t next = CandidateNode::root;
+    for (uint32_t i = parent == CandidateNode::root ? 0 : parent + 1; i < text.nodes.size(); ++i) {
+      const CandidateNode& node = text.nodes[i];
+      if (node.parent != parent) continue;
+      const bool came = node.token == truth[depth];
+      found.push_back({match_group(text.match + depth), std::log(node.p), came});
+      if (came) next = i;
+    }
+    if (next == CandidateNode::root) return;
+    parent = next;
+  }
+}
+
+}  // namespace
 
 void AcceptanceLedger::settle(Pending& draft) {
   DraftOutcome& outcome = draft.outcome;
@@ -105,17 +164,18 @@ void AcceptanceLedger::settle(Pending& draft) {
   // One sweep: the child of the path's end that carries the next true token comes behind it in the order.
   outcome.reach.clear();
   uint32_t end = 0;
-  for (uint32_t node = 1; node < draft.nodes.size() && outcome.reach.size() < depths; ++node) {
+  for (uint32_t node = 1; node < draft.nodes.size() && outcome.reach.size() < draft.truth.size(); ++node) {
     const TreeNode& candidate = draft.nodes[node];
     if (candidate.parent != end || candidate.token != draft.truth[outcome.reach.size()]) continue;
     outcome.reach.push_back(node + 1);
     end = node;
   }
+  settle_text(draft.text, draft.truth, outcome.found);
 }
 
 void AcceptanceLedger::retire_oldest() {
   spare_.push_back(std::move(pending_.front()));
-  pending_.pop_front();
+  pending_.erase(pending_.begin());
 }
 
 namespace {
@@ -249,8 +309,8 @@ struct Evidence {
 
 /// Minus the log-likelihood of q~ = exp(a x + b), infinite where that is no probability, and the pull. Convex in (a,
 /// b).
-double cost(std::span<const Evidence> points, double a, double b) {
-  double sum = pull / 2 * ((a - 1) * (a - 1) + b * b);
+double cost(std::span<const Evidence> points, const DepthCalibration& prior, double a, double b) {
+  double sum = pull / 2 * ((a - prior.scale) * (a - prior.scale) + (b - prior.shift) * (b - prior.shift));
   for (const Evidence& p : points) {
     const double z = a * p.x + b;
     if (z >= 0) return INFINITY;
@@ -260,8 +320,8 @@ double cost(std::span<const Evidence> points, double a, double b) {
 }
 
 /// One damped Newton step on (a, b); false at the minimum.
-bool improve(std::span<const Evidence> points, double& a, double& b) {
-  double ga = pull * (a - 1), gb = pull * b, haa = pull, hab = 0, hbb = pull;
+bool improve(std::span<const Evidence> points, const DepthCalibration& prior, double& a, double& b) {
+  double ga = pull * (a - prior.scale), gb = pull * (b - prior.shift), haa = pull, hab = 0, hbb = pull;
   for (const Evidence& p : points) {
     const double z = a * p.x + b;
     const double miss = -std::expm1(z);
@@ -277,9 +337,9 @@ bool improve(std::span<const Evidence> points, double& a, double& b) {
   const double determinant = haa * hbb - hab * hab;  // at least pull squared
   const double da = (hab * gb - hbb * ga) / determinant;
   const double db = (hab * ga - haa * gb) / determinant;
-  const double before = cost(points, a, b);
+  const double before = cost(points, prior, a, b);
   for (double step = 1; step > 1e-6; step /= 2) {
-    const double after = cost(points, a + step * da, b + step * db);
+    const double after = cost(points, prior, a + step * da, b + step * db);
     if (after >= before) continue;
     a += step * da;
     b += step * db;
@@ -289,13 +349,13 @@ bool improve(std::span<const Evidence> points, double& a, double& b) {
 }
 
 /// The most likely b for a given scale, by ternary search: the cost is convex in b.
-double best_shift(std::span<const Evidence> points, double scale) {
+double best_shift(std::span<const Evidence> points, const DepthCalibration& prior, double scale) {
   double low = -20, high = 0;
   for (const Evidence& p : points) high = std::min(high, -scale * p.x);
   for (int i = 0; i < 60; ++i) {
     const double left = low + (high - low) / 3;
     const double right = high - (high - low) / 3;
-    if (cost(points, scale, left) < cost(points, scale, right)) {
+    if (cost(points, prior, scale, left) < cost(points, prior, scale, right)) {
       high = right;
     } else {
       low = left;
@@ -306,7 +366,16 @@ double best_shift(std::span<const Evidence> points, double scale) {
 
 }  // namespace
 
-DepthCalibrator::DepthCalibrator(uint32_t depths) : seen_(depths), calibration_(depths) {}
+MatchCalibration by_match(std::span<const DepthCalibration> groups, uint32_t match) {
+  MatchCalibration calibration;
+  for (uint32_t depth = 0; depth < calibration.size(); ++depth) calibration[depth] = groups[match_group(match + depth)];
+  return calibration;
+}
+
+DepthCalibrator::DepthCalibrator(uint32_t depths) : seen_(depths), prior_(depths), calibration_(depths) {}
+
+DepthCalibrator::DepthCalibrator(std::span<const DepthCalibration> prior)
+    : seen_(prior.size()), prior_(prior.begin(), prior.end()), calibration_(prior_) {}
 
 uint32_t DepthCalibrator::bin_of(double q) {
   static_assert(std::size(edges) == bins);
@@ -320,22 +389,41 @@ void DepthCalibrator::learn(const DraftOutcome& outcome) {
   }
   ++drafts_;
   const auto reached = std::min<uint32_t>(static_cast<uint32_t>(outcome.reach.size()) + 1, outcome.depths());
-  // Fitted often at first, when every draft changes much, later every few drafts.
-  const bool refit = drafts_ <= 16 || drafts_ % 16 == 0 || (drafts_ < 128 && drafts_ % 4 == 0);
   for (uint32_t d = 0; d < reached; ++d) {
     for (Bin& bin : seen_[d]) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
     for (uint32_t rank = 0; rank < outcome.listed; ++rank) {
-      const double log_q = std::min<double>(outcome.log_q[size_t{d} * outcome.listed + rank], largest_log);
-      const double q = std::exp(log_q);
-      Bin& bin = seen_[d][bin_of(q)];
-      bin.count += 1;
-      bin.hits += outcome.ranks[d] == rank ? 1 : 0;
-      bin.log_q += log_q;
-      bin.q += q;
+      count(seen_[d], outcome.log_q[size_t{d} * outcome.listed + rank], outcome.ranks[d] == rank);
     }
   }
+  fit_now_and_then();
+}
+
+void DepthCalibrator::learn(std::span<const FoundOutcome> found) {
+  if (found.empty()) return;
+  ++drafts_;
+  for (const FoundOutcome& each : found) {
+    Bins& seen = seen_.at(each.group);
+    for (Bin& bin : seen) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
+    count(seen, each.log_q, each.came);
+  }
+  fit_now_and_then();
+}
+
+void DepthCalibrator::count(Bins& seen, double log_q, bool came) {
+  log_q = std::min(log_q, largest_log);
+  const double q = std::exp(log_q);
+  Bin& bin = seen[bin_of(q)];
+  bin.count += 1;
+  bin.hits += came ? 1 : 0;
+  bin.log_q += log_q;
+  bin.q += q;
+}
+
+/// Often at first, when every draft changes much, later every few drafts.
+void DepthCalibrator::fit_now_and_then() {
+  const bool refit = drafts_ <= 16 || drafts_ % 16 == 0 || (drafts_ < 128 && drafts_ % 4 == 0);
   if (!refit) return;
-  for (size_t d = 0; d < seen_.size(); ++d) calibration_[d] = fit(seen_[d], calibration_[d]);
+  for (size_t d = 0; d < seen_.size(); ++d) calibration_[d] = fit(seen_[d], prior_[d], calibration_[d]);
 }
 
 void DepthCalibrator::archive(StateArchive& archive) {
@@ -358,24 +446,25 @@ void DepthCalibrator::archive(StateArchive& archive) {
   archive.large(drafts_);
 }
 
-DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& before) {
+DepthCalibration DepthCalibrator::fit(const Bins& seen, const DepthCalibration& prior, const DepthCalibration& before) {
   std::array<Evidence, bins> points;
   size_t count = 0;
   for (uint32_t i = 0; i < bins; ++i) {
     const Bin& bin = seen[i];
     if (bin.count == 0) continue;
     const double x = std::min(bin.log_q / bin.count, largest_log);
-    points[count++] = {x, bin.count + assumed_candidates, bin.hits + assumed_candidates * std::exp(x)};
+    const double assumed = std::exp(std::min(0.0, prior.scale * x + prior.shift));
+    points[count++] = {x, bin.count + assumed_candidates, bin.hits + assumed_candidates * assumed};
   }
   const auto used = std::span(points).first(count);
-  // Starts at the last fit if its cost is finite, else at (1, 0), whose cost always is.
+  // Starts at the last fit if its cost is finite, else at the prior, whose cost always is.
   double a = before.scale, b = before.shift;
-  if (!std::isfinite(cost(used, a, b))) a = 1, b = 0;
-  for (int i = 0; i < 30 && improve(used, a, b); ++i) {
+  if (!std::isfinite(cost(used, prior, a, b))) a = prior.scale, b = prior.shift;
+  for (int i = 0; i < 30 && improve(used, prior, a, b); ++i) {
   }
   if (a < 0 || a > largest_scale) {  // outside: a < 0 would reverse the order of the candidates
     a = std::clamp(a, 0.0, largest_scale);
-    b = best_shift(used, a);
+    b = best_shift(used, prior, a);
   }
   return {a, b};
 }

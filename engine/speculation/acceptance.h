@@ -4,19 +4,40 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "engine/speculation/ddtree.h"
+#include "engine/speculation/draft_source.h"
 #include "engine/speculation/state_archive.h"
 
 namespace canopy {
 
 // Scores drafts against the text that followed (full information). The text is the same for every width, so the tokens
 // after a root show how many tokens each width of the tree, and the chain, would have accepted.
+
+// Drafts from the text are as reliable as what was found again is long: matches of similar lengths are judged together.
+// Behind a drafted token the match is as much longer.
+
+inline constexpr uint32_t kMatchGroups = 7;
+/// Of a match of 1, 2, 3, 4-5, 6-8, 9-16 or more tokens.
+uint32_t match_group(uint32_t match);
+
+/// How often matches of each group go on as before, until that is known of a text.
+extern const std::array<DepthCalibration, kMatchGroups> kAssumedMatches;
+
+/// The calibration behind a match by the depth of a parent below it; the last is that of all deeper ones.
+using MatchCalibration = std::array<DepthCalibration, 17>;
+MatchCalibration by_match(std::span<const DepthCalibration> groups, uint32_t match);
+
+/// A token that the text suggested where the true path stood, and whether it came.
+struct FoundOutcome {
+  uint32_t group = 0;
+  double log_q = 0;  // as the text suggested it, given the path
+  bool came = false;
+};
 
 /// How much of a draft of `depths` tokens the following text confirmed.
 struct DraftOutcome {
@@ -37,6 +58,8 @@ struct DraftOutcome {
   std::vector<float> log_q;
   uint32_t listed = 0;
 
+  std::vector<FoundOutcome> found;  // of a draft from the text; its `depths` are 0, as it has no marginals
+
   uint32_t built() const { return static_cast<uint32_t>(predicted.size()); }
   uint32_t depths() const { return static_cast<uint32_t>(chain_predicted.size()); }
   /// Tokens that the tree cut to `width` accepted; beyond built() a lower bound.
@@ -51,10 +74,13 @@ class AcceptanceLedger {
   static constexpr uint32_t listed_candidates = 8;
 
   /// A draft whose root is the last token of the text so far. `tree` is the best-first tree as far as it was built,
-  /// `depths` what it was built from, `calibration` what it was ordered by (empty for none). Throws Error(bad_input)
-  /// when the tree is deeper than `depths`, or for a wrong number of calibrations.
+  /// `depths` what it was built from, beside what the text suggested, `calibration` what it was ordered by (empty for
+  /// none). Throws Error(bad_input) when the drafter's nodes are deeper than `depths`, or for a wrong number of
+  /// calibrations.
   void add(const DraftTree& tree, std::span<const DepthCandidates> depths,
            std::span<const DepthCalibration> calibration);
+  /// A draft of what the text suggested alone.
+  void add(const DraftTree& tree, const TextDraft& text);
 
   /// The text goes on with `tokens`. Calls settled(const DraftOutcome&) for each draft whose every depth is known now,
   /// oldest first. A draft whose first token was wrong is settled no earlier than the others: failures would otherwise
@@ -63,7 +89,7 @@ class AcceptanceLedger {
   void follow(std::span<const uint32_t> tokens, Settled&& settled) {
     for (const uint32_t token : tokens) {
       for (Pending& draft : pending_) draft.truth.push_back(token);
-      while (!pending_.empty() && pending_.front().truth.size() >= pending_.front().outcome.depths()) {
+      while (!pending_.empty() && pending_.front().truth.size() >= pending_.front().horizon) {
         settle(pending_.front());
         settled(std::as_const(pending_.front().outcome));
         retire_oldest();
@@ -82,14 +108,17 @@ class AcceptanceLedger {
     DraftOutcome outcome;
     std::vector<TreeNode> nodes;
     std::vector<std::vector<uint32_t>> candidates;  // [depths][k] tokens
-    std::vector<uint32_t> truth;                    // the text behind the root so far
+    TextDraft text;
+    uint32_t horizon = 0;         // tokens behind the root that it takes to score all of it
+    std::vector<uint32_t> truth;  // the text behind the root so far
   };
 
+  Pending& add(const DraftTree& tree);
   static void settle(Pending& draft);
   void retire_oldest();
 
-  std::deque<Pending> pending_;
-  std::vector<Pending> spare_;  // keep their memory
+  std::vector<Pending> pending_;  // oldest first
+  std::vector<Pending> spare_;    // keep their memory
 };
 
 // Recent numbers of accepted tokens by size of tree and chain, relative to what the drafter's probabilities promised.
@@ -206,13 +235,18 @@ struct ReliabilityBin {
 
 /// The candidates of a depth count where the true path reached their parent in the tree. They are gathered in bins of
 /// q, older ones fading; each bin starts with a few assumed candidates that agree with the drafter, so that few samples
-/// change little. (a, b) is the most likely line through the bins: a convex problem in two unknowns.
+/// change little. (a, b) is the most likely line through the bins: a convex problem in two unknowns. What the text
+/// suggests is calibrated likewise, with groups of matches in the place of depths.
 class DepthCalibrator {
  public:
   /// depths: B - 1 of the drafter.
   explicit DepthCalibrator(uint32_t depths);
+  /// prior: what each depth or group is assumed to be like before anything is known of it.
+  explicit DepthCalibrator(std::span<const DepthCalibration> prior);
 
   void learn(const DraftOutcome& outcome);
+  /// Candidates of any groups.
+  void learn(std::span<const FoundOutcome> found);
 
   /// One entry a depth, as TreeBuilder::begin() takes it; the first `depths` of them.
   std::span<const DepthCalibration> calibration(uint32_t depths) const { return std::span(calibration_).first(depths); }
@@ -237,10 +271,12 @@ class DepthCalibrator {
   using Bins = std::array<Bin, bins>;
 
   static uint32_t bin_of(double q);
-  static DepthCalibration fit(const Bins& seen, const DepthCalibration& before);
+  static void count(Bins& seen, double log_q, bool came);
+  static DepthCalibration fit(const Bins& seen, const DepthCalibration& prior, const DepthCalibration& before);
+  void fit_now_and_then();
 
   std::vector<Bins> seen_;  // [depths]
-  std::vector<DepthCalibration> calibration_;
+  std::vector<DepthCalibration> prior_, calibration_;
   uint64_t drafts_ = 0;
 };
 

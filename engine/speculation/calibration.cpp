@@ -99,6 +99,7 @@ class Calibrator {
     if (one.samples.empty()) {
       throw bad_input("The device gave no usable time for a pass of one row, so nothing can be calibrated on it.");
     }
+    if (!plan_.drafts) return;
     Point& draft = add_point(true, 1, reference_);
     for (int i = 0; i < 3; ++i) {
       // At least one draft, however much of the budget preparation took: without it, a guess would decide whether to
@@ -110,10 +111,10 @@ class Calibrator {
   // Lists the points in the order in which they are measured: a coarse set first, then the rest.
   void list_points() {
     for (uint32_t width = 2; width <= dense_widths; width *= 2) add_point(false, width, reference_);
-    for (const uint32_t backlog : {4u, 16u, plan_.max_backlog}) add_point(true, backlog, reference_);
+    for (const uint32_t backlog : {4u, 16u, plan_.max_backlog}) add_draft(backlog, reference_);
     for (const uint32_t context : calibration_contexts(plan_)) {
       for (const uint32_t width : {1u, 4u, 16u, 64u}) add_point(false, width, context);
-      for (const uint32_t backlog : {1u, 16u}) add_point(true, backlog, context);
+      for (const uint32_t backlog : {1u, 16u}) add_draft(backlog, context);
     }
     for (uint32_t width = 1; width <= dense_widths; ++width) add_point(false, width, reference_);
     const uint32_t step = (least_tile_step + plan_.tile - 1) / plan_.tile * plan_.tile;
@@ -128,6 +129,10 @@ class Calibrator {
       if (known.draft == draft && known.rows == rows && known.context == context) return known;
     }
     return points_.emplace_back(Point{.draft = draft, .rows = rows, .context = context, .samples = {}});
+  }
+
+  void add_draft(uint32_t backlog, uint32_t context) {
+    if (plan_.drafts) add_point(true, backlog, context);
   }
 
   bool worth_measuring(const Point& point) {
@@ -179,7 +184,8 @@ class Calibrator {
   }
 
   bool loses(double verify_ms) const {
-    return table_.draft_ms(1, reference_) + verify_ms > plan_.block * table_.verify_ms(1, reference_);
+    const double draft_ms = plan_.drafts ? table_.draft_ms(1, reference_) : 0;
+    return draft_ms + verify_ms > plan_.block * table_.verify_ms(1, reference_);
   }
 
   // Whether the width of the point may still win, judged by the widths measured at the reference context.

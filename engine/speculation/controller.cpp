@@ -100,6 +100,12 @@ void SpeculationBound::speculated(double ms, uint32_t tokens, double ar_ms, bool
   adapt_interval(gain);
 }
 
+void SpeculationBound::found(double ms, uint32_t tokens, double ar_ms) {
+  balance_ += (1 + settings_.slack) * tokens * ar_ms - ms;
+  elapsed_ += ms;
+  since_draft_ += tokens;
+}
+
 void SpeculationBound::adapt_interval(double gain_ms) {
   // After a trial that gained time the next is due at once: the gain pays for it.
   interval_ = gain_ms > 0 ? 1 : std::clamp(interval_ + interval_ / 2, settings_.shortest_wait, settings_.longest_wait);
@@ -143,6 +149,21 @@ std::string times(double speed_up) {
 std::string no_room(const WidthLimits& limits) {
   return "Plain: no room for a draft (" + std::to_string(limits.widest()) + " rows, paths of " +
          std::to_string(limits.deepest()) + " tokens).";
+}
+
+std::string nothing_found() {
+  return "Plain: no drafter is asked, and the text has nothing like its last words before.";
+}
+
+std::string text_chosen(const WidthForecast& best, double ar_tokens_per_second) {
+  return "From the text, " + std::to_string(best.width) + " rows: " + number(best.expected, 2) +
+         " tokens expected in " + ms(best.ms) + ", " + number(best.tokens_per_second(), 1) + " tok/s against " +
+         number(ar_tokens_per_second, 1) + " plain.";
+}
+
+std::string text_not_worth(double expected, uint32_t width, const WidthForecast& plain) {
+  return "Plain: what the text suggests is not worth verifying (" + number(expected, 2) + " tokens expected of " +
+         std::to_string(width) + " rows, one of " + ms(plain.ms) + " without).";
 }
 
 std::string cannot_pay(double most, double draft_ms, double ar_ms) {
@@ -243,15 +264,18 @@ double measured_or(double measured, double predicted) {
 }  // namespace
 
 Controller::Controller(const ControllerOptions& options, uint32_t block_size)
-    : options_(options), depths_(block_size - 1), bound_(options.bound), calibrator_(block_size < 2 ? 0 : depths_) {
-  if (block_size < 2) {
-    throw bad_input("The drafter's block size is " + std::to_string(block_size) + "; it must be at least 2.");
-  }
+    : options_(options),
+      depths_(block_size == 0 ? 0 : block_size - 1),
+      bound_(options.bound),
+      calibrator_(depths_),
+      text_calibrator_(kAssumedMatches) {
+  if (block_size == 1) throw bad_input("The drafter's block size is 1; it must be at least 2, or 0 without a drafter.");
 }
 
 void Controller::begin_reply() {
   bound_.begin_reply();
   ledger_.clear();
+  text_ledger_.clear();
   hindsight_.clear();
   round_.planned = false;
 }
@@ -262,6 +286,7 @@ void Controller::archive(StateArchive& archive) {
   tree_lines_.archive(archive);
   chain_lines_.archive(archive);
   calibrator_.archive(archive);
+  text_calibrator_.archive(archive);
   promises_.archive(archive);
   for (double* value : {&ar_mean_ms_, &ar_variance_, &longest_run_ms_}) archive.number(*value);
   for (uint32_t* value : {&drafted_in_a_row_, &tokens_since_draft_, &tokens_since_settled_}) archive.whole(*value);
@@ -275,13 +300,78 @@ void Controller::forget_times() {
   drafted_in_a_row_ = tokens_since_draft_ = 0;
 }
 
-DraftPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost) {
+DraftPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost,
+                           const DraftTree* text) {
   round_.plan = decide(context, backlog, limits, cost);
   round_.planned = true;
   round_.width = 1;
   round_.promised.assign(1, 0);
   round_.tree.assign(1, 1);
+  round_.text_depth = 0;
+  if (text == nullptr || text->drafted() == 0) return round_.plan;
+  for (const TreeNode& node : text->nodes()) round_.text_depth = std::max(round_.text_depth, node.depth);
+  consider_text(*text, context, limits, cost);
   return round_.plan;
+}
+
+/// Verifies what the text suggests alone where that is expected to bring the most tokens for its time: more than plain
+/// decoding, and than rounds with the drafter did lately. Its probabilities are taken at their word: they were scored
+/// in every round, whatever was verified.
+void Controller::consider_text(const DraftTree& text, uint32_t context, const WidthLimits& limits,
+                               const PassCost& cost) {
+  DraftPlan& plan = round_.plan;
+  // A drafter that was never asked is tried before it is passed over.
+  if (plan.draft && !plan.trial && speed_.rounds() == 0) return;
+  const uint32_t widest = std::min({text.width(), limits.widest(), widest_considered});
+  if (widest < 2) return;
+  const double speed = std::max(1.0, plan.speed_up);
+  if (!plan.draft && drafted_in_a_row_ >= rounds_between_ar * speed * speed) {
+    plan.reason = reason::measuring_ar(drafted_in_a_row_);
+    return;
+  }
+  std::vector<Stages>& predicted = text_predicted_;
+  std::vector<double>&emitted = text_emitted_, &times = text_ms_;
+  predicted.clear(), emitted.clear(), times.clear();
+  double promised = 0, cheapest = INFINITY;
+  for (uint32_t width = 1; width <= widest; ++width) {
+    if (width > 1) promised += std::exp(text[width - 1].score);
+    predicted.push_back(width == 1 ? Stages{0, plan.verify_ms, plan.other_ms} : stages(width, context, 0, cost));
+    predicted.back().draft = 0;
+    emitted.push_back(1 + std::min<double>(width - 1, promised));
+    times.push_back(predicted.back().sum());
+    if (width > 1) cheapest = std::min(cheapest, times.back());
+  }
+  const double one = 1;
+  WidthCurves offered;
+  offered.tree = emitted;
+  offered.chain = {&one, 1};
+  offered.ms = times;
+  offered.longest_ms = bound_.longest_allowed(plan.ar_ms, std::max(cheapest, longest_run_ms_));
+  // The speed of this round, not of the long run: where texts repeat they do so in stretches.
+  offered.objective = WidthObjective::per_round;
+  WidthChoice choice = choose_width(offered);
+  choice.ar_tokens_per_second = 1000 / plan.ar_ms;
+  if (choice.shape == DecodeMode::ar) {
+    if (!has_drafter() || limits.depth == 0) plan.reason = reason::text_not_worth(emitted.back(), widest, choice.best);
+    return;
+  }
+  const double drafter = plan.draft && !plan.trial ? plan.speed_up : 1;
+  if (choice.best.tokens_per_second() * plan.ar_ms <= 1000 * drafter) return;
+  choice.verify_ms = predicted[choice.best.width - 1].verify;
+  choice.other_ms = predicted[choice.best.width - 1].other;
+  choice.candidates = forecasts(offered, choice.best.width);
+  choice.reason = reason::text_chosen(choice.best, choice.ar_tokens_per_second);
+  plan.draft = plan.trial = false;
+  plan.text = true;
+  plan.depth = round_.text_depth;
+  plan.width = choice.best.width;
+  plan.draft_ms = 0;
+  plan.reason = choice.reason;
+  round_.width = choice.best.width;
+  std::swap(round_.predicted, predicted);
+  std::swap(round_.ms, times);
+  round_.cheapest_ms = cheapest;
+  text_choice_ = std::move(choice);
 }
 
 DraftPlan Controller::without_draft(DraftPlan plan, std::string reason) const {
@@ -304,7 +394,9 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   plan.verify_ms = one.verify;
   plan.other_ms = one.other;
   plan.ar_ms = one.verify + one.other;
-  plan.speed_up = speed_.mean();
+  const bool asks = has_drafter() && limits.depth > 0;
+  plan.speed_up = asks ? speed_.mean() : 1;
+  if (!has_drafter()) return without_draft(plan, reason::nothing_found());
   if (plan.width < 2) return without_draft(plan, reason::no_room(limits));
 
   // Decisions that need no forecast come first: most AR rounds end here.
@@ -334,8 +426,8 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   return plan;
 }
 
-Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) {
-  return {checked_ms(cost.draft_ms(backlog, context), "the draft"),
+Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) const {
+  return {has_drafter() ? checked_ms(cost.draft_ms(backlog, context), "the draft") : 0,
           positive_ms(cost.verify_ms(width, context), "the target's pass"),
           checked_ms(cost.other_ms(width), "the rest of a round")};
 }
@@ -414,7 +506,7 @@ void Controller::follow(const DraftTree& tree) {
   while (round_.promised.size() < std::min<size_t>(nodes.size(), round_.plan.width)) {
     const size_t i = round_.promised.size();
     round_.promised.push_back(round_.promised.back() + std::exp(nodes[i].score));
-    round_.tree.push_back(tree_emitted(static_cast<uint32_t>(i + 1), round_.promised.back(), round_.plan.depth));
+    round_.tree.push_back(tree_emitted(static_cast<uint32_t>(i + 1), round_.promised.back(), deepest()));
   }
 }
 
@@ -435,7 +527,7 @@ bool Controller::wants_more(const DraftTree& tree) {
   const double most_each = std::exp(tree.nodes().back().score);
   for (uint32_t width = tree.width() + 1; width <= plan.width; ++width) {
     const double promised = round_.promised.back() + (width - tree.width()) * most_each;
-    if (worth(offered, tree_emitted(width, promised, plan.depth), round_.ms[width - 1]) > best) return true;
+    if (worth(offered, tree_emitted(width, promised, deepest()), round_.ms[width - 1]) > best) return true;
   }
   return false;
 }
@@ -449,7 +541,9 @@ WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandi
   watch(tree, candidates, calibration(static_cast<uint32_t>(candidates.size())));
   const std::vector<double>& promised = ledger_.newest().chain_predicted;
   round_.chain.assign(1, 1);
-  for (uint32_t length = 1; length <= std::min<size_t>(promised.size(), plan.width - 1); ++length) {
+  // What the text suggests is no part of the drafter's chain: then there are trees alone, narrow as one where it pays.
+  for (uint32_t length = 1; round_.text_depth == 0 && length <= std::min<size_t>(promised.size(), plan.width - 1);
+       ++length) {
     const double accepted = chain_lines_.expected(length - 1, promised[length - 1]);
     round_.chain.push_back(1 + std::min<double>(length, accepted));
   }
@@ -478,12 +572,15 @@ void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> c
 std::vector<WidthForecast> Controller::forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen,
                                                 uint32_t context, uint32_t backlog, const PassCost& cost) const {
   const auto nodes = tree.nodes();
-  std::vector<double> emitted(1, 1), ms(1, stages(1, context, backlog, cost).sum());
+  const Stages one = stages(1, context, backlog, cost);
+  std::vector<double> emitted(1, 1), ms(1, depth == 0 ? one.verify + one.other : one.sum());
   double promised = 0;
   for (uint32_t width = 2; width <= nodes.size(); ++width) {
     promised += std::exp(nodes[width - 1].score);
-    emitted.push_back(tree_emitted(width, promised, depth));
-    ms.push_back(stages(width, context, backlog, cost).sum());
+    emitted.push_back(depth == 0 ? 1 + std::min<double>(width - 1, promised) : tree_emitted(width, promised, depth));
+    Stages now = stages(width, context, backlog, cost);
+    if (depth == 0) now.draft = 0;
+    ms.push_back(now.sum());
   }
   WidthCurves offered;
   offered.tree = emitted;
@@ -499,15 +596,20 @@ void Controller::observe(const RoundOutcome& outcome) {
     const Stages& expected = round_.predicted[round_.width - 1];
     const double verify = measured_or(outcome.verify_ms, expected.verify);
     const double other = measured_or(outcome.other_ms, expected.other);
-    if (plan.draft) {
+    if (plan.draft || plan.text) {
       const double predicted_ms = round_.ms[round_.width - 1];
+      const double draft = plan.draft ? measured_or(outcome.draft_ms, expected.draft) : 0;
       // The time of a round that something else delayed is no evidence on drafting: AR rounds meet such stalls as well.
       // If the device has become slower, the costs follow from the second such round on.
-      const double ms = std::min(measured_or(outcome.draft_ms, expected.draft) + verify + other, stall * predicted_ms);
-      bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
+      const double ms = std::min(draft + verify + other, stall * predicted_ms);
       longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);
-      speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
-      tokens_since_draft_ = 0;
+      if (plan.text) {
+        bound_.found(ms, emitted, cautious_ar_ms());
+      } else {
+        bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
+        speed_.learn(emitted, ms / plan.ar_ms, tokens_since_draft_);
+        tokens_since_draft_ = 0;
+      }
       ++drafted_in_a_row_;
     } else {
       bound_.decoded(verify + other);
@@ -516,14 +618,18 @@ void Controller::observe(const RoundOutcome& outcome) {
     }
     round_.planned = false;
   }
-  tokens_since_settled_ += emitted;
-  ledger_.follow(outcome.emitted, [this](const DraftOutcome& settled) { settle(settled); });
+  follow(outcome.emitted);
 }
 
 void Controller::skip(std::span<const uint32_t> tokens) {
   tokens_since_draft_ += static_cast<uint32_t>(tokens.size());
+  follow(tokens);
+}
+
+void Controller::follow(std::span<const uint32_t> tokens) {
   tokens_since_settled_ += static_cast<uint32_t>(tokens.size());
   ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle(settled); });
+  text_ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle_text(settled); });
 }
 
 void Controller::learn_ar(double ms) {
@@ -540,6 +646,14 @@ double Controller::cautious_ar_ms() const {
   if (ar_mean_ms_ == 0 || drafted_in_a_row_ >= ar_mean_rounds) return predicted;
   const double error = std::sqrt(ar_variance_ / ar_mean_rounds);
   return std::min(predicted, std::max(ar_mean_ms_ / 2, ar_mean_ms_ - error));
+}
+
+void Controller::settle_text(const DraftOutcome& outcome) {
+  text_calibrator_.learn(outcome.found);
+  if (has_drafter()) return;
+  const uint32_t width = std::min(judged_width, outcome.built());
+  promises_.learn(outcome.raw[width - 1], outcome.predicted[width - 1], outcome.accepted(width));
+  hindsight_.learn(outcome);
 }
 
 void Controller::settle(const DraftOutcome& outcome) {

@@ -70,6 +70,8 @@ class SpeculationBound {
   /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each autoregressively. trial: it was
   /// allowed by may_try().
   void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
+  /// The same of a round that verified what the text suggested, without a draft.
+  void found(double ms, uint32_t tokens, double ar_ms);
 
   /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms` is the length of each of
   /// the `rounds` rounds; the cheapest one is the safe choice.
@@ -110,6 +112,9 @@ namespace canopy::reason {
 // The controller's decisions in words, a sentence each, with the numbers they rest on.
 
 std::string no_room(const WidthLimits& limits);
+std::string nothing_found();
+std::string text_chosen(const WidthForecast& best, double ar_tokens_per_second);
+std::string text_not_worth(double expected, uint32_t width, const WidthForecast& plain);
 std::string cannot_pay(double most, double draft_ms, double ar_ms);
 std::string bound_reached(double round_ms, double balance_ms, double rounds);
 std::string measuring_ar(uint32_t rounds);
@@ -131,8 +136,11 @@ namespace canopy {
 //
 //   controller.begin_reply();
 //   while (...) {
-//     DraftPlan plan = controller.plan(context, backlog, limits, cost);
-//     if (plan.draft) {
+//     // where the text suggests something, the best-first tree of that alone, by controller.text_calibration()
+//     DraftPlan plan = controller.plan(context, backlog, limits, cost, text);
+//     if (plan.text) {
+//       // cut that tree to controller.text_choice().best.width
+//     } else if (plan.draft) {
 //       // draft plan.depth tokens, begin the tree with controller.calibration(plan.depth)
 //       while (controller.wants_more(builder.tree()) && builder.next() == TreeStep::added) {}
 //       WidthChoice choice = controller.choose(builder.tree(), candidates);
@@ -144,7 +152,7 @@ namespace canopy {
 
 /// Raised whenever the same calls give other choices than before: a recording of another number is not re-run to its
 /// own decisions.
-constexpr uint32_t controller_rules = 1;
+constexpr uint32_t controller_rules = 2;
 
 struct ControllerOptions {
   WidthObjective objective = WidthObjective::long_run;
@@ -155,6 +163,7 @@ struct ControllerOptions {
 /// The decision before the drafter runs: whether to draft, and how deep.
 struct DraftPlan {
   bool draft = false;
+  bool text = false;   // what the text suggests is verified alone, without the drafter's pass; never with `draft`
   bool trial = false;  // a trial: drafting did not pay lately, and is tried again
   uint32_t depth = 0;  // tokens to draft, at most B - 1
   uint32_t width = 1;  // of the widest tree that may come of it
@@ -176,16 +185,27 @@ struct RoundOutcome {
 
 class Controller {
  public:
-  /// Throws Error(bad_input) for a block size below 2 and bad bounds.
+  /// block_size: rows of the drafter's pass; 0: there is no drafter. Throws Error(bad_input) for 1 and for bad bounds.
   Controller(const ControllerOptions& options, uint32_t block_size);
 
   /// Begins a new text: drafts that wait for their tokens are dropped, learnt statistics stay.
   void begin_reply();
 
   /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first.
-  /// The owner of `cost` corrects it by the times of rounds. Throws Error(bad_input) for a cost that is no
-  /// number.
-  DraftPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
+  /// `limits.depth` is the drafter's, 0 where it is not asked. `text`: the best-first tree of what the text suggests,
+  /// no deeper than the other limits allow; null: nothing. The owner of `cost` corrects it by the times of rounds.
+  /// Throws Error(bad_input) for a cost that is no number.
+  DraftPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost,
+                 const DraftTree* text = nullptr);
+
+  /// The width of a round whose plan has `text`.
+  const WidthChoice& text_choice() const { return text_choice_; }
+  /// For the tree of a draft from the text, whether it is verified alone or beside a drafter's.
+  MatchCalibration text_calibration(const TextDraft& draft) const {
+    return by_match(text_calibrator_.calibration(kMatchGroups), draft.match);
+  }
+  /// Learns from what the text suggested, whatever is verified of it: `tree` is the best-first tree of it alone.
+  void watch_text(const DraftTree& tree, const TextDraft& draft) { text_ledger_.add(tree, draft); }
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
@@ -203,6 +223,7 @@ class Controller {
 
   /// Forecasts for widths of a best-first tree in a round that was not planned here: at most 64 of them, ascending,
   /// `chosen` among them where the tree is as wide. `depth` tokens were drafted.
+  /// With no tokens drafted it is a tree of what the text suggests.
   std::vector<WidthForecast> forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen, uint32_t context,
                                       uint32_t backlog, const PassCost& cost) const;
 
@@ -215,6 +236,7 @@ class Controller {
 
   // Learnt statistics, for the application.
   const DepthCalibrator& calibrator() const { return calibrator_; }
+  const DepthCalibrator& text_calibrator() const { return text_calibrator_; }
   const HindsightCurve& hindsight() const { return hindsight_; }  // of this reply
   const PromiseRecord& promises() const { return promises_; }
   const DraftingSpeed& speed() const { return speed_; }
@@ -240,12 +262,15 @@ class Controller {
     double cheapest_ms = 0;           // of the rounds that verify a draft
     std::vector<double> promised;     // [tree so far] accepted tokens by score
     std::vector<double> tree, chain;  // expected emitted, by width
+    uint32_t text_depth = 0;          // of what the text suggests; 0: nothing
   };
 
+  void consider_text(const DraftTree& text, uint32_t context, const WidthLimits& limits, const PassCost& cost);
   DraftPlan decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
   DraftPlan without_draft(DraftPlan plan, std::string reason) const;
   double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
-  static Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost);
+  bool has_drafter() const { return depths_ > 0; }
+  Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) const;
   void predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost);
   double most_possible(const DraftPlan& plan) const;
   struct Hopes {
@@ -254,23 +279,31 @@ class Controller {
   };
   Hopes hopes(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
   bool is_hopeful(const DraftPlan& plan) const;
+  uint32_t deepest() const { return std::max(round_.plan.depth, round_.text_depth); }
   double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
   WidthCurves curves() const;
   void follow(const DraftTree& tree);
   void learn_ar(double ms);
   double cautious_ar_ms() const;
   void settle(const DraftOutcome& outcome);
+  void settle_text(const DraftOutcome& outcome);
+  void follow(std::span<const uint32_t> tokens);
 
   ControllerOptions options_;
-  uint32_t depths_;  // B - 1
+  uint32_t depths_;  // B - 1; 0 without a drafter
   SpeculationBound bound_;
   DraftingSpeed speed_;
-  AcceptanceLedger ledger_;
+  // Of drafts that the drafter was asked for, and of what the text suggested alone, in every round.
+  AcceptanceLedger ledger_, text_ledger_;
   PromiseLines tree_lines_, chain_lines_;
-  DepthCalibrator calibrator_;
+  DepthCalibrator calibrator_, text_calibrator_;
   HindsightCurve hindsight_;
   PromiseRecord promises_;
   Round round_;
+  WidthChoice text_choice_;
+  // Of what the text suggests, by width.
+  std::vector<Stages> text_predicted_;
+  std::vector<double> text_emitted_, text_ms_;
   double ar_mean_ms_ = 0;          // of the AR rounds lately, slowly faded; 0 before the first
   double ar_variance_ = 0;         // of those, in squared milliseconds
   double longest_run_ms_ = 0;      // predicted time of the longest round with a draft lately

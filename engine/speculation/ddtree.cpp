@@ -8,17 +8,59 @@
 
 namespace canopy {
 
+namespace {
+
+struct SourceName {
+  DraftSources bit;
+  std::string_view name;
+};
+constexpr SourceName names_of_sources[] = {{kFromDflash, "dflash"}, {kFromSuffix, "suffix"}};
+
+}  // namespace
+
+std::vector<std::string_view> source_names(DraftSources sources) {
+  std::vector<std::string_view> names;
+  for (const SourceName& each : names_of_sources) {
+    if ((sources & each.bit) != 0) names.push_back(each.name);
+  }
+  return names;
+}
+
+std::string list_of(DraftSources sources) {
+  std::string list;
+  for (const std::string_view name : source_names(sources)) list += (list.empty() ? "" : ",") + std::string(name);
+  return list.empty() ? "none" : list;
+}
+
+DraftSources parse_sources(std::string_view list) {
+  if (list == "none") return 0;
+  DraftSources sources = 0;
+  for (size_t first = 0; first <= list.size();) {
+    const size_t end = std::min(list.find(',', first), list.size());
+    const std::string_view name = list.substr(first, end - first);
+    const auto* const known = std::ranges::find(names_of_sources, name, &SourceName::name);
+    if (known == std::end(names_of_sources)) {
+      throw bad_input("There is no source of drafts '" + std::string(name) +
+                      "'; allowed: dflash and suffix, with a comma in between, or none.");
+    }
+    sources |= known->bit;
+    first = end + 1;
+  }
+  return sources;
+}
+
 void DraftTree::reset(uint32_t root_token) {
   nodes_.clear();
   nodes_.push_back({.token = root_token});
 }
 
-uint32_t DraftTree::add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score) {
+uint32_t DraftTree::add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score,
+                        DraftSources sources) {
   if (parent >= width()) {
     throw bad_input("A draft tree has no node " + std::to_string(parent) + " to add a child to; its nodes are 0 to " +
                     std::to_string(drafted()) + ".");
   }
-  nodes_.push_back({token, parent, nodes_[parent].depth + 1, rank, log_q, score});
+  nodes_.push_back({token, parent, nodes_[parent].depth + 1, rank, log_q, score, sources});
   return drafted();
 }
 
@@ -124,7 +166,7 @@ TreeStep TreeBuilder::next() {
   const Prospect best = pop();
   const uint32_t depth = tree_[best.parent].depth + 1;
   const Candidate& chosen = candidate(depth, best.rank);
-  const uint32_t node = tree_.add(best.parent, chosen.token, best.rank, chosen.log_q, best.score);
+  const uint32_t node = tree_.add(best.parent, chosen.token, best.rank, chosen.log_q, best.score, kFromDflash);
   if (best.rank + 1 < levels_[depth - 1].count) {
     push(best.parent, best.rank + 1);
   } else if (best.rank + 1 < available_) {
@@ -147,7 +189,7 @@ void TreeBuilder::build_chain(uint32_t budget) {
   cut(1);
   for (uint32_t depth = 1; depth <= std::min<size_t>(budget, levels_.size()); ++depth) {
     const Candidate& first = candidate(depth, 0);
-    tree_.add(depth - 1, first.token, 0, first.log_q, tree_[depth - 1].score + first.gain);
+    tree_.add(depth - 1, first.token, 0, first.log_q, tree_[depth - 1].score + first.gain, kFromDflash);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,16 +18,30 @@ namespace canopy {
 
 // The draft tree of one round: what the target verifies in one pass, a row a node.
 
+/// Where the tokens of draft trees come from, as bits: a node has those of all that proposed it.
+using DraftSources = uint8_t;
+inline constexpr DraftSources kFromDflash = 1;  // a DFlash drafter's marginals
+inline constexpr DraftSources kFromSuffix = 2;  // the text itself: what stood behind the same tokens before
+inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix;
+
+/// "dflash", "suffix", in the order of the bits.
+std::vector<std::string_view> source_names(DraftSources sources);
+/// "dflash,suffix"; "none" of none: what parse_sources() reads.
+std::string list_of(DraftSources sources);
+/// The sources of a list like "dflash,suffix"; "none": none. Throws Error(bad_input) naming what is allowed.
+DraftSources parse_sources(std::string_view list);
+
 /// One token that may follow the path from the root to its parent.
 struct TreeNode {
   static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
 
   uint32_t token = 0;
-  uint32_t parent = none;  // index in the tree; none for the root
-  uint32_t depth = 0;      // distance from the root
-  uint32_t rank = 0;       // among the drafter's candidates of its depth, 0 the most probable
-  double log_q = 0;        // log of the drafter's probability of the token, at most 0
-  double score = 0;        // log of the path's probability by which the tree is ordered; the root's is 0
+  uint32_t parent = none;    // index in the tree; none for the root
+  uint32_t depth = 0;        // distance from the root
+  uint32_t rank = 0;         // among the candidates of its depth, or of its parent, 0 the most probable
+  double log_q = 0;          // log of the token's probability by its sources, at most 0
+  double score = 0;          // log of the path's probability by which the tree is ordered; the root's is 0
+  DraftSources sources = 0;  // that proposed it; none for the root, and where it was not recorded
 };
 
 /// Nodes with parents before their children; node 0 is the root. Any first part of it is a tree too.
@@ -38,7 +54,7 @@ class DraftTree {
 
   /// Appends a child of node `parent` and returns its index. Throws Error(bad_input) when there is no such parent. That
   /// siblings have different tokens is the caller's care.
-  uint32_t add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score);
+  uint32_t add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score, DraftSources sources = 0);
 
   /// Keeps the first `width` nodes. Throws Error(bad_input) unless 1 <= width <= width().
   void cut(uint32_t width);

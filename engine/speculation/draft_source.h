@@ -49,13 +49,39 @@ struct KeptDraft {
   }
 };
 
+// What the text itself suggests.
+
+/// One token that a source expects behind a path, and its probability given the path.
+struct TokenCandidate {
+  uint32_t token = 0;
+  double p = 0;
+};
+
+/// A token behind a path that a source names itself.
+struct CandidateNode {
+  static constexpr uint32_t root = UINT32_MAX;
+
+  uint32_t parent = root;  // index in the list, smaller than this node's; `root` for children of the tree's root
+  uint32_t token = 0;
+  double p = 0;  // given the path
+};
+
+/// What stood behind the last tokens of a text where they stood before: a draft that costs no pass.
+struct TextDraft {
+  std::vector<CandidateNode> nodes;
+  uint32_t match = 0;  // tokens of the text's end that were found again; 0: none, and no nodes
+  uint32_t depth = 0;  // of the deepest node; its children of the root have 1
+
+  bool empty() const { return nodes.empty(); }
+};
+
 // What drafts the tokens behind a text: a model's drafter, or a recording of one.
 
 class DraftSource {
  public:
   virtual ~DraftSource() = default;
 
-  /// Tokens of the longest draft, B - 1.
+  /// Tokens of the longest draft of a model, B - 1; 0: no model drafts here, and draft() is not called.
   virtual uint32_t max_depth() const = 0;
   /// Features that the next draft injects first.
   virtual uint32_t backlog() const = 0;
@@ -63,6 +89,10 @@ class DraftSource {
   virtual uint32_t most_waiting() const = 0;
   /// Tokens that are drafted at all: the vocabulary, or a part of it.
   virtual uint32_t drafted_tokens() const = 0;
+
+  /// What the text itself suggests behind its last token, at most `depths` tokens deep: some microseconds. Empty where
+  /// nothing was found, or nobody looks. Stays as it is until the next call.
+  virtual const TextDraft& from_text(uint32_t depths) = 0;
 
   /// Drafts `depths` tokens behind the root, which stands behind the text; 1 ... max_depth(). Null when stop was
   /// requested. Stays as it is until the next call.

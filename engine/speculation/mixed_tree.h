@@ -7,23 +7,9 @@
 #include <vector>
 
 #include "engine/speculation/ddtree.h"
+#include "engine/speculation/draft_source.h"
 
 namespace canopy {
-
-/// One token that a source expects behind a path, and its probability given the path.
-struct TokenCandidate {
-  uint32_t token = 0;
-  double p = 0;
-};
-
-/// A token behind a path that a source names itself.
-struct CandidateNode {
-  static constexpr uint32_t root = UINT32_MAX;
-
-  uint32_t parent = root;  // index in the list, smaller than this node's; `root` for children of the tree's root
-  uint32_t token = 0;
-  double p = 0;  // given the path
-};
 
 /// How the probabilities that sources give the same token become one.
 enum class MergeRule {
@@ -35,16 +21,17 @@ enum class MergeRule {
 /// probabilities: the lower tuple of ranks first. Keeps its memory from tree to tree.
 class MixedTreeBuilder {
  public:
-  static constexpr uint32_t kMostSources = 32;
-
   void begin(uint32_t root_token, MergeRule rule = MergeRule::noisy_or);
 
   /// A source that says the same of every path of a length: rows[d] lists what may follow a path of d tokens.
-  /// `calibration` turns its log p. Returns the number of the source. Throws Error(bad_input) for a p outside (0, 1] or
-  /// too many sources; std::logic_error once next() was called.
-  uint32_t add_rows(std::span<const std::vector<TokenCandidate>> rows, const DepthCalibration& calibration = {});
+  /// `calibration` turns its log p, the last one of all longer paths; empty: none. Its nodes get the bit `source`, one
+  /// that no other source of the tree has. Throws Error(bad_input) for a p outside (0, 1]; std::logic_error once next()
+  /// was called.
+  void add_rows(DraftSources source, std::span<const std::vector<TokenCandidate>> rows,
+                std::span<const DepthCalibration> calibration = {});
   /// A source that says what may follow the paths that it names. Also throws for a parent that does not come before.
-  uint32_t add_tree(std::span<const CandidateNode> nodes, const DepthCalibration& calibration = {});
+  void add_tree(DraftSources source, std::span<const CandidateNode> nodes,
+                std::span<const DepthCalibration> calibration = {});
 
   /// Adds the most probable path that is not in the tree yet; false where there is none.
   bool next();
@@ -52,23 +39,28 @@ class MixedTreeBuilder {
     while (tree_.drafted() < budget && next()) {
     }
   }
+  /// Before next(): the path of the most probable token behind each token instead, at most `budget` of them.
+  void build_chain(uint32_t budget);
+  /// Keeps the first `width` nodes and ends the search.
+  void cut(uint32_t width);
 
   const DraftTree& tree() const { return tree_; }
-  /// Which sources proposed a node, bit i for source i; 0 for the root.
-  uint32_t sources_of(uint32_t node) const { return sources_of_[node]; }
   /// Probability of a node's token given its path, of all sources together.
   double probability_of(uint32_t node) const { return probabilities_[node]; }
 
  private:
   struct Child {
     uint32_t token = 0;
-    uint32_t sources = 0;
+    DraftSources sources = 0;
     double q = 0;
   };
   struct Source {
-    std::vector<std::vector<TokenCandidate>> rows;
+    DraftSources bit = 0;
+    size_t depths = 0;                              // of rows
+    std::vector<std::vector<TokenCandidate>> rows;  // [at least depths]
     std::vector<CandidateNode> nodes;
-    std::vector<std::vector<uint32_t>> children;  // of node i - 1; [0] of the root
+    std::vector<uint32_t> first_child;   // [nodes + 1] of node i - 1, [0] of the root; an index, or kNoNode
+    std::vector<uint32_t> next_sibling;  // [nodes]
   };
   /// The merged children of a node: list_[first ... first + count).
   struct List {
@@ -82,24 +74,28 @@ class MixedTreeBuilder {
     uint32_t rank = 0;
   };
 
-  Source& new_source();
+  Source& new_source(DraftSources bit);
+  void start();
+  uint32_t add_child(uint32_t parent, uint32_t rank, double score);
   void expand(uint32_t node);
-  void take(uint32_t source, const TokenCandidate& candidate);
+  void take(DraftSources source, const TokenCandidate& candidate);
   void push(uint32_t parent, uint32_t rank);
   bool after(const Prospect& a, const Prospect& b) const;
   bool lower_ranks(Prospect a, Prospect b) const;
 
   MergeRule rule_ = MergeRule::noisy_or;
-  std::vector<Source> sources_;
+  std::vector<Source> sources_;  // [at least used_]: they keep their memory
+  size_t used_ = 0;
   DraftTree tree_;
-  std::vector<uint32_t> sources_of_;
   std::vector<double> probabilities_;
-  std::vector<uint32_t> places_;  // by node and source: in `children` of that source; kLost where it has no such path
-  std::vector<List> lists_;       // by node
-  std::vector<List> of_depth_;    // of the nodes that only sources of rows know
+  std::vector<uint32_t>
+      places_;                  // by node and source: in `first_child` of that source; kLost where it has no such path
+  std::vector<List> lists_;     // by node
+  std::vector<List> of_depth_;  // of the nodes that only sources of rows know
   std::vector<Child> children_;
   std::vector<Prospect> frontier_;  // a heap: the best in front
   std::vector<Child> merged_;       // of the node that is expanded
+  std::vector<size_t> depths_;      // of a source that is added
   bool started_ = false;
 };
 

@@ -1,12 +1,23 @@
 #include "engine/speculation/round_planner.h"
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "engine/speculation/acceptance.h"
 #include "engine/speculation/state_archive.h"
 
 namespace canopy {
+
+const TextDraft& TreeDrafter::find(uint32_t root, uint32_t depths) {
+  root_ = root;
+  draft_ = nullptr;
+  depths_.clear();
+  more_.clear();
+  text_ = &source_.from_text(depths);
+  return *text_;
+}
 
 bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
   const BlockDraft* const draft = source_.draft(root, depths, stop);
@@ -14,13 +25,32 @@ bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& s
   root_ = root;
   draft_ = draft;
   more_.clear();
+  depths_.clear();
+  for (uint32_t depth = 1; depth <= draft_->depths; ++depth) depths_.push_back(draft_->at(depth));
   return true;
 }
 
+void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> text) {
+  if (text_ == nullptr || text_->empty()) return begin(calibration);
+  is_mixed_ = true;
+  mixed_.begin(root_);
+  if (rows_.size() < depths_.size()) rows_.resize(depths_.size());
+  for (size_t i = 0; i < depths_.size(); ++i) {
+    const DepthCandidates& depth = depths_[i];
+    std::vector<TokenCandidate>& row = rows_[i];
+    row.clear();
+    for (size_t rank = 0; rank < depth.tokens.size(); ++rank) {
+      const double p = std::exp(std::min(0.0, depth.logits[rank] - depth.log_sum_exp));
+      if (p > 0) row.push_back({depth.tokens[rank], p});
+    }
+  }
+  if (!depths_.empty()) mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
+  mixed_.add_tree(kFromSuffix, text_->nodes, text);
+}
+
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
-  depths_.clear();
+  is_mixed_ = false;
   available_ = std::min(available, source_.drafted_tokens());
-  for (uint32_t depth = 1; depth <= draft_->depths; ++depth) depths_.push_back(draft_->at(depth));
   builder_.begin(root_, depths_, available_, calibration);
 }
 
@@ -31,6 +61,7 @@ void TreeDrafter::grow(PaperRule& rule) {
 }
 
 bool TreeDrafter::next() {
+  if (is_mixed_) return mixed_.next();
   TreeStep step = builder_.next();
   while (step == TreeStep::needs_candidates) {
     if (!fetch_more(builder_.starved_depth())) return false;
@@ -78,6 +109,11 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
   limits.context_left = start.context_left;
   limits.rows = start.rows;
   return limits;
+}
+
+/// The limit of a tree's depth by the model that drafts; none where none does.
+uint32_t block_depth(const DraftSource& source) {
+  return source.max_depth() > 0 ? source.max_depth() : WidthLimits::none;
 }
 
 /// Drafts for a round; the record gets what that took. False when stop was requested.
@@ -146,43 +182,72 @@ FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
   const uint32_t depths = std::min({start.depths(), budget, source_.max_depth()});
-  record.choice.limits = limits_of(start, source_.max_depth(), budget);
+  record.choice.limits = limits_of(start, block_depth(source_), budget);
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
                              : "A tree of " + std::to_string(budget_) + " drafted nodes was asked for.";
-  if (depths == 0) {
+  if (std::min(start.depths(), budget) == 0) {
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return ar_.plan(start, record, stop);
   }
-  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
+  MatchCalibration found;
+  {
+    const StageTimer timer(record.ms.build);
+    const TextDraft& text = trees_.find(start.root, std::min(start.depths(), budget));
+    record.match = text.match;
+    if (depths == 0 && text.empty()) {
+      record.choice.reason = "Nothing was drafted: the text has nothing like its last words before.";
+      return ar_.plan(start, record, stop);
+    }
+    if (!text.empty()) {
+      found = state_ != nullptr ? state_->controller().text_calibration(text) : by_match(kAssumedMatches, text.match);
+      trees_.begin({}, found);
+      trees_.build(start.budget());
+      if (state_ != nullptr) state_->controller().watch_text(trees_.tree(), text);
+    }
+  }
+  if (depths > 0 && !draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
-  trees_.begin();
+  uint32_t chain = depths + 1;
+  const bool is_found = !trees_.text().empty();
+  if (mode_ == DecodeMode::chain && is_found) {
+    trees_.begin({}, found);
+    trees_.build_chain(budget);
+    chain = trees_.tree().width();
+  }
+  trees_.begin({}, found);
   if (mode_ == DecodeMode::tree) trees_.build(budget);
-  if (state_ != nullptr) watch(start, depths, budget, record);
+  if (depths > 0 && state_ != nullptr) watch(start, depths, mode_ == DecodeMode::chain ? chain : budget + 1, record);
   if (mode_ == DecodeMode::chain) {
-    trees_.begin();
-    trees_.build_chain(depths);
+    trees_.begin({}, found);
+    trees_.build_chain(is_found ? budget : depths);
   } else if (trees_.tree().drafted() > budget) {
     trees_.cut(budget + 1);
   }
-  keep_draft(start, trees_, record);
+  if (depths == 0) forecast(start, 0, trees_.tree().width(), record);
+  if (depths > 0) keep_draft(start, trees_, record);
   return &trees_.tree();
 }
 
 /// What is watched is a best-first tree, whatever is verified, and one that shows more widths than a narrow one: some
 /// 20 microseconds. No wider than the draft has candidates, so that none are fetched for it.
-void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record) {
+void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t width, RoundRecord& record) {
   constexpr uint32_t watched = 63;
   trees_.build(std::min(watched, trees_.last().candidates));
   const DraftTree& tree = trees_.tree();
   state_->controller().watch(tree, trees_.candidates());
-  if (state_->table().verify_points().empty()) return;
+  forecast(start, depths, mode_ == DecodeMode::chain ? width : std::min(width, tree.width()), record);
+}
+
+/// Of the tree as it is: what its widths promise, where costs were measured.
+void FixedPlanner::forecast(const RoundStart& start, uint32_t depths, uint32_t width, RoundRecord& record) {
+  if (state_ == nullptr || state_->table().verify_points().empty()) return;
   const PassCost& cost = state_->cost();
-  const uint32_t width = mode_ == DecodeMode::chain ? depths + 1 : std::min(budget + 1, tree.width());
-  record.choice.candidates = state_->controller().forecast(tree, depths, width, start.context, record.backlog, cost);
+  record.choice.candidates =
+      state_->controller().forecast(trees_.tree(), depths, width, start.context, record.backlog, cost);
   record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
-  record.predicted.draft = cost.draft_ms(record.backlog, start.context);
+  if (depths > 0) record.predicted.draft = cost.draft_ms(record.backlog, start.context);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
 }
@@ -198,15 +263,38 @@ AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
   state_.controller().begin_reply();
 }
 
+/// The best-first tree of what the text suggests alone; null where that is nothing.
+const DraftTree* AdaptivePlanner::find(const RoundStart& start, RoundRecord& record) {
+  if (start.depths() == 0 || start.budget() == 0) return nullptr;
+  const StageTimer timer(record.ms.build);
+  const TextDraft& text = trees_.find(start.root, start.depths());
+  record.match = text.match;
+  if (text.empty()) return nullptr;
+  trees_.begin({}, state_.controller().text_calibration(text));
+  trees_.build(start.budget());
+  state_.controller().watch_text(trees_.tree(), text);
+  return &trees_.tree();
+}
+
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t backlog = source_.backlog();
   recordings_ = state_.recordings();
-  record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
-  const DraftPlan plan = state_.controller().plan(start.context, backlog, record.choice.limits, state_.cost());
-  record.choice.reason = plan.reason;
+  record.choice.limits = limits_of(start, block_depth(source_), start.budget());
+  Controller& controller = state_.controller();
+  const DraftTree* const text = find(start, record);
+  WidthLimits limits = record.choice.limits;
+  limits.depth = source_.max_depth();  // 0: no drafter is asked
+  const DraftPlan plan = controller.plan(start.context, backlog, limits, state_.cost(), text);
+  record.choice.reason = limits.depth > 0 || text != nullptr ? plan.reason : reason::nothing_found();
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
   record.predicted.other = plan.other_ms;
+  if (plan.text) {
+    describe(controller.text_choice(), record);
+    trees_.cut(controller.text_choice().best.width);
+    record.shape = DecodeMode::tree;
+    return text;
+  }
   if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
   if (!draft_for(start, std::min(plan.depth, start.depths()), source_, trees_, record, stop)) return nullptr;
@@ -214,18 +302,22 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   return build(start, trees_.last().depths, record);
 }
 
-const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths, RoundRecord& record) {
-  Controller& controller = state_.controller();
-  trees_.begin(controller.calibration(depths));
-  while (controller.wants_more(trees_.tree()) && trees_.next()) {
-  }
-  WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());
+void AdaptivePlanner::describe(WidthChoice choice, RoundRecord& record) const {
   record.choice.ar_tokens_per_second = choice.ar_tokens_per_second;
   record.choice.reason = std::move(choice.reason);
   record.choice.candidates = std::move(choice.candidates);
   record.predicted.draft = choice.draft_ms;
   record.predicted.verify = choice.verify_ms;
   record.predicted.other = choice.other_ms;
+}
+
+const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths, RoundRecord& record) {
+  Controller& controller = state_.controller();
+  trees_.begin(controller.calibration(depths), controller.text_calibration(trees_.text()));
+  while (controller.wants_more(trees_.tree()) && trees_.next()) {
+  }
+  const WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());
+  describe(choice, record);
   keep_draft(start, trees_, record);
   switch (choice.shape) {
     case DecodeMode::adaptive:  // no shape of a round
@@ -267,7 +359,7 @@ PaperPlanner::PaperPlanner(const PaperRuleSettings& settings, DraftSource& sourc
 }
 
 const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
-  if (start.depths() == 0 || start.budget() == 0) return ar_.plan(start, record, stop);
+  if (std::min({start.depths(), start.budget(), source_.max_depth()}) == 0) return ar_.plan(start, record, stop);
   record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
   const uint32_t depths = std::min(start.depths(), source_.max_depth());
   if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;

@@ -13,6 +13,7 @@
 #include "engine/speculation/bastion.h"
 #include "engine/speculation/ddtree.h"
 #include "engine/speculation/draft_source.h"
+#include "engine/speculation/mixed_tree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/speculation_state.h"
 
@@ -24,11 +25,16 @@ class TreeDrafter {
   /// The source must outlive this.
   explicit TreeDrafter(DraftSource& source) : source_(source) {}
 
-  /// Drafts `depths` tokens behind the root. False when stop was requested.
+  /// Begins a round: looks for what the text suggests behind the root, at most `depths` tokens deep.
+  const TextDraft& find(uint32_t root, uint32_t depths);
+
+  /// Drafts `depths` tokens behind the root by the model. False when stop was requested.
   bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
 
-  /// Starts a tree over the last draft. A calibration has one entry for each depth, or none at all; only the
-  /// `available` most probable tokens of a depth are used.
+  /// Starts a tree over what was found and drafted in this round. `calibration` is the model's, one entry for each
+  /// depth or none at all, `text` that of what the text suggests (by_match()).
+  void begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> text);
+  /// Starts a tree over the model's draft alone. Only the `available` most probable tokens of a depth are used.
   void begin(std::span<const DepthCalibration> calibration = {}, uint32_t available = TreeNode::none);
 
   /// TreeBuilder::next(), with candidates fetched where the tree wants more than the draft brought. False: complete, or
@@ -41,13 +47,15 @@ class TreeDrafter {
   /// Adds nodes until the rule ends the tree.
   void grow(PaperRule& rule);
 
-  /// The most probable token of each depth, as far as `budget` goes.
-  void build_chain(uint32_t budget) { builder_.build_chain(budget); }
+  /// The most probable token behind each token, as far as `budget` goes.
+  void build_chain(uint32_t budget) { is_mixed_ ? mixed_.build_chain(budget) : builder_.build_chain(budget); }
 
-  void cut(uint32_t width) { builder_.cut(width); }
+  void cut(uint32_t width) { is_mixed_ ? mixed_.cut(width) : builder_.cut(width); }
 
-  const DraftTree& tree() const { return builder_.tree(); }
-  /// The last draft; there must be one.
+  const DraftTree& tree() const { return is_mixed_ ? mixed_.tree() : builder_.tree(); }
+  /// What the text suggests in this round.
+  const TextDraft& text() const { return *text_; }
+  /// The model's draft of this round; there must be one.
   const BlockDraft& last() const { return *draft_; }
   /// Of the last draft, by the device's clock.
   double device_ms() const { return source_.device_ms(); }
@@ -61,11 +69,15 @@ class TreeDrafter {
 
   DraftSource& source_;
   TreeBuilder builder_;
+  MixedTreeBuilder mixed_;
+  bool is_mixed_ = false;  // the tree is of mixed_
+  const TextDraft* text_ = nullptr;
   uint32_t root_ = 0;
   uint32_t available_ = 0;
   const BlockDraft* draft_ = nullptr;
   std::vector<DepthCandidates> depths_;
-  std::vector<MoreCandidates> more_;  // that were fetched, by depth
+  std::vector<std::vector<TokenCandidate>> rows_;  // [at least depths_] of the model's draft, in a mixed tree
+  std::vector<MoreCandidates> more_;               // that were fetched, by depth
 };
 
 /// Where a round starts and how far its tree may reach: what is deeper or larger could not be emitted, committed or
@@ -115,8 +127,8 @@ class ArPlanner final : public RoundPlanner {
   DraftTree tree_;
 };
 
-/// Always drafts, and verifies the same kind and size of tree. Where costs were measured, it says what other widths
-/// would have promised.
+/// Always drafts, by the model and from the text, and verifies the same kind and size of tree. Where costs were
+/// measured, it says what other widths would have promised.
 class FixedPlanner final : public RoundPlanner {
  public:
   /// mode is chain or tree; budget counts for the tree. state, which may be null, learns from the drafts. Both must
@@ -127,7 +139,8 @@ class FixedPlanner final : public RoundPlanner {
   void observe(RoundRecord& record) override;
 
  private:
-  void watch(const RoundStart& start, uint32_t depths, uint32_t budget, RoundRecord& record);
+  void watch(const RoundStart& start, uint32_t depths, uint32_t width, RoundRecord& record);
+  void forecast(const RoundStart& start, uint32_t depths, uint32_t width, RoundRecord& record);
 
   DecodeMode mode_;
   uint32_t budget_;
@@ -150,6 +163,8 @@ class AdaptivePlanner final : public RoundPlanner {
 
  private:
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
+  const DraftTree* find(const RoundStart& start, RoundRecord& record);
+  void describe(WidthChoice choice, RoundRecord& record) const;
 
   DraftSource& source_;
   SpeculationState& state_;
@@ -158,8 +173,8 @@ class AdaptivePlanner final : public RoundPlanner {
   uint64_t recordings_ = 0;  // SpeculationState::recordings() before the round
 };
 
-/// The published rule (CostPolicy::paper): drafts every round and ends the tree at the first node whose cost exceeds
-/// its expected gain.
+/// The published rule (CostPolicy::paper): drafts every round, by the model alone, and ends the tree at the first node
+/// whose cost exceeds its expected gain.
 class PaperPlanner final : public RoundPlanner {
  public:
   /// Source and state must outlive the planner.

@@ -161,6 +161,7 @@ struct RoundRecord {
   RoundTimes device_ms;          // by the device's own clock; 0 where the device has none, or has no part
   RoundTimes predicted;          // 0 where nothing was predicted
   RoundChoice choice;
+  uint32_t match = 0;          // tokens of the text's end that were found in it before; 0: none, or nobody looked
   uint32_t backlog = 0;        // features that its draft injected first; 0 where nothing was drafted
   bool teaches = true;         // false: passes were prepared in it, so that its times say nothing of such rounds
   float distinct_experts = 0;  // that the rows went through, the mean over layers with experts; 0: there are none

@@ -145,6 +145,7 @@ ordered_json to_json(const TraceDrafting& drafting) {
                          {"goes_on", drafting.goes_on},
                          {"committed", drafting.committed},
                          {"remaining", drafting.remaining},
+                         {"sources", source_names(drafting.sources)},
                          {"policy", drafting.policy},
                          {"priced", drafting.priced}};
   if (drafting.roofline) object["roofline"] = to_json(*drafting.roofline);
@@ -180,6 +181,14 @@ TraceDrafting decode_trace_drafting(std::string_view payload, const std::shared_
   drafting.goes_on = fields.boolean_or("goes_on", false);
   drafting.committed = fields.u32("committed");
   drafting.remaining = fields.u32("remaining");
+  if (fields.has("sources")) {  // since 1.2
+    drafting.sources = 0;
+    for (const json& name : fields.list("sources")) {
+      if (!name.is_string())
+        throw bad_input("The field 'sources' of the drafting of a reply has an entry that is no text.");
+      drafting.sources |= parse_sources(name.get<std::string>());
+    }
+  }
   drafting.policy = fields.text("policy");
   drafting.priced = fields.boolean_or("priced", false);
   if (const json* roofline = fields.object("roofline")) drafting.roofline = parse_roofline(*roofline);

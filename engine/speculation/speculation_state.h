@@ -33,9 +33,10 @@ struct TraceDrafting {
   bool goes_on = false;         // the rest of the prompt is the text of the reply before, with what waited of it
   uint32_t committed = 0;       // positions before the first round
   uint32_t remaining = 0;       // tokens that the reply might still get, the first round's included
-  std::string policy;           // that costs were predicted by
-  bool priced = false;          // the costs below were in force; else nothing was predicted
-  std::optional<Roofline> roofline;  // of target and device, uncalibrated; none where it was not needed
+  DraftSources sources = kFromDflash;  // that were asked; before there was a choice, the drafter alone
+  std::string policy;                  // that costs were predicted by
+  bool priced = false;                 // the costs below were in force; else nothing was predicted
+  std::optional<Roofline> roofline;    // of target and device, uncalibrated; none where it was not needed
   /// As they were measured before the reply; null: none were recorded.
   std::shared_ptr<const CostTable> costs;
   std::string state;  // SpeculationState::archive()
@@ -65,7 +66,7 @@ TraceDense parse_trace_dense(std::string_view json);
 
 /// What the statistics need to know of the pair.
 struct PairFacts {
-  uint32_t block_size = 0;  // rows of the drafter's pass
+  uint32_t block_size = 0;  // rows of the drafter's pass; 0: there is no drafter
   /// The target's roofline on this device, without corrections by measured passes; asked for once, when it is needed,
   /// as the device may have to be measured for it.
   std::function<Roofline()> roofline;
@@ -76,7 +77,7 @@ struct PairFacts {
 class SpeculationState {
  public:
   /// `table` as it was measured, possibly empty; where it is silent the roofline of the target stands in. Throws
-  /// bad_input for a block size below 2.
+  /// bad_input for a block size of 1.
   SpeculationState(PairFacts pair, CostTable table);
 
   /// Predicts by this policy from now on. What was learnt under another one is forgotten; the table stays.

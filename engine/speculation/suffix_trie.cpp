@@ -256,102 +256,123 @@ namespace {
 
 constexpr double kTie = 1e-6;  // between scores
 
-struct Prospect {
-  double p = 0;  // of the path
-  uint32_t token = 0;
-  uint32_t parent = 0;
-  uint32_t depth = 0;
-  uint32_t rank = 0;
-  SuffixTrie::Place place;
-
-  /// Whether the other one is taken first.
-  bool operator<(const Prospect& other) const {
-    if (p != other.p) return p < other.p;
-    if (depth != other.depth) return depth > other.depth;
-    if (parent != other.parent) return parent > other.parent;
-    return rank > other.rank;
-  }
-};
-
-/// The draft behind one match, best first.
-class SuffixSearch {
- public:
-  SuffixSearch(const SuffixTrie& trie, const SuffixSettings& settings) : trie_(trie), settings_(settings) {}
-
-  void run(SuffixTrie::Place match, uint32_t budget, SuffixDraft& draft) {
-    frontier_.clear();
-    places_ = trie_.count(match);
-    push_children(match, 0, 0);
-    while (!frontier_.empty() && draft.nodes.size() < budget) {
-      std::pop_heap(frontier_.begin(), frontier_.end());
-      const Prospect best = frontier_.back();
-      frontier_.pop_back();
-      draft.nodes.push_back({best.token, best.parent, best.p});
-      draft.score += best.p;
-      push_children(best.place, static_cast<uint32_t>(draft.nodes.size()), best.depth);
-    }
-  }
-
- private:
-  void push_children(SuffixTrie::Place place, uint32_t parent, uint32_t depth) {
-    children_.clear();
-    trie_.children(place, children_);
-    const size_t wanted = settings_.tree ? children_.size() : std::min<size_t>(children_.size(), 1);
-    for (size_t rank = 0; rank < wanted; ++rank) {
-      const SuffixTrie::Child& child = children_[rank];
-      // The product of the conditional probabilities along the path, without their rounding.
-      const double p = child.count / places_;
-      if (p < settings_.least_p) break;  // so are the rarer ones behind it
-      frontier_.push_back({p, child.token, parent, depth + 1, static_cast<uint32_t>(rank), child.place});
-      std::push_heap(frontier_.begin(), frontier_.end());
-    }
-  }
-
-  const SuffixTrie& trie_;
-  const SuffixSettings& settings_;
-  double places_ = 1;  // where the match stands
-  std::vector<Prospect> frontier_;
-  std::vector<SuffixTrie::Child> children_;
-};
-
-/// Where the last tokens of the context stand in the trie: [m - 1] of the last m, as far as they do.
-std::vector<SuffixTrie::Place> matches_of(const SuffixTrie& trie, std::span<const uint32_t> context) {
-  std::vector<SuffixTrie::Place> places;
-  while (places.size() + 1 < context.size()) {
-    const auto length = static_cast<uint32_t>(places.size() + 1);
-    SuffixTrie::Place place;  // of nothing
-    if (length <= trie.own_end()) {
-      place = trie.end_of_text(length);
-    } else if (!std::ranges::all_of(context.last(length), [&](uint32_t token) { return trie.follow(place, token); })) {
-      break;
-    }
-    places.push_back(place);
-  }
-  return places;
-}
-
 }  // namespace
 
 bool is_better_or_equal(const SuffixDraft& first, const SuffixDraft& second) {
   return first.score >= second.score - kTie;
 }
 
-void draft_suffix(const SuffixTrie& trie, std::span<const uint32_t> context, const SuffixSettings& settings,
-                  SuffixDraft& draft) {
+/// Whether the other one is taken first.
+bool SuffixSearch::Prospect::operator<(const Prospect& other) const {
+  if (p != other.p) return p < other.p;
+  if (depth != other.depth) return depth > other.depth;
+  if (parent != other.parent) return parent > other.parent;
+  return rank > other.rank;
+}
+
+void SuffixSearch::draft(const SuffixTrie& trie, std::span<const uint32_t> context, const SuffixSettings& settings,
+                         SuffixDraft& draft) {
   draft.clear();
-  const std::vector<SuffixTrie::Place> places =
-      matches_of(trie, context.last(std::min<size_t>(context.size(), trie.max_depth())));
-  SuffixSearch search(trie, settings);
-  SuffixDraft tried;
-  for (size_t match = places.size(); match > 0; --match) {
+  find_matches(trie, context.last(std::min<size_t>(context.size(), trie.max_depth())));
+  for (size_t match = matches_.size(); match > 0; --match) {
     const double nodes = std::floor(settings.factor * static_cast<double>(match) + settings.offset + 1e-6);
     const double budget = std::clamp(nodes, 0.0, 1.0 * settings.most_nodes);
     if (budget <= draft.score) continue;  // no node counts for more than 1
-    tried.clear();
-    tried.match = static_cast<uint32_t>(match);
-    search.run(places[match - 1], static_cast<uint32_t>(budget), tried);
-    if (!is_better_or_equal(draft, tried)) std::swap(draft, tried);
+    tried_.clear();
+    tried_.match = static_cast<uint32_t>(match);
+    grow(trie, matches_[match - 1], static_cast<uint32_t>(budget), settings, tried_);
+    if (!is_better_or_equal(draft, tried_)) std::swap(draft, tried_);
   }
+}
+
+/// As far as the ends of the context do stand in the trie.
+void SuffixSearch::find_matches(const SuffixTrie& trie, std::span<const uint32_t> context) {
+  matches_.clear();
+  while (matches_.size() + 1 < context.size()) {
+    const auto length = static_cast<uint32_t>(matches_.size() + 1);
+    SuffixTrie::Place place;  // of nothing
+    if (length <= trie.own_end()) {
+      place = trie.end_of_text(length);
+    } else if (!std::ranges::all_of(context.last(length), [&](uint32_t token) { return trie.follow(place, token); })) {
+      return;
+    }
+    matches_.push_back(place);
+  }
+}
+
+/// The draft behind one match, best first.
+void SuffixSearch::grow(const SuffixTrie& trie, SuffixTrie::Place match, uint32_t budget,
+                        const SuffixSettings& settings, SuffixDraft& draft) {
+  draft.places = trie.count(match);
+  const auto push_children = [&](SuffixTrie::Place place, uint32_t parent, uint32_t depth) {
+    children_.clear();
+    trie.children(place, children_);
+    const size_t wanted = settings.tree ? children_.size() : std::min<size_t>(children_.size(), 1);
+    for (size_t rank = 0; rank < wanted; ++rank) {
+      const SuffixTrie::Child& child = children_[rank];
+      // The product of the conditional probabilities along the path, without their rounding.
+      const double p = 1.0 * child.count / draft.places;
+      if (p < settings.least_p) break;  // so are the rarer ones behind it
+      frontier_.push_back({p, child.token, parent, depth + 1, static_cast<uint32_t>(rank), child.place});
+      std::push_heap(frontier_.begin(), frontier_.end());
+    }
+  };
+  frontier_.clear();
+  push_children(match, 0, 0);
+  while (!frontier_.empty() && draft.nodes.size() < budget) {
+    std::pop_heap(frontier_.begin(), frontier_.end());
+    const Prospect best = frontier_.back();
+    frontier_.pop_back();
+    draft.nodes.push_back({best.token, best.parent, best.p});
+    draft.score += best.p;
+    push_children(best.place, static_cast<uint32_t>(draft.nodes.size()), best.depth);
+  }
+}
+
+namespace {
+
+// Matches and the paths behind them, together: matches of 40 tokens leave room for 24.
+constexpr uint32_t kTextDepth = 64;
+// The controller verifies as much of a draft as pays; a match of 16 tokens brings all of these.
+constexpr SuffixSettings kTextSettings = {.most_nodes = TextDrafter::kMostNodes, .factor = 2};
+
+}  // namespace
+
+TextDrafter::TextDrafter() : trie_(kTextDepth) {
+  trie_.begin_text();
+}
+
+void TextDrafter::read(std::span<const uint32_t> text) {
+  if (text.size() < read_) {
+    trie_.clear();
+    trie_.begin_text();
+    read_ = 0;
+  }
+  trie_.append(text.subspan(read_));
+  read_ = text.size();
+  const std::span<const uint32_t> end = text.last(std::min<size_t>(text.size(), kTextDepth));
+  end_.assign(end.begin(), end.end());
+}
+
+const TextDraft& TextDrafter::draft(uint32_t depths) {
+  search_.draft(trie_, end_, kTextSettings, found_);
+  draft_.nodes.clear();
+  draft_.match = draft_.depth = 0;
+  // One of the places is the end of the text, which nothing stands behind.
+  const double continued = found_.places > 1 ? (found_.places - 1.0) / found_.places : 1;
+  kept_.assign(1, {.p = continued});
+  for (const SuffixNode& node : found_.nodes) {
+    const Kept above = kept_[node.parent];
+    if (above.depth == depths) {  // and nothing below it either
+      kept_.push_back({.depth = depths});
+      continue;
+    }
+    draft_.nodes.push_back({above.node, node.token, std::min(1.0, node.p / above.p)});
+    kept_.push_back({static_cast<uint32_t>(draft_.nodes.size()) - 1, above.depth + 1, node.p});
+    draft_.depth = std::max(draft_.depth, above.depth + 1);
+  }
+  if (!draft_.empty()) draft_.match = found_.match;
+  return draft_;
 }
 
 }  // namespace canopy

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/speculation/draft_source.h"
+
 namespace canopy {
 
 /// Counts of all strings of up to max_depth tokens in some texts. Paths without
@@ -133,20 +135,75 @@ struct SuffixNode {
 
 struct SuffixDraft {
   std::vector<SuffixNode> nodes;
-  uint32_t match = 0;  // tokens that were found again
-  double score = 0;    // sum of p: the tokens that counts expect to be right
+  uint32_t match = 0;   // tokens that were found again
+  uint32_t places = 0;  // where they stand, the end of the text appended to included
+  double score = 0;     // sum of p: the tokens that counts expect to be right
 
-  void clear() { nodes.clear(), match = 0, score = 0; }
+  void clear() { nodes.clear(), match = 0, places = 0, score = 0; }
 };
 
 /// Whether the first of two drafts is the one to take: by score, the first where they are equal.
 bool is_better_or_equal(const SuffixDraft& first, const SuffixDraft& second);
 
-/// The best draft behind `context`, whose last token is the root: over all
-/// matches of its last 1 ... max_depth - 1 tokens the one with the largest
-/// score, ties to the longer match. Empty where no end of the context stands
-/// elsewhere.
-void draft_suffix(const SuffixTrie& trie, std::span<const uint32_t> context, const SuffixSettings& settings,
-                  SuffixDraft& draft);
+/// Looks for drafts; keeps its memory from one to the next.
+class SuffixSearch {
+ public:
+  /// The best draft behind `context`, whose last token is the root: over all matches of its last 1 ... max_depth - 1
+  /// tokens the one with the largest score, ties to the longer match. Empty where no end of the context stands
+  /// elsewhere.
+  void draft(const SuffixTrie& trie, std::span<const uint32_t> context, const SuffixSettings& settings,
+             SuffixDraft& draft);
+
+ private:
+  struct Prospect {
+    double p = 0;
+    uint32_t token = 0;
+    uint32_t parent = 0;  // in the draft, as SuffixNode::parent
+    uint32_t depth = 0;
+    uint32_t rank = 0;
+    SuffixTrie::Place place;
+    bool operator<(const Prospect& other) const;
+  };
+
+  void find_matches(const SuffixTrie& trie, std::span<const uint32_t> context);
+  void grow(const SuffixTrie& trie, SuffixTrie::Place match, uint32_t budget, const SuffixSettings& settings,
+            SuffixDraft& draft);
+
+  std::vector<SuffixTrie::Place> matches_;  // [m - 1] where the last m tokens stand
+  std::vector<Prospect> frontier_;          // a heap
+  std::vector<SuffixTrie::Child> children_;
+  SuffixDraft tried_;
+};
+
+// The drafts of a text that is being written, from what stands in it.
+
+/// Reads prompt and reply as they grow, each token once.
+class TextDrafter {
+ public:
+  static constexpr uint32_t kMostNodes = 32;
+
+  TextDrafter();
+
+  /// The text as it is now. One that is shorter than before is read anew, else it goes on as it was.
+  void read(std::span<const uint32_t> text);
+  /// What it suggests behind its last token, paths of at most `depths` tokens. Stays as it is until the next call.
+  const TextDraft& draft(uint32_t depths);
+
+  size_t memory_bytes() const { return trie_.memory_bytes(); }
+
+ private:
+  struct Kept {
+    uint32_t node = CandidateNode::root, depth = 0;
+    double p = 1;
+  };
+
+  SuffixTrie trie_;
+  std::vector<uint32_t> end_;  // the last tokens
+  size_t read_ = 0;
+  SuffixSearch search_;
+  SuffixDraft found_;
+  std::vector<Kept> kept_;  // by place in found_, the root first
+  TextDraft draft_;
+};
 
 }  // namespace canopy

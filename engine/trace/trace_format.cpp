@@ -284,6 +284,7 @@ constexpr uint8_t node_flags = 0x3f;
 
 constexpr uint8_t round_teaches_nothing = 0x01;
 constexpr uint8_t round_counts_experts = 0x02;
+constexpr uint8_t round_names_sources = 0x04;
 
 constexpr uint64_t smallest_node_bytes = 7;        // flags, token, rank, log q as a float
 constexpr uint64_t smallest_candidate_bytes = 17;  // width, two doubles
@@ -439,6 +440,27 @@ DecodeMode mode_of(unsigned value) {
 
 }  // namespace
 
+namespace {
+
+/// The sources of all nodes but the root where they are the same; 0 where they differ.
+DraftSources common_sources(const RoundRecord& record) {
+  if (record.nodes.size() < 2) return 0;
+  const DraftSources first = record.nodes[1].node.sources;
+  const auto same = [&](const RoundNode& row) { return row.node.sources == first; };
+  return std::all_of(record.nodes.begin() + 1, record.nodes.end(), same) ? first : 0;
+}
+
+void read_sources(Reader& reader, RoundRecord& record) {
+  record.match = read_whole(reader, "the match of a round");
+  const auto common = reader.read<uint8_t>("the sources of a round");
+  for (size_t i = 1; i < record.nodes.size(); ++i) {
+    const DraftSources sources = common != 0 ? common : reader.read<uint8_t>("the sources of a node");
+    record.nodes[i].node.sources = sources;
+  }
+}
+
+}  // namespace
+
 void encode(const RoundRecord& record, std::string& bytes) {
   ByteWriter out(bytes);
   out.whole(record.round);
@@ -454,8 +476,16 @@ void encode(const RoundRecord& record, std::string& bytes) {
   write_choice(out, record.choice);
   out.whole(record.backlog);
   const uint8_t counts = record.distinct_experts != 0 ? round_counts_experts : 0;
-  out.byte(static_cast<uint8_t>((record.teaches ? 0 : round_teaches_nothing) | counts));
+  const auto has_sources = [](const RoundNode& row) { return row.node.sources != 0; };
+  const bool named = record.match > 0 || std::ranges::any_of(record.nodes, has_sources);
+  const uint8_t names = named ? round_names_sources : 0;
+  out.byte(static_cast<uint8_t>((record.teaches ? 0 : round_teaches_nothing) | counts | names));
   if (counts != 0) out.number(record.distinct_experts);
+  if (!named) return;
+  out.whole(record.match);
+  const DraftSources common = common_sources(record);
+  out.byte(common);
+  for (size_t i = 1; common == 0 && i < record.nodes.size(); ++i) out.byte(record.nodes[i].node.sources);
 }
 
 RoundRecord decode_round_record(Reader& reader) {
@@ -479,6 +509,7 @@ RoundRecord decode_round_record(Reader& reader) {
     const auto flags = reader.read<uint8_t>("the flags of a round");
     record.teaches = (flags & round_teaches_nothing) == 0;
     if ((flags & round_counts_experts) != 0) record.distinct_experts = reader.read<float>("the experts of a round");
+    if ((flags & round_names_sources) != 0) read_sources(reader, record);  // since 1.2
   }
   validate(record);
   return record;

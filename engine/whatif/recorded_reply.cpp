@@ -37,6 +37,7 @@ RecordedReply recorded_reply(const std::shared_ptr<const TraceReader>& trace, si
   reply.rounds = recorded.rounds;
   reply.round = [trace, first = recorded.first_round](size_t round) { return trace->round(first + round); };
   reply.draft = [trace, index](uint32_t committed) { return trace->draft(index, committed); };
+  reply.prompt = recorded.begin.prompt;
   if (!recorded.prefill || !recorded.prefill->first_token) return reply;
   reply.text.push_back(*recorded.prefill->first_token);
   for (size_t round = 0; round < reply.rounds; ++round) {
@@ -98,6 +99,7 @@ std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record) {
   for (const RoundNode& row : record.nodes) {
     const TreeNode& node = row.node;
     if (node.depth == 0) continue;
+    if ((node.sources & kFromSuffix) != 0) return nullptr;  // it has no rank among the drafter's candidates
     if (depths.size() < node.depth) depths.resize(node.depth);
     MoreCandidates& here = depths[node.depth - 1];
     if (node.rank < here.tokens.size()) continue;
@@ -137,13 +139,18 @@ uint32_t waiting_after_prompt(uint32_t waiting, uint32_t read, uint32_t most) {
 
 }  // namespace
 
-RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left)
+RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left,
+                               uint32_t deepest)
     : reply_(reply),
       depth_(depth),
+      deepest_(deepest),
+      whole_text_(reply.prompt),
       most_waiting_(std::max(1u, reply.drafting.most_waiting)),
       waiting_(left && reply.drafting.goes_on ? waiting_after_prompt(*left, reply.drafting.prompt_read, most_waiting_)
                                               : reply.drafting.backlog),
-      committed_(reply.drafting.committed) {}
+      committed_(reply.drafting.committed) {
+  whole_text_.insert(whole_text_.end(), reply.text.begin(), reply.text.end());
+}
 
 uint32_t RecordedDrafts::drafted_tokens() const {
   if (instead_ != nullptr) return instead_->block.candidates;
@@ -154,6 +161,13 @@ uint32_t RecordedDrafts::drafted_tokens() const {
     tokens = std::max(tokens, static_cast<uint32_t>(each.tokens.size()));
   }
   return tokens;
+}
+
+const TextDraft& RecordedDrafts::from_text(uint32_t depths) {
+  if ((reply_.drafting.sources & kFromSuffix) == 0) return nothing_;
+  const size_t known = reply_.prompt.size() + (committed_ - reply_.drafting.committed) + 1;  // the root included
+  found_.read(std::span(whole_text_).first(std::min(known, whole_text_.size())));
+  return found_.draft(std::min(depths, deepest_));
 }
 
 const BlockDraft* RecordedDrafts::draft(uint32_t, uint32_t depths, const std::stop_token& stop) {

@@ -12,6 +12,7 @@
 #include "engine/speculation/draft_source.h"
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/round_planner.h"
+#include "engine/speculation/suffix_trie.h"
 #include "engine/trace/trace_reader.h"
 
 namespace canopy {
@@ -24,10 +25,11 @@ struct RecordedReply {
   uint32_t context = 0;  // positions of the cache; 0: not known
   /// Its tokens, as far as they are known: the root of the first round, then what its rounds emitted.
   std::vector<uint32_t> text;
-  bool ended = false;           // by itself or a limit, with the last of these tokens
-  TraceDrafting drafting;       // as recorded, or as far as the rounds tell
-  bool knows_drafting = false;  // it was recorded
-  bool dense = false;           // there is a draft behind every root that a round could begin with
+  std::vector<uint32_t> prompt;  // its tokens, before those
+  bool ended = false;            // by itself or a limit, with the last of these tokens
+  TraceDrafting drafting;        // as recorded, or as far as the rounds tell
+  bool knows_drafting = false;   // it was recorded
+  bool dense = false;            // there is a draft behind every root that a round could begin with
 
   size_t rounds = 0;
   /// Throws bad_input where a record is damaged.
@@ -56,14 +58,17 @@ std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record);
 
 class RecordedDrafts final : public DraftSource {
  public:
-  /// Behind the first root. depth: of the longest draft, at most. left: features that waited when the reply before this
-  /// one ended; none: what waits at the first root is what was recorded. The reply must outlive this.
-  RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left = {});
+  /// Behind the first root. depth: of the drafter's longest draft, 0 without one; deepest: of all drafts. left:
+  /// features that waited when the reply before this one ended; none: what waits at the first root is what was
+  /// recorded. The reply must outlive this.
+  RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::optional<uint32_t> left = {},
+                 uint32_t deepest = UINT32_MAX);
 
   uint32_t max_depth() const override { return depth_; }
   uint32_t backlog() const override { return waiting_; }
   uint32_t most_waiting() const override { return most_waiting_; }
   uint32_t drafted_tokens() const override;
+  const TextDraft& from_text(uint32_t depths) override;
   /// Null, too, where nothing was recorded.
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
@@ -84,7 +89,10 @@ class RecordedDrafts final : public DraftSource {
 
  private:
   const RecordedReply& reply_;
-  uint32_t depth_;
+  uint32_t depth_, deepest_;
+  std::vector<uint32_t> whole_text_;  // prompt and reply
+  TextDrafter found_;
+  TextDraft nothing_;
   uint32_t most_waiting_;
   uint32_t waiting_;
   uint32_t committed_;

@@ -98,7 +98,7 @@ void WhatIfState::take(CostTable table, const RecordedReply& first) {
 
 std::unique_ptr<SpeculationState> WhatIfState::make(const RecordedReply& reply, CostTable table) const {
   PairFacts pair;
-  pair.block_size = std::max(2u, reply.drafting.block);
+  pair.block_size = reply.drafting.block == 0 ? 0 : std::max(2u, reply.drafting.block);
   pair.roofline = [&reply] { return reply.drafting.roofline.value_or(some_roofline()); };
   pair.recordings = [this] { return prepared_; };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
@@ -194,9 +194,15 @@ class ReplyRerun {
 
 DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
   const DecodeMode mode = wish.mode.value_or(reply.mode);
-  if (mode == DecodeMode::ar || reply.drafting.block >= 2) return mode;
+  if (mode == DecodeMode::ar || reply.drafting.block >= 2 || (reply.drafting.sources & kFromSuffix) != 0) return mode;
   throw bad_input("The mode " + std::string(to_string(mode)) +
                   " needs a drafter, and the recording was made without one; only ar can be re-run.");
+}
+
+/// Of the drafter's longest draft; 0 where none is asked.
+uint32_t drafter_depth(const RecordedReply& reply, const WhatIfWish& wish) {
+  if (reply.drafting.block == 0 || (reply.drafting.sources & kFromDflash) == 0) return 0;
+  return std::min(std::max(1u, wish.deepest), std::max(2u, reply.drafting.block) - 1);
 }
 
 bool same_pass(const RoundRecord& a, const RoundRecord& b) {
@@ -216,7 +222,7 @@ ReplyRerun::ReplyRerun(const RecordedReply& reply, size_t index, const WhatIfWis
       shared_(state),
       stop_(std::move(stop)),
       widest_(std::max(1u, wish.widest)),
-      drafts_(reply, std::min(std::max(1u, wish.deepest), std::max(2u, reply.drafting.block) - 1), state.left()),
+      drafts_(reply, drafter_depth(reply, wish), state.left(), std::max(1u, wish.deepest)),
       state_(state.before(reply, mode_, wish.policy.value_or(reply.policy))) {
   const CostPolicy policy = state_.policy();
   switch (mode_) {

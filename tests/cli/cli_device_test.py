@@ -61,10 +61,15 @@ class OnDevice(unittest.TestCase):
         self.assertEqual(reply["prompt_ids"], golden["prompt_ids"])
         self.assertEqual(reply["output_ids"], golden["output_ids"][:20])
         self.assertTrue(golden["output_text"].startswith(reply["text"]))
-        self.assertEqual((reply["mode"], reply["finish_reason"], reply["tau"]), ("ar", "max_tokens", 1.0))
-        self.assertEqual(len(reply["rounds"]), 19)
+        self.assertEqual((reply["mode"], reply["finish_reason"]), ("adaptive", "max_tokens"))
+        self.assertEqual(sum(entry["emitted"] for entry in reply["rounds"]), 19)
+        self.assertAlmostEqual(reply["tau"], 19 / len(reply["rounds"]))
         for entry in reply["rounds"]:
-            self.assertEqual((entry["width"], entry["accepted"], entry["emitted"]), (1, 0, 1))
+            self.assertEqual(list(entry), ["width", "accepted", "emitted", "match", "ms", "nodes"])
+            self.assertEqual(len(entry["nodes"]), entry["width"] - 1)
+            for node in entry["nodes"]:
+                self.assertEqual(node["sources"], ["suffix"], "there is no drafter")
+            self.assertEqual(entry["emitted"], 1 + sum(node["accepted"] for node in entry["nodes"]))
             self.assertEqual(list(entry["ms"]), ["draft", "build", "verify", "walk", "commit", "other"])
             self.assertGreater(entry["ms"]["verify"], 0)
         total = sum(sum(entry["ms"].values()) for entry in reply["rounds"])

@@ -92,7 +92,8 @@ class OnDevice(unittest.TestCase):
             errors = self.written(result)
             self.assertIn("The pipeline cache was not saved", errors)
             self.assertIn("choose another folder", errors)
-            self.assertEqual(os.listdir(folder), [], "nothing half written is left behind")
+            left = [name for _, _, names in os.walk(folder) for name in names]
+            self.assertEqual(left, [], "nothing half written is left behind")
 
     def test_a_full_disk_is_a_warning(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -110,13 +111,13 @@ class OnDevice(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             variables = {"CANOPY_CACHE_DIR": folder}
             self.generate(variables=variables)
-            names = os.listdir(folder)
-            self.assertNotEqual(names, [])
-            for name in names:
-                with open(os.path.join(folder, name), "r+b") as file:
+            files = [os.path.join(below, name) for below, _, names in os.walk(folder) for name in names]
+            self.assertNotEqual(files, [])
+            for path in files:
+                with open(path, "r+b") as file:
                     file.truncate(50)
             self.generate(variables=variables)
-            self.assertTrue(all(os.path.getsize(os.path.join(folder, name)) > 50 for name in names))
+            self.assertTrue(all(os.path.getsize(path) > 50 for path in files))
 
 
 if __name__ == "__main__":

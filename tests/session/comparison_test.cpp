@@ -330,6 +330,7 @@ TEST_F(ComparisonTest, WhatCannotBeComparedIsSaid) {
   EXPECT_NE(failure(command).detail.find("model.gguf"), std::string::npos);
   command = four(1);
   command.columns[1].model = golden_folder() / "tiny-qwen3-q8_0.gguf";
+  command.columns[1].way.sources = kFromDflash;
   EXPECT_NE(failure(command).detail.find("needs a drafter"), std::string::npos);
   command = four(1);
   command.settings.max_tokens = 100'000;

@@ -292,7 +292,7 @@ TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
   std::this_thread::sleep_for(300ms);
   engine_->post(StopReply{});
   std::this_thread::sleep_for(300ms);
-  EXPECT_LE(engine_->poll().size(), 5u);  // prefill, started, text, memory, finished
+  EXPECT_LE(engine_->poll().size(), 6u);  // prefill, started, text, learnt, memory, finished
 }
 
 /// The text that each token of the reply wrote, as a chat would mark it by the rule of RoundFinished.

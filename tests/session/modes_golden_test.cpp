@@ -36,6 +36,7 @@ class ModesGolden : public ::testing::Test {
     ReplySettings settings;
     settings.mode = mode;
     settings.budget = budget;
+    settings.sources = kFromDflash;
     settings.max_tokens = test.at("max_new_tokens").get<uint32_t>();
     loaded_->resident->clear();
     return loaded_->reply(test.at("prompt_ids").get<std::vector<uint32_t>>(), settings);

@@ -22,6 +22,7 @@ struct Way {
   DecodeMode mode;
   uint32_t budget;
   CostPolicy policy = CostPolicy::measured;
+  DraftSources sources = kAllSources;
 };
 
 constexpr Way kDrafted[] = {
@@ -32,6 +33,11 @@ constexpr Way kDrafted[] = {
     {"adaptive", DecodeMode::adaptive, 1},
     {"adaptive, ema", DecodeMode::adaptive, 1, CostPolicy::ema},
     {"adaptive, paper", DecodeMode::adaptive, 1, CostPolicy::paper},
+    {"tree of 16 by the drafter", DecodeMode::tree, 16, CostPolicy::measured, kFromDflash},
+    {"chain from the text", DecodeMode::chain, 1, CostPolicy::measured, kFromSuffix},
+    {"tree of 16 from the text", DecodeMode::tree, 16, CostPolicy::measured, kFromSuffix},
+    {"adaptive from the text", DecodeMode::adaptive, 1, CostPolicy::measured, kFromSuffix},
+    {"adaptive, no sources", DecodeMode::adaptive, 1, CostPolicy::measured, 0},
 };
 constexpr Way kPlain = {"ar", DecodeMode::ar, 1};
 constexpr Way kTree = {"tree of 16", DecodeMode::tree, 16};
@@ -58,6 +64,7 @@ class ModesTest : public ::testing::Test {
     settings.mode = way.mode;
     settings.budget = way.budget;
     settings.policy = way.policy;
+    settings.sources = way.sources;
     return settings;
   }
   static ReplySettings tokens(uint32_t count) {
@@ -100,7 +107,8 @@ class ModesTest : public ::testing::Test {
                 committed);
       const std::vector<float> drafted = cache();
       EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
-      EXPECT_EQ(loaded_->resident->current().feature_length(), committed.size());
+      const bool asks_drafter = (way.sources & kFromDflash) != 0;
+      EXPECT_EQ(loaded_->resident->current().feature_length(), asks_drafter ? committed.size() : 0);
     }
   }
 
@@ -128,6 +136,58 @@ TEST_F(ModesTest, SeededTextIsThatOfPlainDecoding) {
     }
     expect_same(encode(kCode), settings);
   }
+}
+
+TEST_F(ModesTest, TextThatRepeatsIsThatOfPlainDecoding) {
+  const auto prompt = encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,");
+  expect_same(prompt, tokens(40));
+  ReplySettings settings = tokens(40);
+  settings.sampling.temperature = 0.7f;
+  settings.sampling.seed = 11;
+  expect_same(prompt, settings);
+}
+
+/// All nodes are the text's, and some are accepted; the same ids and cache as plain decoding.
+TEST_F(ModesTest, AModelWithoutADrafterDraftsFromTheText) {
+  OpenRequest request;
+  request.path = golden_folder() / "tiny-qwen3";
+  request.cache_type = cache_under_test();
+  request.context = 512;
+  request.self_test = false;
+  if (device_under_test().info().rounds_to_8_bits) request.quantize = QuantizeOnLoad::q8_0;
+  loaded_ = Engine::open(device_under_test(), request, {});
+  const auto prompt = encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,");
+  size_t accepted = 0;
+  for (const float temperature : {0.0f, 0.8f}) {
+    ReplySettings settings = tokens(60);
+    settings.sampling.temperature = temperature;
+    settings.sampling.seed = 3;
+    const Reply plain = fresh(kPlain, prompt, settings);
+    const std::vector<float> kv = cache();
+    for (const Way& way : kDrafted) {
+      if (way.policy == CostPolicy::paper) continue;  // needs a drafter
+      SCOPED_TRACE(way.name);
+      const Reply reply = fresh(way, prompt, settings);
+      EXPECT_EQ(reply.ids, plain.ids);
+      EXPECT_EQ(reply.text, plain.text);
+      const std::vector<float> drafted = cache();
+      ASSERT_EQ(drafted.size(), kv.size());
+      EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
+      for (const RoundRecord& round : reply.rounds) {
+        EXPECT_EQ(round.ms.draft, 0);
+        for (const RoundNode& row : round.nodes) {
+          EXPECT_EQ(row.node.sources, row.node.depth == 0 ? DraftSources{0} : kFromSuffix);
+        }
+        EXPECT_TRUE(round.width == 1 || round.match > 0);
+        EXPECT_TRUE(round.width == 1 || (way.sources & kFromSuffix) != 0);
+        accepted += round.accepted;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 20u) << "the comparison shows little";
+  expect_error("The paper's rule needs a drafter", [&] {
+    fresh({"paper", DecodeMode::adaptive, 1, CostPolicy::paper}, prompt, tokens(8));
+  });
 }
 
 TEST_F(ModesTest, TokensDrawnOnTheDeviceAreThoseOfTheHost) {
@@ -474,7 +534,9 @@ TEST_F(ModesTest, FixedModesTeachTheController) {
   const std::vector<uint32_t> prompt = encode("Once upon a time");
   for (const Way& way : {kDrafted[0], kTree}) {
     open();
-    const Reply reply = loaded_->reply(prompt, in(way, tokens(60)));
+    ReplySettings settings = in(way, tokens(60));
+    settings.sources = kFromDflash;
+    const Reply reply = loaded_->reply(prompt, settings);
     ASSERT_GT(reply.rounds.size(), 10u);
     Controller& controller = loaded_->speculation->controller();
     EXPECT_GT(controller.calibrator().drafts(), 5u) << way.name;
@@ -544,12 +606,6 @@ TEST_F(ModesTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(loaded_->reply(prompt, in(kTree, tokens(4))).ids.size(), 4u);  // and goes on
   loaded_->speculation.reset();
   expect_error("what passes cost", [&] { loaded_->reply(prompt, in(kDrafted[4], tokens(4))); });
-  OpenRequest alone;
-  alone.path = golden_folder() / "tiny-qwen3";
-  alone.context = 128;
-  alone.self_test = false;
-  const auto without = Engine::open(device_under_test(), alone, {});
-  expect_error("needs a drafter", [&] { without->reply(prompt, in(kTree, tokens(4))); });
 }
 
 }  // namespace

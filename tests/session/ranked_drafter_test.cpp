@@ -223,6 +223,7 @@ class RankedModes : public ::testing::Test {
     ReplySettings own = settings;
     own.mode = mode;
     own.budget = budget;
+    own.sources = kFromDflash;
     return loaded_->reply(loaded_->text.encode_raw("def read_file(path, mode='r'):\n"), own);
   }
 

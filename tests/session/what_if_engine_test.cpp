@@ -167,6 +167,35 @@ TEST_F(WhatIfEngine, WithItsOwnCostsARecordingGivesItsOwnDecisionsUnderAllPolici
   }
 }
 
+/// A recording needs no drafts of what its text suggests: they are found again. Nor does it to say what a reply that
+/// was written plainly would have gained.
+TEST_F(WhatIfEngine, DraftsFromTheTextAreFoundAgain) {
+  for (const DecodeMode mode : {DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
+    SCOPED_TRACE(to_string(mode));
+    begin_anew(kBetween, false);
+    ReplySettings wanted = settings(mode);
+    wanted.sources = kFromSuffix;
+    record("run", wanted);
+    const std::vector<RecordedReply> replies = read("run");
+    ASSERT_EQ(replies.size(), 3u);
+    const WhatIf run = what_if(replies, {});
+    EXPECT_TRUE(run.exact) << run.why_not;
+    expect_same_rounds(run, replies);
+    EXPECT_TRUE(std::ranges::any_of(run.rounds, [](const WhatIfRound& each) { return each.record.accepted > 0; }));
+  }
+  begin_anew(kBetween, false);
+  ReplySettings plain = settings(DecodeMode::ar);
+  plain.sources = kFromSuffix;
+  record("plain", plain);
+  WhatIfWish wish;
+  wish.mode = DecodeMode::tree;
+  wish.budget = 12;
+  wish.costs = WhatIfCosts{kMemoryBound, nullptr};
+  const WhatIf run = what_if(read("plain"), wish);
+  EXPECT_TRUE(run.exact) << run.why_not;
+  EXPECT_GT(run.ar_ms, run.ms);
+}
+
 TEST_F(WhatIfEngine, RecordingsOfFixedModesGiveTheirOwnTrees) {
   for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree}) {
     for (const bool measured : {true, false}) {

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<uint32_t>;
 
-void add(MixedTreeBuilder& builder, const json& source) {
+void add(MixedTreeBuilder& builder, DraftSources bit, const json& source) {
   DepthCalibration calibration;
   if (source.contains("calibration")) {
     calibration = {source["calibration"].at("a").get<double>(), source["calibration"].at("b").get<double>()};
@@ -31,7 +31,7 @@ void add(MixedTreeBuilder& builder, const json& source) {
       rows.emplace_back();
       for (const json& each : row) rows.back().push_back({each[0].get<uint32_t>(), each[1].get<double>()});
     }
-    builder.add_rows(rows, calibration);
+    builder.add_rows(bit, rows, {&calibration, 1});
     return;
   }
   std::vector<CandidateNode> nodes;
@@ -40,7 +40,7 @@ void add(MixedTreeBuilder& builder, const json& source) {
     nodes.push_back({parent < 0 ? CandidateNode::root : static_cast<uint32_t>(parent), node.at("token").get<uint32_t>(),
                      node.at("p").get<double>()});
   }
-  builder.add_tree(nodes, calibration);
+  builder.add_tree(bit, nodes, {&calibration, 1});
 }
 
 TEST(MixedTreeGolden, EveryTreeOfTheFile) {
@@ -50,7 +50,11 @@ TEST(MixedTreeGolden, EveryTreeOfTheFile) {
   for (const json& golden : file.at("cases")) {
     const auto name = golden.at("sources").get<std::string>();
     builder.begin(0, golden.at("rule") == "max" ? MergeRule::max : MergeRule::noisy_or);
-    for (const json& source : file.at("sources").at(name)) add(builder, source);
+    DraftSources bit = 1;
+    for (const json& source : file.at("sources").at(name)) {
+      add(builder, bit, source);
+      bit = static_cast<DraftSources>(bit << 1);
+    }
     builder.build(golden.at("budget").get<uint32_t>());
     const DraftTree& tree = builder.tree();
     ASSERT_EQ(tree.drafted(), golden.at("node_token_ids").size()) << name;
@@ -63,7 +67,7 @@ TEST(MixedTreeGolden, EveryTreeOfTheFile) {
       EXPECT_EQ(tree[i].rank, golden.at("ranks")[i - 1].get<uint32_t>()) << where;
       EXPECT_NEAR(builder.probability_of(i), golden.at("q")[i - 1].get<double>(), 1e-5) << where;
       EXPECT_NEAR(tree[i].score, golden.at("path_logprob")[i - 1].get<double>(), 1e-5) << where;
-      EXPECT_EQ(builder.sources_of(i), golden.at("from_sources")[i - 1].get<uint32_t>()) << where;
+      EXPECT_EQ(tree[i].sources, golden.at("from_sources")[i - 1].get<uint32_t>()) << where;
     }
   }
 }
@@ -87,7 +91,7 @@ TEST(MixedTree, OfOneSourceOfMarginalsIsTheTreeOfTheBuilder) {
   one.build(40);
   MixedTreeBuilder mixed;
   mixed.begin(3);
-  mixed.add_rows(rows);
+  mixed.add_rows(kFromDflash, rows);
   mixed.build(40);
   ASSERT_EQ(mixed.tree().width(), one.tree().width());
   for (uint32_t i = 0; i < one.tree().width(); ++i) {
@@ -101,12 +105,12 @@ TEST(MixedTree, RefusesSourcesThatCannotBe) {
   MixedTreeBuilder builder;
   builder.begin(0);
   for (const double p : {0.0, -0.5, 1.5, std::nan("")}) {
-    EXPECT_THROW(builder.add_rows(std::vector<std::vector<TokenCandidate>>{{{1, p}}}), Error) << p;
-    EXPECT_THROW(builder.add_tree(std::vector<CandidateNode>{{CandidateNode::root, 1, p}}), Error) << p;
+    EXPECT_THROW(builder.add_rows(kFromDflash, std::vector<std::vector<TokenCandidate>>{{{1, p}}}), Error) << p;
+    EXPECT_THROW(builder.add_tree(kFromSuffix, std::vector<CandidateNode>{{CandidateNode::root, 1, p}}), Error) << p;
   }
-  EXPECT_THROW(builder.add_tree(std::vector<CandidateNode>{{0, 1, 0.5}}), Error) << "its own parent";
+  EXPECT_THROW(builder.add_tree(kFromSuffix, std::vector<CandidateNode>{{0, 1, 0.5}}), Error) << "its own parent";
   EXPECT_FALSE(builder.next()) << "no source";
-  EXPECT_THROW(builder.add_rows({}), std::logic_error);
+  EXPECT_THROW(builder.add_rows(kFromDflash, {}), std::logic_error);
 }
 
 /// The k largest of a row of logits, ties by the lower id.

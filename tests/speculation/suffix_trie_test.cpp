@@ -68,8 +68,8 @@ TEST(SuffixGolden, EveryDraftOfTheFile) {
                                         params.at("offset").get<double>(), params.at("pmin").get<double>(),
                                         params.at("tree").get<bool>()};
           SuffixDraft of_local, of_global;
-          draft_suffix(local, text, settings, of_local);
-          draft_suffix(global, text, settings, of_global);
+          SuffixSearch().draft(local, text, settings, of_local);
+          SuffixSearch().draft(global, text, settings, of_global);
           expect_draft(of_local, of_global, step.at("drafts")[i],
                        golden.at("name").get<std::string>() + ", token " + std::to_string(written) + ", parameters " +
                            std::to_string(i));
@@ -150,7 +150,7 @@ TEST(SuffixTrie, TextsOfATokenRepeatedStayShort) {
   for (int i = 0; i < 20000; ++i) trie.append(5);
   EXPECT_LT(trie.memory_bytes(), 1u << 20);
   SuffixDraft draft;
-  draft_suffix(trie, Ids(64, 5), {}, draft);
+  SuffixSearch().draft(trie, Ids(64, 5), {}, draft);
   ASSERT_EQ(draft.nodes.size(), 24u);
   EXPECT_EQ(draft.match, 24u) << "enough for all nodes, and found more often than what is longer";
 }
@@ -168,9 +168,9 @@ TEST(SuffixTrie, RefusesWhatItCannotHold) {
   trie.append(1);
   EXPECT_THROW(trie.forget_oldest(), std::logic_error);
   SuffixDraft draft;
-  draft_suffix(trie, Ids{}, {}, draft);
+  SuffixSearch().draft(trie, Ids{}, {}, draft);
   EXPECT_TRUE(draft.nodes.empty());
-  draft_suffix(trie, Ids{1}, {}, draft);
+  SuffixSearch().draft(trie, Ids{1}, {}, draft);
   EXPECT_TRUE(draft.nodes.empty());
 }
 

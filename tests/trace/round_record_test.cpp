@@ -56,6 +56,10 @@ TEST(RoundRecordCodec, KeepsExtremeValues) {
   record.choice.limits = {0, WidthLimits::none, largest - 1, 1, 2};
   record.choice.candidates = {{1, 0, 0}, {max_round_width, 1e300, 5e-324}};
   record.choice.reason = std::string("\0\xff\n", 3);
+  record.match = largest;
+  record.nodes[3].node.sources = kAllSources;
+  record.nodes[4].node.sources = kFromSuffix;
+  record.nodes[5].node.sources = 0;
   test::expect_same(record, coded(record));
 }
 
@@ -73,7 +77,7 @@ TEST(RoundRecordCodec, KeepsTheShapesOfAllModes) {
 
 /// But the one that version 1.0 wrote whole.
 TEST(RoundRecordCodec, RefusesEveryTruncation) {
-  constexpr size_t since_1_1 = 2;
+  constexpr size_t since_1_1 = 4;  // backlog, flags; match and sources, which the flags announce
   TraceBuilder builder;
   std::string bytes;
   encode(builder.tree(20), bytes);

@@ -22,6 +22,7 @@ inline void expect_same(const RoundNode& a, const RoundNode& b) {
   EXPECT_EQ(a.node.parent, b.node.parent);
   EXPECT_EQ(a.node.depth, b.node.depth);
   EXPECT_EQ(a.node.rank, b.node.rank);
+  EXPECT_EQ(a.node.sources, b.node.sources);
   expect_same(a.node.log_q, b.node.log_q, "log q");
   expect_same(a.node.score, b.node.score, "score");
   EXPECT_EQ(a.state, b.state);
@@ -55,6 +56,7 @@ inline void expect_same(const RoundRecord& a, const RoundRecord& b) {
   expect_same(a.device_ms, b.device_ms);
   expect_same(a.predicted, b.predicted);
   expect_same(a.choice, b.choice);
+  EXPECT_EQ(a.match, b.match);
   EXPECT_EQ(a.backlog, b.backlog);
   EXPECT_EQ(a.teaches, b.teaches);
   EXPECT_EQ(a.distinct_experts, b.distinct_experts);
