@@ -40,26 +40,26 @@ void show_replay(App& app, const AppOptions& options) {
   if (options.round) app.run(RoundsCommand(ShowRound{static_cast<size_t>(*options.round)}));
 }
 
-Autopilot::Autopilot(App& app, const std::string& model, const std::string& prompt)
-    : app_(app), prompt_(prompt), loads_(!model.empty()) {
+Autopilot::Autopilot(App& app, const std::string& model, std::vector<std::string> prompts)
+    : app_(app), prompts_(std::move(prompts)), loads_(!model.empty()) {
   if (loads_) app_.run(OpenModel{model});
 }
 
 void Autopilot::step() {
   const ViewModel& view = app_.view();
   if (state_ == State::loading) {
-    if (view.model_state == ModelState::ready) state_ = prompt_.empty() ? State::succeeded : State::waiting_to_send;
+    if (view.model_state == ModelState::ready) state_ = prompts_.empty() ? State::succeeded : State::waiting_to_send;
     const bool cancelled = loads_ && view.cards.empty();
     if (view.model_state == ModelState::none && (cancelled || !view.cards.empty())) state_ = State::failed;
   }
   if (state_ == State::waiting_to_send && view.can_send()) {
-    app_.run(SendMessage{prompt_});
+    app_.run(SendMessage{prompts_[asked_++]});
     state_ = State::replying;
   }
   if (state_ == State::replying && !view.busy()) {
     const Message* reply = view.last_reply();
     const bool failed = !reply || !reply->result || reply->result->reason == FinishReason::failed;
-    state_ = failed ? State::failed : State::succeeded;
+    state_ = failed ? State::failed : asked_ < prompts_.size() ? State::waiting_to_send : State::succeeded;
   }
 }
 
@@ -136,10 +136,11 @@ std::optional<size_t> most_telling(const RoundLog& log) {
   return best;
 }
 
-/// What guessing brought, as a sentence.
-std::string guesses(const RoundLog& log) {
+/// What guessing brought in the last passes of a log, as a sentence.
+std::string guesses(const RoundLog& log, size_t passes) {
   uint64_t guessed = 0, accepted = 0, emitted = 0;
-  for (size_t round = 0; round < log.rounds(); ++round) {
+  passes = std::min(passes, log.rounds());
+  for (size_t round = log.rounds() - passes; round < log.rounds(); ++round) {
     const RoundSummary& pass = log.summary(round);
     if (pass.shape != DecodeMode::ar) guessed += pass.width - 1;
     accepted += pass.accepted;
@@ -149,11 +150,10 @@ std::string guesses(const RoundLog& log) {
   char line[200];
   std::snprintf(line, sizeof line, "%llu of %llu guesses became text: %.2f tokens from each pass.",
                 static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(guessed),
-                static_cast<double>(emitted) / static_cast<double>(log.rounds()));
+                static_cast<double>(emitted) / static_cast<double>(passes));
   return line;
 }
 
-constexpr const char* kBuiltInPrompt = "Explain in two sentences why the sky is blue.";
 constexpr const char* kReplyShot = "out/canopy.png";
 constexpr auto kPatience = std::chrono::milliseconds(200);
 
@@ -168,6 +168,10 @@ class Narrator {
       err_ << stage_ << "\n" << std::flush;
     }
     const Message* reply = view.last_reply();
+    if (reply && reply->id != reply_) {
+      reply_ = reply->id;
+      told_ = 0;
+    }
     if (!reply || reply->text.size() <= told_) return;
     out_ << std::string_view(reply->text).substr(told_) << std::flush;
     told_ = reply->text.size();
@@ -185,7 +189,7 @@ class Narrator {
         r.prompt_tokens, r.prefill_ms, r.reused_tokens, r.reply_tokens, r.decode_ms, r.tokens_per_second,
         r.context_used, view.model->context);
     out_ << line;
-    out_ << guesses(*view.rounds.log) << "\n";
+    out_ << guesses(*view.rounds.log, reply->rounds) << "\n";
     out_ << model_title(*view.model) << " on " << view.model->device << " (" << view.model->driver << ")\n";
   }
 
@@ -193,7 +197,8 @@ class Narrator {
   std::ostream& out_;
   std::ostream& err_;
   std::string stage_;
-  size_t told_ = 0;
+  uint64_t reply_ = 0;
+  size_t told_ = 0;  // of that reply's text
 };
 
 int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, std::ostream& err) {
@@ -204,17 +209,20 @@ int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, s
     ~Unhook() { engine.set_wake({}); }
   } unhook{engine};
   Headless headless(engine, settings_from(options), options.width, options.height, options.validate);
-  Autopilot pilot(headless.app(), options.model, options.prompt.empty() ? kBuiltInPrompt : options.prompt);
+  std::vector<std::string> prompts = {options.prompt};
+  if (options.prompt.empty()) prompts = {kExampleQuestions[0].words, "Repeat your answer word for word."};
+  Autopilot pilot(headless.app(), options.model, prompts);
   Narrator narrator(out, err);
   if (options.model.empty()) throw bad_input("There is no model to load: give one with --model.");
   while (true) {
     headless.app().pump();
-    pilot.step();
     narrator.tell(headless.app().view());
+    const size_t answered = pilot.answered();
+    pilot.step();
+    if (pilot.answered() > answered) narrator.statistics(headless.app().view());
     if (pilot.done()) break;
     news.wait_for(kPatience);
   }
-  narrator.statistics(headless.app().view());
   const RoundLog& log = *headless.app().view().rounds.log;
   if (const std::optional<size_t> round = most_telling(log)) headless.app().run(RoundsCommand(ShowRound{*round}));
   const std::string shot = options.shot.empty() ? kReplyShot : options.shot;
@@ -389,7 +397,9 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   const bool asked_for = !options.replay.empty() || !options.prompt.empty() || options.exit_after_reply;
   if (!settings.settings_file.empty() && !saved.settings.tour_seen && !asked_for) app.run(ShellCommand(ShowTour{}));
   const bool load = options.model_given || (options.replay.empty() && !settings.default_model.empty());
-  Autopilot pilot(app, load ? options.model : "", options.prompt);
+  std::vector<std::string> prompts;
+  if (!options.prompt.empty()) prompts.push_back(options.prompt);
+  Autopilot pilot(app, load ? options.model : "", prompts);
   FramePacer pacer(window.software_device());
   statistics.software_device = window.software_device();
   int frames_after_end = 0;

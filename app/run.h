@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/app.h"
 #include "app/platform/imgui_context.h"
@@ -52,20 +53,24 @@ class Autopilot {
  public:
   enum class State { loading, waiting_to_send, replying, succeeded, failed };
 
-  /// model: empty: waits until the user opens one. prompt: empty: is done as soon as the model is loaded.
-  Autopilot(App& app, const std::string& model, const std::string& prompt);
+  /// model: empty: waits until the user opens one. prompts: asked one after the other; none: is done as soon as the
+  /// model is loaded.
+  Autopilot(App& app, const std::string& model, std::vector<std::string> prompts);
 
   /// Call after every App::pump().
   void step();
   State state() const { return state_; }
+  /// Replies that are there.
+  size_t answered() const { return state_ == State::replying ? asked_ - 1 : asked_; }
   bool done() const { return state_ == State::succeeded || state_ == State::failed; }
   /// The failure as a sentence for standard error; empty if there was none.
   std::string failure() const;
 
  private:
   App& app_;
-  std::string prompt_;
-  bool loads_;  // a model was given
+  std::vector<std::string> prompts_;
+  size_t asked_ = 0;  // of them
+  bool loads_;        // a model was given
   State state_ = State::loading;
 };
 

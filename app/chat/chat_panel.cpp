@@ -184,7 +184,6 @@ constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
 constexpr float kLow = 320;     // below this height only messages and composer are shown
 constexpr float kLowest = 220;  // below this height not even the title is shown, as on a projector at 300%
-constexpr const char* kExample = "Explain in two sentences why the sky is blue.";
 
 bool has_marks(const ViewModel& view) {
   const Conversation& shown = view.conversation();
@@ -406,21 +405,29 @@ void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float room = size.x - px(kMargin) * 2;
-  const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(56));
+  const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(84));
   const std::string sentence = elided(Type::chat,
                                       view.model_state == ModelState::loading ? "The model is loading."
-                                      : view.model ? "No message yet. Write one, or try an example."
+                                      : view.model ? "No message yet. Write one, or try these."
                                                    : "Open a model to write with.",
                                       room);
   draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
   draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
-  ButtonSpec example{kExample, Icon::none, ButtonKind::line};
-  const std::string words = elided(Type::base, kExample, room - px(24));
-  example.words = words.c_str();
-  example.enabled = view.can_send();
-  const ImVec2 button_room = button_size(example);
-  ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - button_room.x * 0.5f)), std::floor(y + px(76))});
-  if (button(example)) sink.post(SendMessage{kExample});
+  float top = y + px(76);
+  for (const ExampleQuestion& question : kExampleQuestions) {
+    ButtonSpec example{question.words, Icon::none, ButtonKind::line};
+    const std::string words = elided(Type::base, question.words, room - px(24));
+    example.words = words.c_str();
+    example.tooltip = question.words;
+    example.enabled = view.can_send();
+    const ImVec2 button_room = button_size(example);
+    ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - button_room.x * 0.5f)), std::floor(top)});
+    if (button(example)) sink.post(SendMessage{question.words});
+    const std::string about = elided(Type::secondary, question.about, room);
+    draw_text(list, {x - text_size(Type::secondary, about).x * 0.5f, top + button_room.y + px(4)}, Type::secondary,
+              t.text3, about);
+    top += button_room.y + px(32);
+  }
 }
 
 }  // namespace canopy::app

@@ -15,6 +15,18 @@
 
 namespace canopy::app {
 
+/// A question to begin with, and what makes its answer easy or hard to guess.
+struct ExampleQuestion {
+  const char* words;
+  const char* about;
+};
+inline constexpr ExampleQuestion kExampleQuestions[] = {
+    {"Explain in two sentences why the sky is blue.", "free text, hard to guess"},
+    {"Write a Python class Point with the methods add, subtract, multiply and divide, each of which takes another "
+     "Point.",
+     "repeats itself, easy to guess"},
+};
+
 // System prompts that the user keeps under names, in prompts.json of the configuration folder.
 
 inline constexpr size_t kMostPrompts = 100;

@@ -64,7 +64,8 @@ TEST(TextDrafter, GoesNoDeeperThanAskedAndReadsATextThatIsAnotherAnew) {
   for (const uint32_t depths : {1u, 3u, 20u}) {
     const TextDraft& draft = drafter.draft(depths);
     EXPECT_EQ(draft.depth, depths);
-    for (const CandidateNode& node : draft.nodes) EXPECT_TRUE(node.parent == CandidateNode::root || node.parent < depths);
+    for (const CandidateNode& node : draft.nodes)
+      EXPECT_TRUE(node.parent == CandidateNode::root || node.parent < depths);
   }
   EXPECT_TRUE(drafter.draft(0).empty());
   drafter.read(Ids{1, 2, 3});
@@ -139,7 +140,8 @@ Written write(const Ids& text, size_t prompt, const CostTable& table) {
     start.rows = 64;
     const DraftTree* const tree = planner.plan(start, record, {});
     record.width = tree->width();
-    accept(*tree, [&](uint32_t node) { return WalkedToken(text[root + 1 + (*tree)[node].depth]); }, path);
+    accept(
+        *tree, [&](uint32_t node) { return WalkedToken(text[root + 1 + (*tree)[node].depth]); }, path);
     for (const uint32_t node : path.nodes) {
       if (node > 0) record.emitted.push_back((*tree)[node].token);
     }
@@ -178,8 +180,8 @@ TEST(TextRounds, TextsThatRepeatAreWrittenMuchFaster) {
     const Ids text = edited_copy(400, each);
     const Written fast = write(text, 400, memory_bound), slow = write(text, 400, processor);
     const double ratio = fast.plain_ms / fast.ms, narrow = slow.plain_ms / slow.ms;
-    std::printf("a change in %u tokens: %.2f times plain decoding where rows are cheap, %.2f where they are not\n", each,
-                ratio, narrow);
+    std::printf("a change in %u tokens: %.2f times plain decoding where rows are cheap, %.2f where they are not\n",
+                each, ratio, narrow);
     EXPECT_GT(ratio, each == 8 ? 2.3 : 7.0);
     EXPECT_GT(narrow, each == 8 ? 1.7 : 2.4);
     EXPECT_GT(fast.verified, 10u);
