@@ -152,6 +152,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.sampling = settings.sampling;
   view_.drafting = settings.saved.drafting;
   view_.shell.tree_budget = settings.saved.tree_budget;
+  view_.draft_sources = settings.saved.draft_sources;
   view_.shell.as_if_on = settings.saved.as_if_on;
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
@@ -454,6 +455,7 @@ void App::keep_settings(bool now) {
   remembered_.max_tokens = view_.max_tokens;
   remembered_.drafting = view_.drafting;
   remembered_.tree_budget = view_.shell.tree_budget;
+  remembered_.draft_sources = view_.draft_sources;
   remembered_.as_if_on = view_.shell.as_if_on;
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;

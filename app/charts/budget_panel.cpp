@@ -250,7 +250,7 @@ std::string reason_of(const RoundRecord& record) {
   if (!record.choice.reason.empty()) return record.choice.reason;
   switch (record.mode) {
     case DecodeMode::ar: return "AR was asked for; no draft is made.";
-    case DecodeMode::chain: return "Mode Chain drafts as deep as the drafter goes; nothing is chosen.";
+    case DecodeMode::chain: return "Mode Chain drafts as deep as it can; nothing is chosen.";
     default: return "N was set, not chosen.";
   }
 }

@@ -282,7 +282,6 @@ void draw_running(const CalibrationState& state, CommandSink& sink) {
 const char* why_not(const ViewModel& view) {
   if (view.model_state == ModelState::released) return "The model is released; your next message loads it again";
   if (!view.model || view.model_state != ModelState::ready) return "Open a model first";
-  if (view.model->drafter.empty()) return "Without a drafter there is nothing to calibrate";
   return nullptr;
 }
 

@@ -23,14 +23,18 @@ struct Column {
   std::string (*cell)(const RoundSummary& round);
   float from_width = 0;  // least width of the panel, at 100%, at which the column is shown
   bool of_mixtures = false;
+  bool of_text = false;
 };
 
 /// What decides which columns there are.
 struct TableFit {
   float width = 0;
   bool mixture = false;  // the model has experts
+  bool text = false;     // some guesses are from the text
 
-  bool shows(const Column& column) const { return width >= px(column.from_width) && (mixture || !column.of_mixtures); }
+  bool shows(const Column& column) const {
+    return width >= px(column.from_width) && (mixture || !column.of_mixtures) && (text || !column.of_text);
+  }
 };
 
 double tokens_per_second(const RoundSummary& round) {
@@ -42,8 +46,18 @@ std::string time_error(const RoundSummary& round) {
   return predicted > 0 ? signed_percent(round.ms.total() / predicted - 1) : "\u2013";
 }
 
+/// "drafter", "text 14", "both 14": the number of the text's last tokens that stood there before.
+std::string from_words(const RoundSummary& round) {
+  if (round.sources == 0) return "\u2013";
+  if (round.sources == kFromDflash) return "drafter";
+  return (round.sources == kFromSuffix ? "text " : "both ") + grouped(round.match);
+}
+
 constexpr Column kColumns[] = {
     {"mode", "How the round was drafted", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
+    {"from",
+     "Who guessed: the drafter, the text itself or both; and how many of the text's last tokens stood there before",
+     from_words, 640, false, true},
     {"N", "Drafted nodes; the target's pass has one row more, the root",
      [](const RoundSummary& r) { return grouped(r.width - std::min(r.width, 1u)); }},
     {"accepted", "Drafted tokens in the text", [](const RoundSummary& r) { return grouped(r.accepted); }},
@@ -66,7 +80,7 @@ constexpr Column kColumns[] = {
 };
 
 TableFit fit_of(const RoundLog& log, float width) {
-  return {width, log.summary(log.rounds() - 1).distinct_experts > 0};
+  return {width, log.summary(log.rounds() - 1).distinct_experts > 0, log.statistics().has_text_drafts()};
 }
 
 /// The right ends of the columns that fit, the round's number first.

@@ -389,6 +389,8 @@ void StatisticsPanel::draw(const ViewModel& view, CommandSink&) {
   gap(10);
   draw_stages(view_);
   gap(10);
+  for (const SourceFigure& each : view_.by_source) pair_line(each.name, each.figure.text, each.figure.denominator);
+  if (!view_.by_source.empty()) gap(8);
   if (!view_.oracle.text.empty()) {
     pair_line("Best widths in hindsight", view_.oracle.text, view_.oracle.denominator);
     gap(8);

@@ -48,7 +48,8 @@ void ReliabilityTally::add(const RoundRecord& record) {
     const TreeNode& node = record.nodes[i].node;
     if (node.parent >= i) return;
     log_q[i] = log_q[node.parent] + node.log_q;
-    count(raw_, log_q[i], hit[i]);
+    // Where the text had a say, the record has the probabilities of both together, and not the drafter's own.
+    if (record.match == 0) count(raw_, log_q[i], hit[i]);
     count(calibrated_, node.score, hit[i]);
     ++nodes_;
   }
@@ -159,6 +160,29 @@ void add_depths(const RoundStatistics& s, StatisticsView& view) {
   }
 }
 
+void add_sources(const RoundStatistics& s, StatisticsView& view) {
+  if (!s.has_text_drafts()) return;
+  view.by_source.push_back({"Guessed from the text alone",
+                            {counted(s.rounds_by(kFromSuffix), "round", "rounds"),
+                             "Of " + rounds_word(s.rounds()) +
+                                 " so many asked no drafter: what stood behind the same words before was taken. In " +
+                                 grouped(s.rounds_by(kFromDflash) + s.rounds_by(kUsualSources)) +
+                                 " a drafter was asked, " + grouped(s.rounds_by(0)) + " were plain."}});
+  const std::pair<DraftSources, const char*> sets[] = {{kFromDflash, "Right of the drafter\u2019s guesses"},
+                                                       {kFromSuffix, "Right of the text\u2019s guesses"},
+                                                       {kUsualSources, "Right of what both guessed"}};
+  for (const auto& [sources, name] : sets) {
+    const SourceCounts& counts = s.by_source(sources);
+    if (counts.offered == 0) continue;
+    view.by_source.push_back(
+        {name,
+         {percent(static_cast<double>(counts.accepted) / static_cast<double>(counts.offered)),
+          grouped(counts.accepted) + " accepted of " + counted(counts.offered, "node", "nodes") +
+              " that the target decided on, behind a token of the text" +
+              (sources == kUsualSources ? ", and that both had proposed." : ", and that nobody else had proposed.")}});
+  }
+}
+
 void add_shown(const RoundRecord& shown, StatisticsView& view) {
   const DraftedPart part = drafted_part(shown);
   view.shown_accepted = part.tokens;
@@ -234,6 +258,7 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
                        std::string(plain.measured() ? "Measured" : "Predicted") + "."};
   add_histogram(s, view);
   add_depths(s, view);
+  add_sources(s, view);
   if (shown != nullptr) add_shown(*shown, view);
   add_verdict(s, mode, plain, ar_age(plain, now_ms), view);
   return view;

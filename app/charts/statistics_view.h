@@ -48,7 +48,8 @@ class ReliabilityTally {
 
   void add(const RoundRecord& record);
 
-  const std::array<Bin, kBins>& raw() const { return raw_; }  // by the drafter's own probabilities
+  // By the drafter's own probabilities, of rounds in which the text had no say.
+  const std::array<Bin, kBins>& raw() const { return raw_; }
   // By the probabilities that the tree was built with.
   const std::array<Bin, kBins>& calibrated() const { return calibrated_; }
   uint64_t nodes() const { return nodes_; }
@@ -123,6 +124,12 @@ struct DepthShare {
   double share = 0;       // accepted / all rounds
 };
 
+/// A figure of the sources of guesses, with its name.
+struct SourceFigure {
+  std::string name;
+  Figure figure;
+};
+
 enum class VerdictKind { none, pays, even, loses, ar };
 
 struct StatisticsView {
@@ -137,7 +144,8 @@ struct StatisticsView {
   double mean_accepted = 0;
   std::optional<uint32_t> shown_accepted;  // accepted tokens of the shown round
   std::vector<DepthShare> by_depth;
-  StageTimes measured;  // of the shown round
+  std::vector<SourceFigure> by_source;  // empty where no guess was from the text
+  StageTimes measured;                  // of the shown round
   std::optional<StageTimes> predicted;
   VerdictKind verdict = VerdictKind::none;
   std::string verdict_title, verdict_detail;

@@ -41,6 +41,7 @@ TimelineColumn column_of(const RoundLog& log, size_t first, size_t rounds) {
     const RoundSummary& round = log.summary(i);
     emitted += round.emitted;
     accepted += std::min(round.accepted, round.emitted);
+    column.from_text += round.sources == kFromSuffix ? 1 : 0;
     if (round.emitted > column.most_emitted) {
       column.most_emitted = round.emitted;
       column.most_accepted = round.accepted;
@@ -112,6 +113,7 @@ constexpr float kTicks = 22;         // room for figures left of the bars
 constexpr float kNames = 66;         // room for text right of them
 constexpr float kAbove = 42;         // height of the highest bar over the axis
 constexpr float kBelow = 20;         // height of the largest N below the axis
+constexpr float kTextTick = 25;      // from the axis to the lines below rounds whose guesses are from the text alone
 constexpr float kAxis = 66;          // from the top of the panel to the axis
 constexpr float kBonusCap = 2.5f;
 constexpr float kWheelStep = 1.25f;
@@ -165,6 +167,8 @@ void draw_column(const Plot& plot, const TimelineColumn& column) {
   }
   const float below = plot.axis + px(3);
   plot.list->AddRectFilled({a, below}, {b, below + plot.drafted * static_cast<float>(column.most_drafted)}, t.rest);
+  const float tick = plot.axis + px(kTextTick) * plot.scale;
+  if (column.is_from_text()) plot.list->AddRectFilled({a, tick - px(1)}, {b, tick + px(1)}, t.text2);
 }
 
 /// Draws a dotted line before each reply, and its number if there is room.
@@ -202,7 +206,16 @@ std::string words_of(const RoundLog& log, size_t index) {
                       " accepted, " + grouped(round.emitted) + " emitted, N " + grouped(round.width - 1) + ", " +
                       milliseconds(round.ms.total());
   if (round.cut) words += "\nThe reply ended inside this tree: how far it was right is not known.";
+  if (round.sources == kFromSuffix)
+    words += "\nGuessed from the text alone: its last " +
+             (round.match == 1 ? "token" : grouped(round.match) + " tokens") + " stood there before.";
+  if (round.sources == kUsualSources) words += "\nGuessed by the drafter and from the text.";
   return words;
+}
+
+/// Whether some bars have the line that marks guesses from the text alone.
+bool has_ticks(const RoundLog& log) {
+  return log.statistics().rounds_by(kFromSuffix) > 0;
 }
 
 }  // namespace
@@ -251,6 +264,9 @@ void TimelinePanel::draw_plot(const RoundsState& rounds, CommandSink& sink, ImVe
   if (scale == 1) {  // a smaller strip has no room right of it
     draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis - px(14), Type::caption, t.text3, "tokens");
     draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(11), Type::caption, t.text3, "N drafted");
+    if (has_ticks(log))
+      draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(kTextTick), Type::caption, t.text3,
+                       "text alone");
   }
   const double inner = size.x / px(1);
   if (log.rounds() == 0) {
@@ -331,15 +347,19 @@ std::string pass_words(const RoundsState& rounds) {
 std::string bar_words(const RoundLog& log, size_t index) {
   const RoundSummary& round = log.summary(index);
   return "Pass " + grouped(index + 1) + ": " + grouped(round.emitted) + (round.emitted == 1 ? " token" : " tokens") +
-         ", " + grouped(round.accepted) + " of them guessed";
+         ", " + grouped(round.accepted) + " of them guessed" +
+         (round.sources == kFromSuffix ? " from the text alone" : "");
 }
 
-void draw_strip_key(ImDrawList* list, float x, float y) {
+void draw_strip_key(ImDrawList* list, float x, float y, bool ticks) {
   const Theme& t = colours();
   list->AddCircleFilled({x + px(6), y + px(20)}, px(5), t.accepted);
   draw_text_middle(list, x + px(18), y + px(20), Type::secondary, t.text2, "guessed, confirmed");
   list->AddRectFilled({x + px(1), y + px(39)}, {x + px(11), y + px(42)}, t.bonus);
   draw_text_middle(list, x + px(18), y + px(41), Type::secondary, t.text2, "added by the big model");
+  if (!ticks) return;
+  list->AddRectFilled({x + px(1), y + px(61)}, {x + px(11), y + px(63)}, t.text2);
+  draw_text_middle(list, x + px(18), y + px(62), Type::secondary, t.text2, "from the text alone");
 }
 
 }  // namespace
@@ -373,7 +393,7 @@ void WatchStrip::draw(const ViewModel& view, CommandSink& sink) {
   const float right = pos.x + size.x - px(kStripMargin) - (key ? px(kStripKey) : 0);
   if (right - left < px(kLeastBars)) return;
   draw_bars(rounds, sink, {std::floor(left), pos.y}, {std::floor(right - left), size.y});
-  if (key) draw_strip_key(list, right + px(16), pos.y + px(4));
+  if (key) draw_strip_key(list, right + px(16), pos.y + px(4), has_ticks(*rounds.log) && size.y >= px(76));
 }
 
 void WatchStrip::draw_bars(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size) {
@@ -404,6 +424,7 @@ void WatchStrip::draw_bars(const RoundsState& rounds, CommandSink& sink, ImVec2 
     if (emitted > guessed)
       list->AddRectFilled({a, base - guessed * token - std::max(px(2), px(3))}, {b, base - guessed * token - px(1)},
                           with_alpha(t.bonus, strength));
+    if (column.is_from_text()) list->AddRectFilled({a, base + px(4)}, {b, base + px(6)}, with_alpha(t.text2, strength));
   }
   const float x = pos.x + px(1) * static_cast<float>(at.x_of(shown)), wide = px(1) * static_cast<float>(at.pitch);
   list->AddRect({x - px(3), top - px(4)}, {x + std::max(px(4), wide * 0.7f) + px(3), base + px(3)}, t.text, px(3),

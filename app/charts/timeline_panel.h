@@ -52,7 +52,11 @@ struct TimelineColumn {
   size_t first = 0, rounds = 1;
   uint32_t most_emitted = 0, most_accepted = 0;  // of the round that emitted the most
   uint32_t most_drafted = 0;
+  size_t from_text = 0;                        // rounds whose guesses are from the text alone
   double mean_emitted = 0, mean_accepted = 0;  // over the rounds: the target's own tokens are the difference
+
+  /// Whether it is marked: most of its rounds asked no drafter.
+  bool is_from_text() const { return from_text * 2 > rounds; }
 };
 
 /// The bars that are at least partly visible. Which rounds share a column does not change while scrolling.

@@ -274,8 +274,10 @@ void RecordBox::draw_notes(const ViewModel& view) {
   if (button(redact)) redact_ = !redact_;
   ButtonSpec dense{"Drafts behind every token", dense_ && !redact_ ? Icon::check : Icon::none};
   dense.on = dense_ && !redact_;
-  dense.enabled = !redact_ && view.model && !view.model->drafter.empty();
-  dense.tooltip = "Makes \u201cWhat if\u201d exact; takes a draft for each token when the recording ends";
+  dense.enabled = !redact_ && view.has_drafter();
+  dense.tooltip = view.has_drafter()
+                      ? "Makes \u201cWhat if\u201d exact; takes a draft for each token when the recording ends"
+                      : "Needs a drafter; guesses from the text alone are found again without it";
   if (button(dense)) dense_ = !dense_;
   if (!in_use_.empty())
     label(Type::secondary, colours().bonus_text, "The recording that is shown, or the model, is in that file.");

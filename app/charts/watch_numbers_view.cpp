@@ -144,10 +144,11 @@ void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
     return;
   }
   cost.title = "a pass over " + guesses_words(numbers.guesses) + ", " + where_of(q);
+  const bool from_text = guessed_by(*q.shown) == kFromSuffix;
   cost.why = "The time of this pass " + (q.times.empty() ? "by the clock" : "there, " + q.times) + ": " +
-             three_digits(ms.draft) + " to guess + " + three_digits(ms.verify) + " to check + " +
-             three_digits(ms.total() - ms.draft - ms.verify) + " for the rest = " + milliseconds(ms.total()) + "." +
-             experts_words(*q.shown);
+             (from_text ? "none to guess, as all was found in the text, + " : three_digits(ms.draft) + " to guess + ") +
+             three_digits(ms.verify) + " to check + " + three_digits(ms.total() - ms.draft - ms.verify) +
+             " for the rest = " + milliseconds(ms.total()) + "." + experts_words(*q.shown);
   add_plain_tokens(q, numbers);
 }
 
@@ -194,11 +195,26 @@ std::string who_set(const RoundRecord& record, TreeSetBy set_by) {
   const bool plain = record.shape == DecodeMode::ar;
   switch (record.mode) {
     case DecodeMode::ar: return who_asked_for_plain(set_by);
-    case DecodeMode::chain: return plain ? "There was no room for a guess" : "One line, as long as the drafter guesses";
+    case DecodeMode::chain:
+      if (plain) return "There was no room for a guess";
+      return guessed_by(record) == kFromSuffix ? "One line, as far as the text suggests"
+                                               : "One line, as long as the drafter guesses";
     case DecodeMode::tree: return plain ? "There was no room for a guess" : who_set_the_tree(set_by);
     case DecodeMode::adaptive: break;
   }
   return plain ? "Guessing was not expected to pay this time" : "Canopy chose them: the most tokens for their time";
+}
+
+/// What the text had to do with it, as a sentence behind that of who_set(); empty where it had nothing.
+std::string who_guessed(const RoundRecord& record) {
+  const DraftSources sources = guessed_by(record);
+  if (sources == kFromSuffix) return ". All were found in the text, so no drafter was asked";
+  if (sources == kUsualSources) {
+    const auto by_text = [](const RoundNode& row) { return (row.node.sources & kFromSuffix) != 0; };
+    const auto found = static_cast<uint64_t>(std::ranges::count_if(record.nodes, by_text));
+    return ". " + grouped(found) + " of them " + (found == 1 ? "was" : "were") + " found in the text";
+  }
+  return record.match > 0 ? ". What the text suggests was left out" : "";
 }
 
 void add_curve(const RoundRecord& record, const BudgetView& budget, BudgetLine& line) {
@@ -236,7 +252,7 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, Tree
   BudgetLine line;
   const uint32_t guesses = record.width - std::min(record.width, 1u);
   line.question = guesses == 0 ? "Why no guesses?" : "Why " + guesses_words(guesses) + "?";
-  line.sentence = who_set(record, set_by);
+  line.sentence = who_set(record, set_by) + who_guessed(record);
   if (budget.best_budget && record.mode != DecodeMode::ar && !(budget.was_chosen && budget.is_argmax)) {
     line.sentence += ". Best here: " + (*budget.best_budget == 0 ? std::string("none") : grouped(*budget.best_budget));
     line.badge = "predicted";

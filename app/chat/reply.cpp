@@ -24,7 +24,10 @@ struct LegendWords {
   const char *accepted, *own;
 };
 LegendWords legend_words(const ViewModel& view) {
-  if (view.shell.layout == WindowLayout::watch) return {"guessed by the drafter, confirmed", "the big model's own"};
+  if (view.shell.layout == WindowLayout::watch) {
+    const bool by_text = view.rounds.log->statistics().has_text_drafts();
+    return {by_text ? "guessed, confirmed" : "guessed by the drafter, confirmed", "the big model's own"};
+  }
   return {"drafted, accepted", "big model's own"};
 }
 

@@ -75,14 +75,14 @@ CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets)
             sets.clear();
             for (const std::string& list : lists) sets.push_back(parse_sources(list));
           },
-          "Where drafts come from: dflash (the drafter) and suffix (the text itself), with a comma in between; given "
-          "several times, each is measured (default: all together)")
+          "Where drafts come from: dflash (the drafter), suffix (the text itself) and recycling (what the model said "
+          "lately), with commas in between, or none; given several times, each is measured (default: dflash,suffix)")
       ->allow_extra_args(false)
       ->check(sources_problem);
 }
 
 std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets) {
-  return mode == DecodeMode::ar || sets.empty() ? std::vector<DraftSources>{kAllSources} : sets;
+  return mode == DecodeMode::ar || sets.empty() ? std::vector<DraftSources>{kUsualSources} : sets;
 }
 
 std::string model_path(const ModelChoice& choice) {

@@ -229,8 +229,9 @@ void draw_round_time(const ColumnFigures& figures, double longest, ImVec2 pos, f
   draw_text_middle(list, pos.x, middle, Type::caption_semibold, t.text, title);
   const float words_end = pos.x + text_size(Type::caption_semibold, title).x, left = words_end + px(12);
   ImGui::PushID("stages");
-  term_area(title, {pos.x, pos.y}, {words_end, pos.y + px(17)},
-            "Draft: the drafter guesses. Verify: the big model checks all guesses in one pass. Rest: all else.");
+  term_area(
+      title, {pos.x, pos.y}, {words_end, pos.y + px(17)},
+      "Draft: the next tokens are guessed. Verify: the big model checks all guesses in one pass. Rest: all else.");
   ImGui::PopID();
   float x = pos.x + width;
   for (int i = 2; i >= 0 && figures.measured; --i) {

@@ -71,6 +71,19 @@ ColumnText text_of(const MeasuredPlan& plan, uint32_t index, const SweepCell* ce
   return sweep.must_agree(index, sweep.baseline) ? ColumnText::wrong : ColumnText::differs;
 }
 
+/// What is asked for guesses, behind the name of a way; nothing where all are.
+std::string sources_mark(DraftSources sources) {
+  if (sources == kUsualSources) return "";
+  switch (sources) {
+    case 0: return " (no guesses)";
+    case kFromDflash: return " (drafter)";
+    case kFromSuffix: return " (text)";
+    case kFromRecycling: return " (recycled)";
+    case kFreeSources: return " (no drafter)";
+    default: return " (drafter and more)";
+  }
+}
+
 std::string agreement_sentence(Agreement agreement, size_t columns) {
   switch (agreement) {
     case Agreement::unknown: return {};
@@ -92,20 +105,22 @@ std::string file_part(const std::string& path) {
 }
 
 std::string way_title(const WayToDecode& way) {
+  const std::string sources = sources_mark(way.sources);
   switch (way.mode) {
     case DecodeMode::ar: return "AR";
-    case DecodeMode::chain: return "Chain";
-    case DecodeMode::tree: return "Tree " + grouped(way.budget);
-    case DecodeMode::adaptive: return "Adaptive";
+    case DecodeMode::chain: return "Chain" + sources;
+    case DecodeMode::tree: return "Tree " + grouped(way.budget) + sources;
+    case DecodeMode::adaptive: return "Adaptive" + sources;
   }
   return {};
 }
 
 std::string way_subtitle(const WayToDecode& way) {
+  const bool drafter_alone = way.sources == kFromDflash;
   switch (way.mode) {
     case DecodeMode::ar: return "one token per pass";
-    case DecodeMode::chain: return "DFlash, one path";
-    case DecodeMode::tree: return "DDTree, fixed size";
+    case DecodeMode::chain: return drafter_alone ? "DFlash, one path" : "one path";
+    case DecodeMode::tree: return drafter_alone ? "DDTree, fixed size" : "fixed size";
     case DecodeMode::adaptive: return "width chosen each round";
   }
   return {};
@@ -200,6 +215,7 @@ std::vector<SweepCell> whole_cells(const Sweep& sweep, uint32_t baseline) {
 SweepCurve curve_of(const Sweep& sweep, const std::vector<SweepCell>& cells, const std::string& name, bool ratios) {
   SweepCurve curve;
   curve.name = name;
+  std::optional<DraftSources> sources;
   for (const SweepCell& cell : cells) {
     const SweepContestant& contestant = sweep.contestants[cell.contestant];
     // Of several subjects the first: the others are columns of the table.
@@ -211,6 +227,9 @@ SweepCurve curve_of(const Sweep& sweep, const std::vector<SweepCell>& cells, con
       curve.levels.push_back({contestant.way.name(), value});
       continue;
     }
+    // Likewise of several sets of sources.
+    if (sources.value_or(contestant.way.sources) != contestant.way.sources) continue;
+    sources = contestant.way.sources;
     const auto place = std::ranges::lower_bound(curve.budget, double{contestant.way.budget * 1.0});
     const auto at = place - curve.budget.begin();
     curve.budget.insert(place, contestant.way.budget);

@@ -44,7 +44,7 @@ struct CompareFigures {
   double longest_round = 0;     // ms, for the bars
 };
 
-/// The names of a way in the window: "Tree" and what it is called in papers.
+/// The names of a way in the window: "Tree 16", "Chain (text)", and what it is called in papers.
 std::string way_title(const WayToDecode& way);
 std::string way_subtitle(const WayToDecode& way);
 

@@ -330,10 +330,11 @@ std::string compare_obstacle(const ViewModel& view) {
   if (std::string obstacle = measuring_obstacle(view, uses_loaded(setup.columns)); !obstacle.empty()) return obstacle;
   if (setup.bundled && view.comparison.bundled.empty()) return "The prompts that come with Canopy are not there";
   if (!setup.bundled && setup.prompt.empty()) return "Write a prompt first";
-  const bool drafts = std::ranges::any_of(
-      setup.columns, [](const ComparisonColumn& each) { return each.is_loaded() && each.way.mode != DecodeMode::ar; });
-  if (drafts && view.model && view.model->drafter.empty())
-    return "The loaded model has no drafter: all columns must be AR";
+  const bool drafter_alone = std::ranges::any_of(setup.columns, [](const ComparisonColumn& each) {
+    return each.is_loaded() && each.way.mode != DecodeMode::ar && each.way.sources == kFromDflash;
+  });
+  if (drafter_alone && view.model && !view.has_drafter())
+    return "A column asks the drafter alone, and the loaded model has none";
   return {};
 }
 

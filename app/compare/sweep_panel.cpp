@@ -148,9 +148,6 @@ std::string sweep_obstacle(const ViewModel& view) {
   const ComparisonState& state = view.comparison;
   if (state.bundled.empty()) return "The prompts that come with Canopy are not there";
   if (columns_of(state.sweep_setup).empty()) return "Choose something to measure";
-  const bool drafts = state.sweep_setup.chain || state.sweep_setup.adaptive || !state.sweep_setup.budgets.empty();
-  if (drafts && view.model && view.model->drafter.empty())
-    return "The loaded model has no drafter: only AR can be measured";
   return {};
 }
 

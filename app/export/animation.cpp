@@ -172,8 +172,8 @@ std::string animated_svg(const SharedRun& run, const RoundRange& range, std::opt
   Picture dark = empty_picture(size), light = empty_picture(size);
   SvgOptions options;
   options.description =
-      "A small drafter guesses a tree of continuations; the big model reads it in one pass and keeps "
-      "what it would have written itself.";
+      "A tree of continuations is guessed; the big model reads it in one pass and keeps what it would have written "
+      "itself.";
   for (size_t i = 0; i < range.count; ++i) {
     callbacks.step(i, range.count);
     const size_t round = range.first + i;

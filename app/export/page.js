@@ -84,7 +84,7 @@ function showWords(round, rev) {
   if (slow) {
     const phase = data.phases[player.phase];
     $('caption').replaceChildren(span((player.phase + 1) + '  ' + phase.name, 'phase'),
-                                 span(phase.words.replace('{n}', round.emitted)));
+                                 span(round.said?.[player.phase] ?? phase.words.replace('{n}', round.emitted)));
   } else {
     $('caption').replaceChildren(...round.caption.map(([kind, text]) => span(text, kind)));
   }
@@ -96,6 +96,8 @@ function showWords(round, rev) {
     if (node.judged && lit && (fate !== FATE.bonus || node.shown > 0)) ++counts[fate];
   });
   ['accepted', 'rejected', 'notReached', 'bonus'].forEach((name) => { $(name).textContent = grouped(counts[FATE[name]]); });
+  const found = rev.nodes.filter((node, i) => isFound(round, i) && node.shown > 0).length;
+  if ($('found')) $('found').textContent = grouped(found);
   const checked = !player.slow || player.phase > PHASE.verify;
   $('width').textContent = grouped(round.width);
   $('emitted').textContent = player.told ? grouped(round.emitted) : '\u2026';
@@ -124,18 +126,22 @@ function paintStrip() {
   const most = Math.max(2, ...data.rounds.map((round) => round.emitted)), pitch = w / count;
   c.setTransform(fit, 0, 0, fit, 0, 0);
   c.clearRect(0, 0, w, h);
-  const bar = clamp(pitch * 0.66, 0.5, 20), inset = (pitch - bar) / 2, unit = (h - 10) / most;
+  const foot = data.rounds.some((round) => round.fromText) ? 6 : 2;
+  const bar = clamp(pitch * 0.66, 0.5, 20), inset = (pitch - bar) / 2, unit = (h - 8 - foot) / most;
   data.rounds.forEach((round, i) => {
-    const x = i * pitch + inset, top = h - 2 - unit * round.emitted, cap = round.bonus >= 0 ? Math.min(unit, 2.5) : 0;
+    const x = i * pitch + inset, top = h - foot - unit * round.emitted;
+    const cap = round.bonus >= 0 ? Math.min(unit, 2.5) : 0;
     c.globalAlpha = i <= player.shown ? 1 : 0.35;
     c.fillStyle = colours.accepted;
     c.fillRect(x, top + cap, bar, Math.max(0, unit * round.emitted - cap));
     c.fillStyle = colours.bonus;
     c.fillRect(x, top, bar, cap);
+    c.fillStyle = colours.text2;
+    if (round.fromText) c.fillRect(x, h - 3, bar, 2); // a line below passes whose guesses are from the text alone
   });
   c.globalAlpha = 1;
   c.fillStyle = colours.line;
-  c.fillRect(0, h - 2, w, 1);
+  c.fillRect(0, h - foot, w, 1);
   for (const reply of data.replies) if (reply.first > 0) c.fillRect(reply.first * pitch, 0, 1, h);
   c.strokeStyle = colours.text;
   c.lineWidth = 1.5;
@@ -159,11 +165,19 @@ function nodeAt(event) {
 const STATES = ['the last token of the text so far', 'guessed by the drafter, and right', 'guessed, and the big model wrote another',
                 'guessed, but below a guess that was wrong', "the big model's own next token"];
 
+function stateOf(round, node) {
+  const byText = round.s[node] === SOURCE.text && round.f[node] === FATE.accepted;
+  return byText ? 'guessed, and right' : STATES[round.f[node]];
+}
+
 function showCard(event) {
   const round = data.rounds[player.shown], card = $('card');
   card.hidden = hovered < 0;
   if (hovered < 0) return;
-  const rows = [[STATES[round.f[hovered]]]];
+  const rows = [[stateOf(round, hovered)]];
+  if (isFound(round, hovered))
+    rows.push(['found in the text: its last ' + (round.match === 1 ? 'token' : grouped(round.match) + ' tokens') +
+               ' stood there already and went on like this']);
   if (isDrafted(round, hovered)) rows.push(['guessed with ' + percentage(round.q[hovered])]);
   if (round.t[hovered] >= 0) rows.push(['the big model gave it ' + percentage(round.t[hovered])]);
   card.replaceChildren(span(data.labels[round.l[hovered]], 'token'), ...rows.map(([words]) => span(words)));
@@ -294,6 +308,11 @@ for (const [id, look] of [['mark-accepted', LOOK.accepted], ['mark-rejected', LO
   const canvas = $(id), fit = fitted(canvas, 16, 16), small = new Painter(canvas, colours, []);
   small.c.setTransform(fit, 0, 0, fit, 0, 0);
   small.mark(look, 8, 8, look === LOOK.bonus ? 5 : 6);
+}
+if ($('mark-found')) {
+  const canvas = $('mark-found'), fit = fitted(canvas, 16, 16), small = new Painter(canvas, colours, []);
+  small.c.setTransform(fit, 0, 0, fit, 0, 0);
+  small.foundMark(8, 8, 6);
 }
 wake();
 document.documentElement.dataset.ready = 'yes';

@@ -189,6 +189,7 @@ class Painter {
       c.fill();
     }
     if (there === 0) return;
+    if (tuft.found) this.corner(tuft.label[0] + tuft.label[1], tuft.y - 6, this.cornerSide(1), look, strength);
     if (tuft.nodes === 1) {
       this.label(tuft.label[0], tuft.y, this.labels[this.round.l[tuft.heads[0]]], 400, this.round.text, 'text3', strength,
                  tuft.label[1]);
@@ -244,10 +245,10 @@ class Painter {
     c.stroke();
   }
 
-  pill(x, y, width, height, fill, line, strokeWidth, alpha, dash) {
+  pill(x, y, width, height, fill, line, strokeWidth, alpha, dash, round = height * 0.28) {
     const c = this.c;
     c.beginPath();
-    c.roundRect(x, y, width, height, height * 0.28);
+    c.roundRect(x, y, width, height, round);
     this.fill(fill, alpha);
     c.fill();
     this.stroke(line, strokeWidth, alpha, dash);
@@ -259,13 +260,17 @@ class Painter {
     const [node, x, y, , room] = box, look = this.lookOf(node), now = this.rev.nodes[node], round = this.round;
     const seen = look === LOOK.accepted && now.lit < 1 ? LOOK.undecided : look;
     const strength = this.strength(node), width = box[3] - this.figureHidden(box), half = round.pill / 2, c = this.c;
-    this.frame(seen, x, y - half, width, round.pill, strength);
+    const square = round.s[node] === SOURCE.text; // no round corners where the drafter did not propose it
+    const bend = square ? 0 : round.pill * 0.28;
+    this.frame(seen, x, y - half, width, round.pill, bend, strength);
     if (this.rev.verified > 0 && look !== LOOK.root) {
       c.beginPath();
-      c.roundRect(x, y - half, width, round.pill, round.pill * 0.28);
+      c.roundRect(x, y - half, width, round.pill, bend);
       this.stroke('accent', 1.5, this.rev.verified * strength);
       c.stroke();
     }
+    const top = y - half + (seen === LOOK.notReached ? 2 : 0);
+    if (isFound(round, node)) this.corner(x + width, top, this.cornerSide(round.grown), seen, strength);
     const strong = seen === LOOK.accepted || seen === LOOK.bonus || seen === LOOK.root;
     const left = seen === LOOK.root ? 10 : look === LOOK.bonus ? 14 : 12;
     const colour = ['text', 'text2', 'text', 'rejected_text', 'text3', 'bonus_text'][seen];
@@ -273,24 +278,45 @@ class Painter {
     if (round.figures && (seen === LOOK.accepted || seen === LOOK.rejected))
       this.write(x + width - 8 * round.grown, y, percentage(round.q[node]), MONO, 400, 10 * round.grown,
                  seen === LOOK.accepted ? 'accepted_text' : 'rejected_text', strength, 'right');
-    this.badge(seen, x, y, strength);
+    this.badge(seen, x, y, square, strength);
   }
 
-  frame(look, x, y, width, height, alpha) {
+  cornerSide(scale) {
+    return Math.min(6 * scale, this.round.pill * 0.36);
+  }
+
+  /// The filled corner of a word that was found in the text.
+  corner(x, y, side, look, alpha) {
+    const colour = look === LOOK.accepted ? 'accepted' : look === LOOK.rejected ? 'rejected' :
+      look === LOOK.notReached ? 'unreached' : 'text3';
+    this.fillCorner(x, y, side, colour, alpha);
+  }
+  fillCorner(x, y, side, colour, alpha = 1) {
+    const c = this.c;
+    c.beginPath();
+    c.moveTo(x - side, y);
+    c.lineTo(x, y);
+    c.lineTo(x, y + side);
+    c.closePath();
+    this.fill(colour, alpha);
+    c.fill();
+  }
+
+  frame(look, x, y, width, height, bend, alpha) {
     const c = this.c;
     if (look === LOOK.accepted) {
       for (const reach of [6, 3]) {
         c.beginPath();
-        c.roundRect(x - reach, y - reach, width + 2 * reach, height + 2 * reach, height * 0.28 + reach);
+        c.roundRect(x - reach, y - reach, width + 2 * reach, height + 2 * reach, bend + reach);
         this.fill('accepted', 0.07 * alpha);
         c.fill();
       }
     }
-    if (look === LOOK.root) this.pill(x, y, width, height, 'raised', 'text2', 1.5, alpha, []);
-    if (look === LOOK.undecided) this.pill(x, y, width, height, 'card', 'ctl', 1, alpha, []);
-    if (look === LOOK.accepted) this.pill(x, y, width, height, 'accepted_bg', 'accepted', 1.5, alpha, []);
-    if (look === LOOK.rejected) this.pill(x, y, width, height, 'canvas', 'rejected', 1.2, alpha, [4, 3]);
-    if (look === LOOK.bonus) this.pill(x, y, width, height, 'bonus_bg', 'bonus', 1.5, alpha, [2, 2.4]);
+    if (look === LOOK.root) this.pill(x, y, width, height, 'raised', 'text2', 1.5, alpha, [], bend);
+    if (look === LOOK.undecided) this.pill(x, y, width, height, 'card', 'ctl', 1, alpha, [], bend);
+    if (look === LOOK.accepted) this.pill(x, y, width, height, 'accepted_bg', 'accepted', 1.5, alpha, [], bend);
+    if (look === LOOK.rejected) this.pill(x, y, width, height, 'canvas', 'rejected', 1.2, alpha, [4, 3], bend);
+    if (look === LOOK.bonus) this.pill(x, y, width, height, 'bonus_bg', 'bonus', 1.5, alpha, [2, 2.4], bend);
     if (look !== LOOK.notReached) return;
     this.fill('canvas', alpha);
     c.fillRect(x + 4, y + 2, width - 4, height - 4);
@@ -303,10 +329,21 @@ class Painter {
     this.c.fill();
   }
 
-  badge(look, x, y, alpha) {
+  badge(look, x, y, square, alpha) {
     const reach = Math.min(6.5 * this.round.grown, this.round.pill * 0.42);
-    if (look === LOOK.notReached) this.disc(x + 3, y, 2.4, 'unreached', alpha);
+    if (look === LOOK.notReached && !square) this.disc(x + 3, y, 2.4, 'unreached', alpha);
+    if (look === LOOK.notReached && square) {
+      this.fill('unreached', alpha);
+      this.c.fillRect(x + 1, y - 2, 4, 4);
+    }
     if (look === LOOK.accepted || look === LOOK.rejected || look === LOOK.bonus) this.mark(look, x, y, reach, alpha);
+  }
+
+  /// The sign of words that were found in the text: a pill with square corners, one of them filled.
+  foundMark(x, y, reach) {
+    this.stroke('text2', 1.2);
+    this.c.strokeRect(x - reach, y - reach * 0.75, reach * 2, reach * 1.5);
+    this.fillCorner(x + reach, y - reach * 0.75, reach, 'text2');
   }
 
   /// The check mark, cross or star of a state.
@@ -360,7 +397,7 @@ class Painter {
     for (const [x, words] of this.round.depths) this.write(x, 12, words, SANS, 400, 11, 'text3');
   }
 
-  /// The draft: the drafter's likeliest tokens at every place, all filled at the same time.
+  /// The draft: the drafter's likeliest tokens at every place, all filled at the same time. Not where none was asked.
   draft() {
     const shown = easeOut(this.rev.filled), round = this.round, c = this.c;
     for (const {x, width, nodes} of round.draft) {

@@ -13,6 +13,8 @@ const easeInOut = (t) => {
   return c < 0.5 ? 4 * c * c * c : 1 - Math.pow(2 - 2 * c, 3) / 2;
 };
 
+const SOURCE = {drafter: 1, text: 2}; // bits; a round without a word from the text does not have them
+const isFound = (round, i) => (round.s[i] & SOURCE.text) !== 0;
 const isDrafted = (round, i) => round.f[i] !== FATE.root && round.f[i] !== FATE.bonus;
 
 /// Per node: shown (opacity), judged, strength, lit (share of the limb to it), width (of its limb).
@@ -77,13 +79,14 @@ function drop(round, p, nodes) {
 /// Fills in what follows from the arrays of a round: depths, and which nodes are on the path.
 function prepare(round) {
   round.f = Array.from(round.f, Number);
+  round.s = Array.from(round.s ?? '', Number);
   round.depth = [0];
   for (let i = 1; i < round.f.length; ++i) round.depth.push(round.depth[round.p[i]] + 1);
   round.onPath = new Array(round.f.length).fill(false);
   for (const node of round.path) round.onPath[node] = true;
 }
 
-/// The replay. `rounds` have ms (how long each took) and plain (nothing was drafted).
+/// The replay. `rounds` have ms (how long each took), plain (nothing was drafted) and fromText (no drafter was asked).
 class Player {
   constructor(rounds, phases, reducedMotion) {
     Object.assign(this, {rounds, phases, reducedMotion, shown: 0, playing: false, speed: 1, slow: false});
@@ -96,7 +99,7 @@ class Player {
     return this.rounds.length - 1;
   }
   firstPhase(round) {
-    return this.rounds[round].plain ? PHASE.verify : PHASE.fill;
+    return this.rounds[round].plain ? PHASE.verify : this.rounds[round].fromText ? PHASE.insert : PHASE.fill;
   }
   phaseMs(phase) {
     if (phase !== PHASE.walk) return this.phases[phase].ms;

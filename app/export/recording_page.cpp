@@ -101,15 +101,25 @@ class PageRound {
     for (const CaptionPart& part : tree_caption(tree_, labels_, record_->emitted.size()))
       caption.push_back({kind_of(part.kind), part.text});
     json_["caption"] = std::move(caption);
+    if (!tree_.has_found()) return;
+    json_["match"] = tree_.match;
+    if (tree_.asked_text_alone()) json_["fromText"] = true;
+    ordered_json said = ordered_json::object();  // the sentences of phases that are others than the drafter's
+    for (uint32_t i = 0; i < kPhases; ++i) {
+      const std::string words = phase_sentence(static_cast<Phase>(i), record_->emitted.size(), tree_);
+      if (words != phase_sentence(static_cast<Phase>(i), record_->emitted.size())) said[std::to_string(i)] = words;
+    }
+    json_["said"] = std::move(said);
   }
 
   void nodes() {
-    std::string fates;
+    std::string fates, sources;
     std::vector<uint32_t> parents, labels;
     std::vector<int> q, target;
     for (uint32_t i = 0; i < tree_.size(); ++i) {
       const TreeNodeView& node = tree_.nodes[i];
       fates += static_cast<char>('0' + static_cast<int>(node.fate));
+      sources += static_cast<char>('0' + static_cast<int>(node.sources));
       parents.push_back(node.parent == TreeNode::none ? 0 : node.parent);
       labels.push_back(table_.number_of(labels_[i]));
       q.push_back(ten_thousandths(node.q));
@@ -117,6 +127,7 @@ class PageRound {
       target.push_back(known ? ten_thousandths(std::exp(double{record_->nodes[i].log_p})) : -1);
     }
     json_["f"] = fates;
+    if (tree_.has_found()) json_["s"] = sources;
     json_["p"] = parents;
     json_["l"] = labels;
     json_["q"] = q;
@@ -168,6 +179,7 @@ class PageRound {
                        {"dot", tenth(bundle.dot)},
                        {"label", {tenth(box.label_x), tenth(box.label_width)}},
                        {"twigs", std::move(twigs)}});
+      if (is_found(tree_, tuft)) tufts.back()["found"] = true;
     }
     json_["tufts"] = std::move(tufts);
   }
@@ -208,7 +220,7 @@ class PageRound {
     json_["order"] = order(taken);
     const auto chain = chain_estimate(*record_, tree_);
     if (!chain || !geometry_.chain_note) return;
-    const auto lines = chain_note_lines(*chain, record_->emitted.size());
+    const auto lines = chain_note_lines(*chain, record_->emitted.size(), tree_.sources);
     json_["note"] = {tenth(geometry_.chain_note->x0), tenth(geometry_.chain_note->y0), lines[0], lines[1], lines[2]};
   }
 
@@ -380,6 +392,8 @@ std::string figures_of_run(const RoundStatistics& s, const std::string& times) {
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
   out += row("A pass, " + times, milliseconds(s.ms().total() / rounds));
   out += row("Guesses in the text", grouped(s.accepted()) + " of " + grouped(s.drafted()));
+  if (s.has_text_drafts())
+    out += row("Guessed from the text alone", counted(s.rounds_by(kFromSuffix), "pass", "passes"));
   const ShapeCounts& plain = s.of(DecodeMode::ar);
   if (plain.rounds > 0)
     out +=
@@ -428,7 +442,7 @@ constexpr std::string_view kBodyBegin = R"(<main>
 <section id="chat" aria-label="Text">
 <p id="question"></p>
 <p id="reply"></p>
-<ul><li><span class="a">blue</span> guessed by the drafter, confirmed</li>
+<ul><li><span class="a">blue</span> guessed, confirmed</li>
 <li><span class="b">dotted</span> written by the big model itself</li></ul>
 </section>
 <section id="stage" aria-label="Draft tree">
@@ -446,8 +460,13 @@ constexpr std::string_view kBody = R"(</dt><dd id="ms"></dd></div>
 <div><canvas id="mark-rejected"></canvas><dt>rejected</dt><dd id="rejected" class="mono"></dd></div>
 <div><i></i><dt>not reached</dt><dd id="notReached" class="mono"></dd></div>
 <div><canvas id="mark-bonus"></canvas><dt>bonus</dt><dd id="bonus" class="mono"></dd></div>
-<p>branch thickness: how sure the drafter was</p>
-</dl>
+)";
+
+constexpr std::string_view kFoundLegend =
+    R"(<div><canvas id="mark-found"></canvas><dt>found in the text</dt><dd id="found" class="mono"></dd></div>
+)";
+
+constexpr std::string_view kBodyAfterLegend = R"(</dl>
 <div id="card" hidden></div>
 </section>
 <nav aria-label="Time">
@@ -482,14 +501,17 @@ std::string body_of(const SharedRun& run, const RoundRange& range, const RoundSt
     out += "<p class=\"hint\">rounds " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) +
            " of " + grouped(run.log->rounds()) + "</p>";
   out += "</header>\n" + std::string(kBodyBegin) + html_text(times) + std::string(kBody);
+  const bool found = statistics.has_text_drafts();
+  if (found) out += kFoundLegend;
+  out += "<p>" + thickness_words(found ? kUsualSources : kFromDflash) + "</p>\n" + std::string(kBodyAfterLegend);
   for (uint32_t i = 0; i < kPhases; ++i)
     out += "<button aria-pressed=\"false\">" + std::to_string(i + 1) + "  " + std::string(phase_texts()[i].name) +
            "</button>";
   out += std::string(kBodyEnd) + figures_of_run(statistics, times) + charts_of(statistics, times) + where_it_was(run);
   out +=
-      "</div>\n</main>\n<footer><p>A recorded run of a language model that is written by speculative decoding: a small "
-      "drafter guesses a tree of continuations, the big model reads it in one pass and keeps what it would have "
-      "written itself. The page needs no network.";
+      "</div>\n</main>\n<footer><p>A recorded run of a language model that is written by speculative decoding: a tree "
+      "of continuations is guessed, the big model reads it in one pass and keeps what it would have written itself. "
+      "The page needs no network.";
   if (!run.notice.empty()) out += " " + html_text(run.notice);
   out +=
       "</p></footer>\n<noscript><p>The page needs JavaScript to draw trees; its statistics stand "

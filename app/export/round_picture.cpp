@@ -58,6 +58,11 @@ void draw_return_sign(Picture& picture, Point left_middle, float width, float em
   picture.stroke(Path().move({left + head, y - head}).line({left, y}).line({left + head, y + head}), stroke);
 }
 
+/// The corner of a word that was found in the text: the upper right one of its pill.
+Path filled_corner(Point corner, float side) {
+  return polygon({{corner.x - side, corner.y}, corner, {corner.x, corner.y + side}});
+}
+
 class TreePainter {
  public:
   TreePainter(Picture& picture, const TreeDrawing& drawing)
@@ -166,6 +171,9 @@ class TreePainter {
 
   void tuft_label(const Tuft& tuft, const TuftBox& box, float strength) {
     const Point at = at_point({box.label_x, box.y}, d_.origin);
+    if (is_found(tree_, tuft))
+      to_.fill(filled_corner({at.x + box.label_width, at.y - 6}, found_corner(g_.pill_height, 1)),
+               faded(found_colour(t_, look_of(d_.reveal, tuft)), strength));
     if (tuft.nodes == 1) {
       write_word(to_, at, Face::mono, g_.text * g_.text_scale, faded(t_.text3, strength), d_.labels[tuft.heads.front()],
                  box.label_width);
@@ -184,9 +192,14 @@ class TreePainter {
     const NodeLook now = look == NodeLook::accepted && reveal.lit < 1 ? NodeLook::undecided : look;
     const Point a = at_point({box.x, box.y - half}, d_.origin);
     const Point b = {a.x + pill_width(g_, d_.reveal, node), a.y + g_.pill_height};
-    frame(now, a, b, strength);
+    const float round = pill_round(tree_.nodes[node], g_.pill_height);
+    frame(now, a, b, round, strength);
     if (d_.reveal.verified > 0 && look != NodeLook::root)
-      to_.stroke(rectangle(a, b, round()), {faded(t_.accent, d_.reveal.verified * strength), 1.5f, 0, 0});
+      to_.stroke(rectangle(a, b, round), {faded(t_.accent, d_.reveal.verified * strength), 1.5f, 0, 0});
+    if (is_found(tree_.nodes[node]))
+      to_.fill(filled_corner({b.x, now == NodeLook::not_reached ? a.y + 2 : a.y},
+                             found_corner(g_.pill_height, g_.text_scale)),
+               faded(found_colour(t_, now), strength));
     const bool strong = now == NodeLook::accepted || now == NodeLook::bonus || now == NodeLook::root;
     const float left = now == NodeLook::root ? 10 : look == NodeLook::bonus ? 14 : pad_left;
     write_word(to_, {a.x + left * g_.text_scale, a.y + half}, strong ? Face::mono_semibold : Face::mono,
@@ -196,21 +209,19 @@ class TreePainter {
       to_.write({b.x - pad_right * g_.text_scale, a.y + half}, Face::mono, figure_text * g_.text_scale,
                 faded(colour, strength), percentage(tree_.nodes[node].q), Align::right);
     }
-    badge(now, {a.x, a.y + half}, strength);
+    badge(now, {a.x, a.y + half}, round == 0, strength);
   }
 
-  float round() const { return g_.pill_height * 0.28f; }
-
-  void frame(NodeLook look, Point a, Point b, float strength) {
+  void frame(NodeLook look, Point a, Point b, float round, float strength) {
     const auto pill = [&](Colour fill, Colour line, float width, float dash = 0, float gap = 0) {
-      to_.add(Shape{rectangle(a, b, round()), faded(fill, strength), {faded(line, strength), width, dash, gap}});
+      to_.add(Shape{rectangle(a, b, round), faded(fill, strength), {faded(line, strength), width, dash, gap}});
     };
     switch (look) {
       case NodeLook::root: pill(t_.raised, t_.text2, 1.5f); break;
       case NodeLook::undecided: pill(t_.card, t_.ctl, 1); break;
       case NodeLook::accepted:
         for (const float reach : {6.0f, 3.0f})
-          to_.fill(rectangle({a.x - reach, a.y - reach}, {b.x + reach, b.y + reach}, round() + reach),
+          to_.fill(rectangle({a.x - reach, a.y - reach}, {b.x + reach, b.y + reach}, round + reach),
                    faded(t_.accepted, 0.07f * strength));
         pill(t_.accepted_bg, t_.accepted, 1.5f);
         break;
@@ -223,7 +234,8 @@ class TreePainter {
     }
   }
 
-  void badge(NodeLook look, Point at, float strength) {
+  /// square: the dot of a word that was not reached, as its pill would be.
+  void badge(NodeLook look, Point at, bool square, float strength) {
     const float reach = std::min(tree_design::badge * g_.text_scale, g_.pill_height * 0.42f);
     const auto draw = [&](NodeFate fate) { draw_badge(to_, t_, fate, at, reach, t_.canvas, strength); };
     switch (look) {
@@ -232,7 +244,10 @@ class TreePainter {
       case NodeLook::accepted: draw(NodeFate::accepted); break;
       case NodeLook::rejected: draw(NodeFate::rejected); break;
       case NodeLook::bonus: draw(NodeFate::bonus); break;
-      case NodeLook::not_reached: to_.fill(circle({at.x + 3, at.y}, 2.4f), faded(t_.unreached, strength)); break;
+      case NodeLook::not_reached:
+        to_.fill(square ? rectangle({at.x + 1, at.y - 2}, {at.x + 5, at.y + 2}) : circle({at.x + 3, at.y}, 2.4f),
+                 faded(t_.unreached, strength));
+        break;
     }
   }
 
@@ -488,7 +503,7 @@ void RoundCard::draw_caption(Picture& picture, const Theme& t, const RoundMoment
                                    std::to_string(index + 1) + " " + std::string(phase_texts()[index].name)) +
                      14;
   picture.write({at.x + name, at.y}, Face::sans, 14, t.text2,
-                text_within(Face::sans, 14, phase_sentence(moment.phase, emitted), room - name));
+                text_within(Face::sans, 14, phase_sentence(moment.phase, emitted, tree_), room - name));
 }
 
 void RoundCard::draw_legend(Picture& picture, const Theme& t, const TreeReveal& reveal) const {
@@ -504,8 +519,19 @@ void RoundCard::draw_legend(Picture& picture, const Theme& t, const TreeReveal& 
     picture.write({x + 18 + words + 6, middle}, Face::mono, 12, t.text, figure);
     x += 18 + words + 6 + wide + 18;
   }
-  for (const std::string words : {"branch thickness: how sure the drafter was \u00b7 tufts: more guesses",
-                                  "branch thickness: how sure the drafter was"}) {
+  if (tree_.found > 0) {
+    constexpr const char* kWords = "found in the text";
+    const std::string figure = grouped(tree_.found);
+    const float words = text_width(Face::sans, 12, kWords), wide = text_width(Face::mono, 12, figure);
+    if (x + 18 + words + 6 + wide > right) return;
+    picture.stroke(rectangle({x, middle - 4.5f}, {x + 12, middle + 4.5f}), {t.text2, 1.2f, 0, 0});
+    picture.fill(filled_corner({x + 12, middle - 4.5f}, 6), t.text2);
+    picture.write({x + 18, middle}, Face::sans, 12, t.text2, kWords);
+    picture.write({x + 18 + words + 6, middle}, Face::mono, 12, t.text, figure);
+    x += 18 + words + 6 + wide + 18;
+  }
+  const std::string thickness = thickness_words(tree_.sources);
+  for (const std::string& words : {thickness + " \u00b7 tufts: more guesses", thickness}) {
     if (right - text_width(Face::sans, 12, words) < x + 8) continue;
     picture.write({right, middle}, Face::sans, 12, t.text3, words, Align::right);
     return;
@@ -517,7 +543,7 @@ void RoundCard::draw_chain_note(Picture& picture, const Theme& t) const {
   if (!chain || !geometry_.chain_note) return;
   const TreeRect& place = *geometry_.chain_note;
   const Point at = {place.x0, place.y0 + kTitle + kCaption + 7};
-  const auto lines = chain_note_lines(*chain, record_->emitted.size());
+  const auto lines = chain_note_lines(*chain, record_->emitted.size(), tree_.sources);
   for (size_t i = 0; i < lines.size(); ++i)
     picture.write({at.x, at.y + 16 * static_cast<float>(i)}, Face::sans, 11, i == 0 ? t.text2 : t.text3, lines[i]);
 }

@@ -92,11 +92,11 @@ void draw_tree_picture(ImVec2 a, float width) {
   for (const TreeSpot& s : kTree) draw_spot(list, at(s), s.tip);
 }
 
-/// Draws the layers of a target that a drafter reads, in a dashed outline.
-void draw_pair_picture(ImVec2 a, float width) {
+/// Draws the layers of a target that a drafter reads, in a dashed outline; of a model without a drafter, its layers.
+void draw_models_picture(ImVec2 a, float width, bool with_drafter) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const float inset = px(24), left = a.x + std::floor((width - px(252)) * 0.5f);
+  const float inset = px(24), left = a.x + std::floor((width - px(with_drafter ? 252.0f : 116.0f)) * 0.5f);
   add_dashed_rect(list, {a.x + inset, a.y + px(22)}, {a.x + width - inset, a.y + px(174)}, px(8), {px(6), px(5)}, t.ctl,
                   px(1.5f));
   constexpr int kLayers = 9, kAuxLayers = 4;
@@ -105,6 +105,8 @@ void draw_pair_picture(ImVec2 a, float width) {
     const float y = a.y + px(38) + px(12) * static_cast<float>(i);
     list->AddRectFilled({left, y}, {left + px(116), y + px(8.5f)}, i % 2 ? t.verify : t.raised, px(2));
   }
+  centred(left + px(58), a.y + px(150), Type::secondary, t.text2, "target");
+  if (!with_drafter) return;
   for (int i = 0; i < kAuxLayers; ++i) {
     const float y = a.y + px(60) + px(16) * static_cast<float>(i);
     list->AddRectFilled({drafter, y}, {drafter + px(74), y + px(11)}, t.draft, px(2));
@@ -112,7 +114,6 @@ void draw_pair_picture(ImVec2 a, float width) {
     const ImVec2 to = {drafter, y + px(5.5f)};
     list->AddBezierCubic(from, {from.x + px(30), from.y}, {to.x - px(30), to.y}, to, t.verify, px(1.6f));
   }
-  centred(left + px(58), a.y + px(150), Type::secondary, t.text2, "target");
   centred(drafter + px(37), a.y + px(130), Type::secondary, t.text2, "drafter");
 }
 
@@ -367,12 +368,14 @@ void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
 /// Takes the place of the card that opens a model once one is there.
 void StartPanel::draw_chat_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().line);
-  draw_pair_picture(a, size.x);
+  draw_models_picture(a, size.x, view.has_drafter());
   const bool released = view.model_state == ModelState::released;
   const std::string note = model_title(*view.model) + (released ? " is released until you write" : " is ready");
   ImGui::SetCursorScreenPos(draw_words(
       a, size.x,
-      {"Ask your own model", "Write a message and watch how the drafter guesses and the model checks, pass by pass.",
+      {"Ask your own model",
+       view.has_drafter() ? "Write a message and watch how the drafter guesses and the model checks, pass by pass."
+                          : "Write a message and watch how guesses from the text itself are checked, pass by pass.",
        note, Icon::check}));
   ButtonSpec chat{"Start chatting", Icon::none, ButtonKind::line};
   chat.height = 38;
@@ -382,7 +385,7 @@ void StartPanel::draw_chat_card(const ViewModel& view, CommandSink& sink, ImVec2
 
 void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().line);
-  draw_pair_picture(a, size.x);
+  draw_models_picture(a, size.x, true);
   const ImVec2 at =
       draw_words(a, size.x,
                  {"Open a model",

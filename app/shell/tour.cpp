@@ -28,13 +28,27 @@ TourStep one_token_at_a_time() {
           {TourPart::chat}};
 }
 
+TourStep the_text_guesses(const TourFacts& facts) {
+  const std::string end = facts.match == 1 ? "token" : std::to_string(facts.match) + " tokens";
+  return {"The text itself says what comes next",
+          {plain("The last " + end +
+                 " of the text stood in it before, so what followed then is guessed again, and no "
+                 "drafter is asked. Here that made " +
+                 std::to_string(facts.guesses) +
+                 " guesses, numbered as they joined the tree. The thicker a branch, the surer the guess.")},
+          {},
+          {TourPart::tree}};
+}
+
 TourStep the_drafter_guesses(const TourFacts& facts) {
+  const bool more = facts.sources == kUsualSources;
   return {
       "A small drafter guesses ahead",
       {plain("A much smaller model, the drafter, guesses what comes next: several tokens ahead, and several choices "
              "for each place. Here it made " +
              std::to_string(facts.guesses) +
-             " guesses, numbered as they joined the tree. The thicker a branch, the surer it is of that guess.")},
+             " guesses, numbered as they joined the tree. The thicker a branch, the surer it is of that guess." +
+             (more ? " Those with a filled corner stood behind the same words before." : ""))},
       {},
       {TourPart::tree}};
 }
@@ -59,9 +73,10 @@ TourStep why_a_tree(const TourFacts& facts) {
               "same pass.")};
     return step;
   }
-  step.words = {plain("The drafter liked "),
+  const bool drafter = (facts.sources & kFromSuffix) == 0;
+  step.words = {plain(drafter ? "The drafter liked " : "The likeliest guess was "),
                 {Kind::rejected, facts.favourite},
-                plain(" best, but the big model wanted "),
+                plain(drafter ? " best, but the big model wanted " : ", but the big model wanted "),
                 {Kind::accepted, facts.taken},
                 plain(". A guess that does not fit (orange) is dropped with everything behind it: a single chain "
                       "would have ended here with " +
@@ -118,7 +133,7 @@ TourStep when_it_does_not_pay(const TourFacts& facts) {
 TourStep tour_step(uint32_t step, const TourFacts& facts) {
   switch (step) {
     case 0: return one_token_at_a_time();
-    case 1: return the_drafter_guesses(facts);
+    case 1: return facts.sources == kFromSuffix ? the_text_guesses(facts) : the_drafter_guesses(facts);
     case 2: return all_at_once(facts);
     case 3: return why_a_tree(facts);
     case 4: return the_models_own_text(facts);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/ui/panel.h"
+#include "engine/speculation/ddtree.h"
 
 namespace canopy::app {
 
@@ -40,8 +41,10 @@ struct TourStep {
 /// What is known of the pass on show.
 struct TourFacts {
   uint32_t guesses = 0, right = 0, emitted = 0;
-  std::string favourite, taken, own;  // where the path leaves the drafter's favourite: both words; and the bonus
-  uint32_t chain = 0;                 // tokens that a chain would have brought
+  DraftSources sources = kFromDflash;  // who guessed
+  uint32_t match = 0;                  // tokens of the text's end that were found in it before
+  std::string favourite, taken, own;   // where the path leaves the likeliest guess: both words; and the bonus
+  uint32_t chain = 0;                  // tokens that a chain would have brought
   bool chain_at_least = false;
   std::string tokens_per_pass;  // of the reply, "5.3"; empty where it is not known
   std::string plain_tokens;     // that the pass took as long as, "11"; empty where it is not known

@@ -441,6 +441,8 @@ TourFacts WatchLayout::tour_facts() const {
   facts.guesses = tree.size() - 1 - (tree.bonus ? 1 : 0);
   facts.right = tree.counted(NodeFate::accepted);
   facts.emitted = static_cast<uint32_t>(shown.record->emitted.size());
+  facts.sources = tree.sources;
+  facts.match = tree.match;
   if (tree.bonus) facts.own = shown.labels[*tree.bonus];
   for (const uint32_t node : tree.path) {
     const auto children = tree.children(node);

@@ -503,7 +503,9 @@ class DeviceCard {
     spec.height = kShowButton;
     spec.type = Type::secondary;
     spec.tooltip = recorded     ? "These are the trees on show"
-                   : !recording ? "Record the reply, with drafts behind every token, to see its trees elsewhere"
+                   : !recording ? view_.has_drafter()
+                                      ? "Record the reply, with drafts behind every token, to see its trees elsewhere"
+                                      : "Record the reply to see its trees elsewhere"
                    : possible   ? "Opens what it would be there as a recording, its times marked as such"
                                 : "Passes elsewhere end where nothing was recorded: make the recording dense first "
                                   "(canopy-cli trace densify)";

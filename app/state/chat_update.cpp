@@ -13,9 +13,8 @@
 namespace canopy::app {
 
 DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
-  if (model.drafter.empty()) return DecodeMode::ar;
   if (chosen) return *chosen;
-  return model.is_software ? DecodeMode::tree : DecodeMode::adaptive;
+  return model.is_software && !model.drafter.empty() ? DecodeMode::tree : DecodeMode::adaptive;
 }
 
 bool is_chosen(const ViewModel& view, DecodeMode mode) {
@@ -46,8 +45,8 @@ const char* mode_title(DecodeMode mode) {
 const char* mode_detail(DecodeMode mode) {
   switch (mode) {
     case DecodeMode::ar: return "Autoregressive: one token a pass, no drafts";
-    case DecodeMode::chain: return "DFlash: the drafter's likeliest line, checked in one pass";
-    case DecodeMode::tree: return "DDTree: a draft tree of a fixed size, checked in one pass";
+    case DecodeMode::chain: return "The likeliest line of guesses, checked in one pass";
+    case DecodeMode::tree: return "A draft tree of a fixed size, checked in one pass";
     case DecodeMode::adaptive: return "BASTION: each round the width that is fastest here";
   }
   return "";
@@ -229,6 +228,7 @@ void forget_cards_of_replies(ViewModel& view) {
 void begin_reading(ViewModel& view, Generate& command) {
   if (view.model) command.mode = mode_for(view.drafting, *view.model);
   command.budget = view.shell.tree_budget;
+  command.sources = view.draft_sources;
   view.reply_id = command.reply_id;
   view.reply_state = ReplyState::reading_prompt;
   view.prompt = {};

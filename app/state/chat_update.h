@@ -19,9 +19,9 @@ struct ViewModel;
 
 // How replies are drafted: the mode that is used for what the user chose, and texts about it.
 
-/// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. On a device
-/// that computes on the CPU, where plain decoding is usually fastest, the default is small trees: then there is
-/// something to see, and a line of text says what it costs.
+/// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. With a
+/// drafter on a device that computes on the CPU, where plain decoding is usually fastest, the default is small trees:
+/// then there is something to see, and a line of text says what it costs.
 DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model);
 
 /// Who or what settled how many guesses a pass has.
@@ -29,7 +29,8 @@ enum class TreeSetBy {
   controller,  // Canopy, anew for each pass
   user,        // by the mode, or by the size of its trees
   recording,   // it was settled when the rounds were recorded; by whom, they do not say
-  fallback,    // nobody: what mode_for() takes on a device that computes on the CPU, and where there is no drafter
+  fallback,    // nobody: what mode_for() takes with a drafter on a device that computes on the CPU; in earlier chats
+               // also plain decoding, where there was no drafter
 };
 
 /// Whether the user chose this mode of the next reply, or the size of its trees; else mode_for() did.

@@ -50,6 +50,8 @@ RoundSummary summarize(const RoundRecord& record, uint32_t reply) {
   summary.width = record.width;
   summary.accepted = part.tokens;
   summary.emitted = static_cast<uint32_t>(record.emitted.size());
+  summary.match = record.match;
+  summary.sources = guessed_by(record);
   summary.distinct_experts = record.distinct_experts;
   summary.cut = part.cut;
   summary.ms = record.ms;

@@ -97,6 +97,8 @@ struct RoundSummary {
   uint32_t width = 1;
   uint32_t accepted = 0;  // drafted tokens that became text
   uint32_t emitted = 0;
+  uint32_t match = 0;          // tokens of the text's end that were found in it before
+  DraftSources sources = 0;    // who guessed (guessed_by)
   float distinct_experts = 0;  // of a layer, that its pass went through; 0: the model has none
   bool cut = false;  // the text ended inside the tree, so it is not known how many more drafted tokens were right
   RoundTimes ms;

@@ -42,7 +42,7 @@ size_t last_round(const RoundLog& log) {
 }
 
 Phase first_phase_of(const RoundLog& log, size_t round) {
-  return first_phase(log.summary(round).shape);
+  return first_phase(log.summary(round).shape, log.summary(round).sources);
 }
 
 void arrive(Playback& playback, const RoundLog& log) {
@@ -119,8 +119,9 @@ double phase_ms(Phase phase, uint32_t accepted) {
   return 700;
 }
 
-Phase first_phase(DecodeMode shape) {
-  return shape == DecodeMode::ar ? Phase::verify : Phase::fill;
+Phase first_phase(DecodeMode shape, DraftSources sources) {
+  if (shape == DecodeMode::ar) return Phase::verify;
+  return sources == kFromSuffix ? Phase::insert : Phase::fill;
 }
 
 void advance(Playback& playback, const RoundLog& log, double milliseconds, bool reduced_motion) {

@@ -23,7 +23,8 @@ enum class PlayState : uint8_t {
   paused,     // keeps showing the same round, whatever the engine does
 };
 
-/// The phases of a round in slow motion, in their order. An AR round has no draft, so it begins with `verify`.
+/// The phases of a round in slow motion, in their order. An AR round has no draft, so it begins with `verify`. One with
+/// guesses from the text alone asks no drafter, so it begins with `insert`.
 enum class Phase : uint8_t { fill, insert, verify, walk, bonus, commit };
 inline constexpr uint32_t kPhases = 6;
 
@@ -50,7 +51,8 @@ struct Playback {
 /// Duration of a phase at speed 1, in milliseconds. accepted: drafted tokens that the round accepted; the walk takes a
 /// step for each and one more, and as long as that needs.
 double phase_ms(Phase phase, uint32_t accepted);
-Phase first_phase(DecodeMode shape);
+/// sources: who guessed in the round.
+Phase first_phase(DecodeMode shape, DraftSources sources = kFromDflash);
 
 /// Moves the replay on by this many milliseconds. Nothing moves while paused; with reduced motion, slow motion moves
 /// only by step(). At its end a trace pauses, while a live log waits for more rounds.

@@ -203,6 +203,15 @@ std::optional<DecodeMode> drafting_in(const JsonFields& fields) {
                   "\"; it must be \"ar\", \"chain\", \"tree\" or \"adaptive\".");
 }
 
+DraftSources sources_in(const JsonFields& fields) {
+  const std::string list = fields.text_or("draft_sources", list_of(kUsualSources));
+  try {
+    return parse_sources(list);
+  } catch (const Error& e) {
+    throw bad_input(fields.what() + ": \"draft_sources\" is \"" + list + "\". " + e.what());
+  }
+}
+
 /// The name of a profile; earlier versions wrote "RTX 4090" for rtx4090.
 std::string as_if_on_in(const JsonFields& fields) {
   const std::string written = fields.text_or("as_if_on", "");
@@ -259,6 +268,7 @@ SavedSettings parse_settings(std::string_view text) {
   s.drafting = drafting_in(fields);
   s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
+  s.draft_sources = sources_in(fields);
   s.as_if_on = as_if_on_in(fields);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
@@ -285,11 +295,11 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   const SamplingSettings &a = sampling, &b = other.sampling;
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
-         tree_budget == other.tree_budget && as_if_on == other.as_if_on && recent == other.recent &&
-         reduced_motion == other.reduced_motion && tour_seen == other.tour_seen && tour_step == other.tour_step &&
-         thinking == other.thinking && device_tests == other.device_tests && idle_minutes == other.idle_minutes &&
-         threads == other.threads && a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
-         a.repetition_penalty == b.repetition_penalty;
+         tree_budget == other.tree_budget && draft_sources == other.draft_sources && as_if_on == other.as_if_on &&
+         recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
+         tour_step == other.tour_step && thinking == other.thinking && device_tests == other.device_tests &&
+         idle_minutes == other.idle_minutes && threads == other.threads && a.temperature == b.temperature &&
+         a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {
@@ -323,6 +333,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["max_tokens"] = settings.max_tokens;
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   json["tree_budget"] = settings.tree_budget;
+  if (settings.draft_sources != kUsualSources) json["draft_sources"] = list_of(settings.draft_sources);
   if (!settings.as_if_on.empty()) json["as_if_on"] = settings.as_if_on;
   if (!settings.recent.empty()) json["recent"] = settings.recent;
   if (settings.reduced_motion) json["reduced_motion"] = true;

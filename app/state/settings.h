@@ -12,6 +12,7 @@
 #include "engine/base/numbers.h"
 #include "engine/compute/backend.h"
 #include "engine/format/quantize.h"
+#include "engine/speculation/ddtree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
 
@@ -128,9 +129,10 @@ struct SavedSettings {
   uint32_t width = 1280, height = 800;          // of the window at 100%, kMinSide ... kMaxSide
   SamplingSettings sampling = chat_sampling();  // its seed is not saved
 
-  uint32_t max_tokens = kMaxTokens;     // of a reply, 1 ... kMostMaxTokens
-  std::optional<DecodeMode> drafting;   // none: the default of the device
-  uint32_t tree_budget = kShownBudget;  // of mode Tree, 1 ... kLargestTreeBudget
+  uint32_t max_tokens = kMaxTokens;            // of a reply, 1 ... kMostMaxTokens
+  std::optional<DecodeMode> drafting;          // none: the default of the device
+  uint32_t tree_budget = kShownBudget;         // of mode Tree, 1 ... kLargestTreeBudget
+  DraftSources draft_sources = kUsualSources;  // that replies ask, where they are there
   std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
   std::vector<std::string> recent;  // paths of models, the newest first
   bool reduced_motion = false;

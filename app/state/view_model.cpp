@@ -82,15 +82,14 @@ Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
 // Commands that change one part of the window's state, and what they ask for beside it; events that end what they
 // began.
 
-/// Why nothing can be compared now; whether columns need a drafter is the page's to say.
+/// Why nothing can be compared now; whether columns ask a drafter that is not there is the page's to say.
 std::string comparison_obstacle(const ViewModel& view) {
   if (view.model_state == ModelState::loading) return "A model is being loaded.";
   return {};
 }
 
 Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
-  const bool possible =
-      view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && !view.report.busy();
+  const bool possible = view.model_state == ModelState::ready && view.model && !view.report.busy();
   Effects effects;
   if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
   return effects;
@@ -239,6 +238,11 @@ void on_failure(ViewModel& view, const Failure& e) {
   if (of_load) give_up_held(view);
 }
 
+void ask_source(ViewModel& view, const AskSource& wanted) {
+  const int others = view.draft_sources & ~wanted.source;
+  view.draft_sources = static_cast<DraftSources>(kAllSources & (wanted.asked ? others | wanted.source : others));
+}
+
 void set_sampling(ViewModel& view, const SamplingSettings& wanted, bool restart) {
   auto within = [](float value, float low, float high, float otherwise) {
     return std::isfinite(value) ? std::clamp(value, low, high) : otherwise;
@@ -340,6 +344,7 @@ Effects apply(ViewModel& view, const UiCommand& command) {
                      },
                      [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
                      [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
+                     [&](const AskSource& c) { return ask_source(view, c), Effects{}; },
                      [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
                      [&](const CopyText& c) {
                        return Effects{{}, false, c.text};
@@ -444,7 +449,7 @@ void begin_load(ViewModel& view, const std::string& path) {
 }
 
 bool can_make_dense(const ViewModel& view) {
-  return view.model_state == ModelState::ready && view.model && !view.model->drafter.empty() && view.replaying() &&
+  return view.model_state == ModelState::ready && view.has_drafter() && view.replaying() &&
          view.rounds.log->times().empty() && !view.what_if.densifying;
 }
 

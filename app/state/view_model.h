@@ -22,6 +22,7 @@
 #include "app/state/shell.h"
 #include "app/state/what_if.h"
 #include "engine/session/engine_client.h"
+#include "engine/speculation/ddtree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
 
@@ -63,6 +64,10 @@ struct SetMaxTokens {  // of later replies, and that a Continue adds at most
 struct SetDrafting {  // for later replies; none: the default of the device
   std::optional<DecodeMode> mode;
 };
+struct AskSource {  // for later replies: whether guesses come from there
+  DraftSources source = kFromSuffix;
+  bool asked = true;
+};
 struct ShowHelp {
   bool shown = true;
 };
@@ -75,7 +80,7 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
 
 using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
                                CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
-                               SetDrafting, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
+                               SetDrafting, AskSource, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
                                RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand,
                                ShareCommand, VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
 
@@ -150,9 +155,10 @@ struct ViewModel {
   uint32_t context_used = 0;
   uint32_t max_tokens = kMaxTokens;  // of a reply, 1 ... kMostMaxTokens; more after Continue
   SamplingSettings sampling = chat_sampling();
-  std::optional<DecodeMode> drafting;  // none: mode_for() chooses for the device
-  std::optional<bool> thinking;        // of later replies; none: as the model's template does by itself
-  uint64_t replies_drawn = 0;          // since the chat or the seed was begun: reply n uses seed + n
+  std::optional<DecodeMode> drafting;          // none: mode_for() chooses for the device
+  DraftSources draft_sources = kUsualSources;  // that later replies ask, where they are there
+  std::optional<bool> thinking;                // of later replies; none: as the model's template does by itself
+  uint64_t replies_drawn = 0;                  // since the chat or the seed was begun: reply n uses seed + n
 
   RoundsState rounds;
   ReplayChat replay;  // conversation of the trace that is shown
@@ -177,6 +183,8 @@ struct ViewModel {
     return (model_state == ModelState::ready || model_state == ModelState::released) && !busy() && !comparison.busy();
   }
   const Message* last_reply() const;
+  /// Whether a DFlash drafter is loaded with the model. Without one, guesses come from the text alone.
+  bool has_drafter() const { return model && !model->drafter.empty(); }
 
   bool replaying() const { return !rounds.trace_path.empty(); }
   /// The conversation that the chat panel shows: that of a trace while one is shown, else the user's own.

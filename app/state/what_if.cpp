@@ -61,6 +61,7 @@ RecordedReply reply_of(const WhatIfQuestion& question) {
   reply.round = [rounds](size_t round) { return *rounds[round]; };
   reply.draft = [](uint32_t) { return std::shared_ptr<const KeptDraft>(); };
   guess_drafting(reply, rounds.front()->context);
+  if (!question.header.drafter) reply.drafting.block = 0;
   return reply;
 }
 

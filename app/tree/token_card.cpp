@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "app/state/words.h"
 #include "app/tree/tree_look.h"
 #include "app/ui/shapes.h"
 
@@ -66,11 +67,13 @@ class Explanation {
 
   void accepted(uint32_t node) {
     const uint32_t rank = tree_.nodes[node].rank;
+    const bool by_drafter = tree_.nodes[node].sources == kFromDflash;
     if (rank == 0) {
-      say("The drafter held it likeliest here, and the target chose it too.");
+      say(by_drafter ? "The drafter held it likeliest here, and the target chose it too."
+                     : "It was the likeliest guess here, and the target chose it too.");
       return;
     }
-    say("The target chose it; the drafter held it at rank ");
+    say(by_drafter ? "The target chose it; the drafter held it at rank " : "The target chose it; it was held at rank ");
     figure(rank);
     say(". A chain, which drafts rank 0 only, would have stopped here.");
   }
@@ -137,6 +140,20 @@ class Explanation {
   std::vector<FactWords> words_;
 };
 
+/// Where a guess comes from; empty where that was not recorded.
+std::string source_words(const RoundRecord& record, const TreeNode& node) {
+  if (node.sources == 0) return "";
+  const DraftSources sources = proposed_by(node);
+  if (sources == kFromDflash) return "Guessed by the drafter.";
+  if (record.match == 0)
+    return "Recycled: among what the big model found likeliest when it last read the token before.";
+  std::string words =
+      sources == kUsualSources ? "Guessed by the drafter and found in the text: " : "Found in the text: ";
+  words += record.match == 1 ? "its last token" : "its last " + grouped(record.match) + " tokens";
+  if (node.depth > 1) words += node.depth == 2 ? " and the guess before this one" : " and the guesses before this one";
+  return words + " stood there already and went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
+}
+
 /// Why a drafted token's card lacks the target's part; empty where it is all there.
 std::string missing_words(const RoundRecord& record, const RoundNode& row) {
   const auto has_p = [](const RoundNode& node) { return std::isfinite(node.log_p); };
@@ -186,6 +203,7 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
     facts.p = probability_text(std::exp(double{row.log_p}));
     facts.log_p = log_text(double{row.log_p});
     facts.note = missing_words(record, row);
+    facts.source = source_words(record, row.node);
   }
   if (row.target_token != RoundNode::unknown) {
     facts.choice = token_label(pieces(row.target_token), row.target_token);
@@ -277,16 +295,30 @@ float rows_height(const Rows& rows) {
   return px(kRow) * static_cast<float>(std::max(rows.left.size(), rows.right.size()) + rows.wide.size());
 }
 
-std::vector<FactWords> note_of(const TokenFacts& facts) {
-  return {{FactWords::Kind::plain, facts.note}};
+/// The sentences below the rule, one below the other: where the guess comes from, what became of it, what is missing.
+std::vector<std::vector<FactWords>> sentences_of(const TokenFacts& facts) {
+  std::vector<std::vector<FactWords>> sentences;
+  if (!facts.source.empty()) sentences.push_back({{FactWords::Kind::plain, facts.source}});
+  sentences.push_back(facts.sentence);
+  if (!facts.note.empty()) sentences.push_back({{FactWords::Kind::plain, facts.note}});
+  return sentences;
+}
+
+/// Draws them, or measures them with list == null. Returns their height.
+float flow_sentences(ImDrawList* list, ImVec2 at, float width, const TokenFacts& facts) {
+  float height = 0;
+  for (const std::vector<FactWords>& sentence : sentences_of(facts)) {
+    if (height > 0) height += px(4);
+    height += flow_sentence(list, {at.x, at.y + height}, width, sentence);
+  }
+  return height;
 }
 
 }  // namespace
 
 ImVec2 token_card_size(const TokenFacts& facts) {
   const float inner = px(kWidth) - px(kPad) * 2;
-  float words = flow_sentence(nullptr, {0, 0}, inner, facts.sentence);
-  if (!facts.note.empty()) words += px(4) + flow_sentence(nullptr, {0, 0}, inner, note_of(facts));
+  const float words = flow_sentences(nullptr, {0, 0}, inner, facts);
   return {px(kWidth), px(kPad) + px(kHead) + px(4) + rows_height(rows_of(facts)) + px(15) + words + px(kPad)};
 }
 
@@ -322,8 +354,7 @@ void draw_token_card(ImDrawList* list, ImVec2 pos, const TokenFacts& facts, bool
   y += px(7);
   list->AddRectFilled({left, y}, {right, y + std::max(1.0f, px(1))}, t.ctl);
   y += px(8);
-  y += flow_sentence(list, {left, y}, right - left, facts.sentence);
-  if (!facts.note.empty()) flow_sentence(list, {left, y + px(4)}, right - left, note_of(facts));
+  flow_sentences(list, {left, y}, right - left, facts);
 }
 
 ImVec2 place_card(ImVec2 size, ImVec2 item_min, ImVec2 item_max, ImVec2 area_min, ImVec2 area_max,
@@ -453,6 +484,10 @@ void OpenTuft::draw(ImDrawList* list, const TreePaint& paint, double now) const 
     fill_ribbon(list, {fork.x, {fork.x, fork.y}, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
     list->AddCircleFilled({x - px(7), y}, units(2), look == NodeLook::rejected ? t.rejected : t.text3, 8);
     draw_word(list, {x, y}, Type::mono, text_height(Type::mono), t.text, paint.labels[head], b.x - x - px(kShare));
+    if (is_found(paint.tree.nodes[head])) {
+      const float end = std::min(x + text_size(Type::mono, paint.labels[head]).x, b.x - px(kShare));
+      draw_found_corner(list, {end + px(8), y - px(6)}, px(6), t.text2);
+    }
     const std::string share = percentage(paint.tree.nodes[head].path);
     draw_text_middle(list, b.x - px(kTuftPad) - text_size(Type::mono_caption, share).x, y, Type::mono_caption, t.text2,
                      share);

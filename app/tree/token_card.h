@@ -38,10 +38,11 @@ struct TokenFacts {
   std::string row;          // of the pass: "12 of 64"
   std::string bytes;        // "20 6F 72"
   std::string p, log_p;     // the target's: "0.031", "-3.474"
-  std::string q, log_q;     // the drafter's
+  std::string q, log_q;     // of its sources
   std::string path;         // "0.371"
   std::string choice;       // the target's own next token after this one: "and"
   std::string choice_id;    // "290"
+  std::string source;       // who guessed it, as a sentence; empty where that was not recorded
   std::string note;         // why p or choice of a drafted token is not known, as sentences
   std::vector<FactWords> sentence;
 };

@@ -84,9 +84,12 @@ class Arrangement {
   }
   static float twig_length(uint32_t twigs) { return 15 + 5 * std::sqrt(static_cast<float>(twigs)); }
   float tuft_label_width(const Tuft& tuft) const {
-    if (tuft.nodes == 1) return word_width(tuft.heads.front());
+    const float corner = std::ranges::any_of(tuft.heads, [&](uint32_t head) { return is_found(tree_.nodes[head]); })
+                             ? px(found_room)
+                             : 0;
+    if (tuft.nodes == 1) return word_width(tuft.heads.front()) + corner;
     const size_t letters = std::to_string(tuft.nodes).size() + percentage(tuft.mass).size() + 4;  // "+12 · 6%"
-    return static_cast<float>(letters) * chars * px(11);
+    return static_cast<float>(letters) * chars * px(11) + corner;
   }
 
   void place_all_columns() {

@@ -108,6 +108,7 @@ inline constexpr float tallest_pitch = 46, pill = 23, wide_pill = 18;
 inline constexpr uint32_t wide_from = 65;  // nodes from which pills and words are smaller
 inline constexpr float grand_from = 900;   // height of the canvas from which limbs and words are larger
 inline constexpr float chars = 0.6f;       // width of a character of the monospaced type, of its height
+inline constexpr float found_room = 8;     // of the corner behind the label of a tuft with words found in the text
 inline constexpr float most_zoom = 24;
 inline constexpr uint32_t most_twigs = 32, most_twigs_together = 200;
 }  // namespace tree_design

@@ -134,6 +134,15 @@ std::string phase_sentence(Phase phase, size_t emitted) {
   return words;
 }
 
+std::string phase_sentence(Phase phase, size_t emitted, const TreeModel& tree) {
+  if (tree.asked_text_alone() && phase <= Phase::insert)
+    return "The last " + (tree.match == 1 ? "token" : spelled(tree.match) + " tokens") +
+           " of the text stood in it before: what followed then is guessed again, the likeliest first. No drafter is "
+           "asked.";
+  const bool adds = tree.has_found() && phase == Phase::fill;
+  return phase_sentence(phase, emitted) + (adds ? " The text adds what stood behind the same words before." : "");
+}
+
 TreeReveal reveal(const TreeModel& tree, Phase phase, float progress) {
   progress = std::clamp(progress, 0.0f, 1.0f);
   TreeReveal out;
@@ -172,12 +181,18 @@ TreeReveal reveal(const TreeModel& tree, Phase phase, float progress) {
 std::vector<std::vector<uint32_t>> draft_positions(const TreeModel& tree) {
   std::vector<std::vector<uint32_t>> positions(tree.depth);
   for (uint32_t i = 1; i < tree.size(); ++i)
-    if (drafted(tree.nodes[i])) positions[tree.nodes[i].depth - 1].push_back(i);
+    if ((tree.nodes[i].sources & kFromDflash) != 0) positions[tree.nodes[i].depth - 1].push_back(i);
   for (std::vector<uint32_t>& nodes : positions) {
     const auto rank = [&](uint32_t node) { return tree.nodes[node].rank; };
-    std::stable_sort(nodes.begin(), nodes.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
-    nodes.erase(std::unique(nodes.begin(), nodes.end(), [&](uint32_t a, uint32_t b) { return rank(a) == rank(b); }),
+    const auto token = [&](uint32_t node) { return tree.nodes[node].token.value_or(TreeNode::none); };
+    const auto lower_rank = [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); };
+    // Where the text has a part in the tree, a token has other ranks behind other words: the least counts.
+    std::stable_sort(nodes.begin(), nodes.end(), [&](uint32_t a, uint32_t b) {
+      return token(a) != token(b) ? token(a) < token(b) : lower_rank(a, b);
+    });
+    nodes.erase(std::unique(nodes.begin(), nodes.end(), [&](uint32_t a, uint32_t b) { return token(a) == token(b); }),
                 nodes.end());
+    std::stable_sort(nodes.begin(), nodes.end(), lower_rank);
   }
   while (!positions.empty() && positions.back().empty()) positions.pop_back();
   return positions;
@@ -213,6 +228,18 @@ float pill_width(const TreeGeometry& geometry, const TreeReveal& reveal, uint32_
   return reveal.nodes[node].judged && reveal.nodes[node].lit >= 1 ? box.width : box.width - box.figure;
 }
 
+float pill_round(const TreeNodeView& node, float pill_height) {
+  return node.sources == kFromSuffix ? 0 : pill_height * 0.28f;
+}
+
+float found_corner(float pill_height, float scale) {
+  return std::min(6 * scale, pill_height * 0.36f);
+}
+
+bool is_found(const TreeModel& tree, const Tuft& tuft) {
+  return std::ranges::any_of(tuft.heads, [&](uint32_t head) { return is_found(tree.nodes[head]); });
+}
+
 Colour limb_colour(const Theme& t, NodeLook look, bool hollow) {
   switch (look) {
     case NodeLook::accepted: return t.accepted;
@@ -237,6 +264,12 @@ Colour word_colour(const Theme& t, NodeLook look) {
     case NodeLook::bonus: return t.bonus_text;
     default: return t.text3;
   }
+}
+
+Colour found_colour(const Theme& t, NodeLook look) {
+  if (look == NodeLook::accepted) return t.accepted;
+  if (look == NodeLook::rejected) return t.rejected;
+  return look == NodeLook::not_reached ? t.unreached : t.text3;
 }
 
 Colour fate_colour(const Theme& t, NodeFate fate) {

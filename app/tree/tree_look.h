@@ -46,9 +46,12 @@ float ease_out(float t);
 struct PhaseText {
   std::string_view name, words;
 };
-/// Title and sentence of each phase. "{n}" stands for the tokens that the round emitted.
+/// Title and sentence of each phase of a round that the drafter guessed. "{n}" stands for the tokens that the round
+/// emitted.
 const std::array<PhaseText, kPhases>& phase_texts();
 std::string phase_sentence(Phase phase, size_t emitted);
+/// The same of a tree, which says where its guesses come from.
+std::string phase_sentence(Phase phase, size_t emitted, const TreeModel& tree);
 
 struct NodeReveal {
   float shown = 1;     // opacity: 0 not there yet, 1 fully
@@ -71,12 +74,12 @@ struct TreeReveal {
 TreeReveal reveal(const TreeModel& tree, Phase phase, float progress);
 
 /// [depth - 1] nodes with the drafter's candidates at each depth that are in the tree: distinct tokens, the likeliest
-/// first.
+/// first. Without what only the text proposed.
 std::vector<std::vector<uint32_t>> draft_positions(const TreeModel& tree);
 
 // How the nodes and limbs of a tree look at a moment: which look each has and its colours. Pure.
 
-/// How a node is drawn. Undecided: a drafted node before the walk has reached it; all of them look the same.
+/// How a node is drawn. Undecided: a drafted node before the walk has reached it; all of them have the same colours.
 enum class NodeLook : uint8_t { root, undecided, accepted, rejected, not_reached, bonus };
 
 NodeLook look_of(const TreeModel& tree, const TreeReveal& reveal, uint32_t node);
@@ -89,6 +92,16 @@ float share_shown(const TreeReveal& reveal, const Tuft& tuft);
 /// The width of a node's pill as it looks now: the percentage comes with the verdict.
 float pill_width(const TreeGeometry& geometry, const TreeReveal& reveal, uint32_t node);
 
+// Who proposed a node is told by shape, in all states and colours: a pill has round corners where the drafter did and
+// square ones where it did not, and its upper right corner is filled where the word was found in the text.
+
+/// The radius of the corners of a node's pill.
+float pill_round(const TreeNodeView& node, float pill_height);
+/// The sides of the filled corner. scale: pixels for each unit of the design.
+float found_corner(float pill_height, float scale);
+/// Whether a child of the tuft's parent was found in the text: then the corner stands behind the tuft's label.
+bool is_found(const TreeModel& tree, const Tuft& tuft);
+
 /// Thickness at 100% from which a rejected limb is drawn as an outline.
 inline constexpr float kHollowFrom = 5;
 
@@ -97,6 +110,8 @@ Colour limb_colour(const Theme& theme, NodeLook look, bool hollow);
 /// The colour of the ends of a tuft's twigs that are no children of its parent.
 Colour twig_end_colour(const Theme& theme, NodeLook look);
 Colour word_colour(const Theme& theme, NodeLook look);
+/// Of the corner of a word that was found in the text.
+Colour found_colour(const Theme& theme, NodeLook look);
 Colour fate_colour(const Theme& theme, NodeFate fate);
 Colour fate_text_colour(const Theme& theme, NodeFate fate);
 

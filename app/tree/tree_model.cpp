@@ -18,6 +18,7 @@ TreeNodeView view_of(const RoundNode& row) {
   view.depth = row.node.depth;
   view.rank = row.node.rank;
   view.token = row.node.token;
+  if (row.node.parent != TreeNode::none) view.sources = proposed_by(row.node);
   view.q = std::exp(std::min(0.0, row.node.log_q));
   view.path = std::exp(std::min(0.0, row.node.score));
   return view;
@@ -65,6 +66,8 @@ TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_tok
   tree.nodes.reserve(record.nodes.size() + 2);
   for (const RoundNode& row : record.nodes) tree.nodes.push_back(view_of(row));
   if (tree.nodes.empty()) tree.nodes.push_back({.token = root_token});
+  tree.sources = guessed_by(record);
+  tree.match = record.match;
   const DraftedPart part = drafted_part(record);
   for (uint32_t node = part.last_node; node != TreeNode::none; node = tree.nodes[node].parent) {
     tree.nodes[node].fate = node == 0 ? NodeFate::root : NodeFate::accepted;
@@ -84,17 +87,32 @@ TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_tok
   for (const TreeNodeView& node : tree.nodes) {
     ++tree.count[static_cast<size_t>(node.fate)];
     tree.depth = std::max(tree.depth, node.depth);
+    tree.found += is_found(node) ? 1 : 0;
   }
   tree.order_children();
   return tree;
 }
 
+namespace {
+
+/// [depth] the token of a chain, as far as the tree has it.
+std::vector<std::optional<uint32_t>> chain_of(const TreeModel& tree) {
+  std::vector<std::optional<uint32_t>> chain(size_t{tree.depth} + 2);
+  uint32_t end = 0;  // of the path of rank 0
+  for (uint32_t i = 1; i < tree.size(); ++i) {
+    const TreeNodeView& node = tree.nodes[i];
+    if (node.rank != 0 || node.fate == NodeFate::bonus || (tree.has_found() && node.parent != end)) continue;
+    chain[node.depth] = node.token;
+    end = i;
+  }
+  return chain;
+}
+
+}  // namespace
+
 std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const TreeModel& tree) {
   if (record.nodes.size() < 2 || record.shape == DecodeMode::chain) return std::nullopt;
-  std::vector<std::optional<uint32_t>> likeliest(size_t{tree.depth} + 2);
-  for (const TreeNodeView& node : tree.nodes) {
-    if (node.depth > 0 && node.rank == 0 && node.fate != NodeFate::bonus) likeliest[node.depth] = node.token;
-  }
+  const std::vector<std::optional<uint32_t>> likeliest = chain_of(tree);
   ChainEstimate estimate{0, false};
   for (size_t depth = 1; depth <= record.emitted.size(); ++depth) {
     ++estimate.emitted;
@@ -246,10 +264,15 @@ uint32_t guesses_needed(const TreeModel& tree) {
 
 }  // namespace
 
-std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted) {
-  return {"The drafter\u2019s favourite.", "A single chain ends here,",
+std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted, DraftSources sources) {
+  const std::string first = (sources & kFromSuffix) == 0 ? "The drafter\u2019s favourite." : "The likeliest guess.";
+  return {first, "A single chain ends here,",
           "with " + std::string(chain.at_least ? "at least " : "") + std::to_string(chain.emitted) +
               (chain.emitted == 1 ? " token" : " tokens") + " in place of " + std::to_string(emitted) + "."};
+}
+
+std::string thickness_words(DraftSources sources) {
+  return std::string("branch thickness: how sure the ") + ((sources & kFromSuffix) == 0 ? "drafter" : "guess") + " was";
 }
 
 std::string spelled(size_t number) {
@@ -292,11 +315,12 @@ std::vector<CaptionPart> tree_caption(const TreeModel& tree, const std::vector<s
     return {{Kind::plain, "Nothing was guessed: the big model wrote " + tokens(emitted) + " That is plain decoding."}};
   const uint32_t right = tree.counted(NodeFate::accepted);
   std::vector<CaptionPart> parts;
-  const std::string guesses = right == 1 ? " guess was right" : " guesses were right";
+  const std::string from = tree.asked_text_alone() ? " from the text" : "";
   if (right == 0)
-    parts.push_back({Kind::plain, "No guess was right"});
+    parts.push_back({Kind::plain, "No guess" + from + " was right"});
   else
-    parts.push_back({Kind::accepted, capitalised(spelled(right)) + guesses});
+    parts.push_back({Kind::accepted, capitalised(spelled(right)) + (right == 1 ? " guess" : " guesses") + from +
+                                         (right == 1 ? " was right" : " were right")});
   if (tree.bonus) {
     parts.push_back({Kind::plain, right == 0 ? ", so the big model added " : ", and the big model added "});
     parts.push_back({Kind::token, labels[*tree.bonus]});

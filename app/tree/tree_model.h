@@ -25,20 +25,33 @@ inline constexpr size_t kFates = 5;
 struct TreeNodeView {
   uint32_t parent = TreeNode::none;
   uint32_t depth = 0;
-  uint32_t rank = 0;  // among the drafter's candidates of its depth, from 0; the bonus comes after all drafted siblings
+  // Among the drafter's candidates of its depth, or where the text was asked too among its siblings, from 0; the bonus
+  // comes after all drafted siblings.
+  uint32_t rank = 0;
   std::optional<uint32_t> token;  // none for the root of an AR round if the text before it is not known
   NodeFate fate = NodeFate::not_reached;
-  double q = 1;     // the drafter's probability of the token; 1 for root and bonus, which were not drafted
-  double path = 1;  // the drafter's probability of the path to this node; for the bonus that of its parent
+  DraftSources sources = 0;  // that proposed it (proposed_by); none for root and bonus, which were not drafted
+  double q = 1;              // the probability of the token by its sources; 1 for root and bonus
+  double path = 1;           // by them, of the path to this node; for the bonus that of its parent
 };
+
+/// Whether the token stood behind the same words before.
+inline bool is_found(const TreeNodeView& node) {
+  return (node.sources & kFromSuffix) != 0;
+}
 
 struct TreeModel {
   std::vector<TreeNodeView> nodes;  // the nodes of the record in their order, parents first; then the bonus
   std::vector<uint32_t> path;       // the nodes that became text, from the root; the bonus last
   std::optional<uint32_t> bonus;    // index in nodes; none where the reply ended inside the tree
   std::array<uint32_t, kFates> count{};
-  uint32_t depth = 0;  // of the deepest node
+  uint32_t depth = 0;        // of the deepest node
+  DraftSources sources = 0;  // who guessed in the round (guessed_by)
+  uint32_t match = 0;        // tokens of the text's end that were found in it before
+  uint32_t found = 0;        // nodes that the text proposed, those of both included
 
+  bool asked_text_alone() const { return sources == kFromSuffix; }
+  bool has_found() const { return (sources & kFromSuffix) != 0; }
   /// The children of a node, by ascending rank.
   std::span<const uint32_t> children(uint32_t node) const {
     return std::span(child_).subspan(first_child_[node], first_child_[node + 1] - first_child_[node]);
@@ -69,7 +82,8 @@ struct ChainEstimate {
 };
 
 /// None for an AR round and for a round that drafted a chain. The drafter's ranks at a depth do not depend on the path,
-/// so any node of rank 0 has the chain's token of that depth.
+/// so any node of rank 0 has the chain's token of that depth. What the text suggests does depend on it: then the chain
+/// is the path of rank 0 from the root.
 std::optional<ChainEstimate> chain_estimate(const RoundRecord& record, const TreeModel& tree);
 
 // Short labels for tokens, for one line of text.
@@ -126,9 +140,12 @@ std::vector<CaptionPart> brief_caption(const TreeModel& tree, size_t emitted);
 /// For the narrowest: "Five tokens from one pass."
 std::vector<CaptionPart> briefest_caption(size_t emitted);
 
-/// The note at the drafter's favourite where the accepted path leaves it, in three lines: what a single chain would
-/// have brought in place of the tokens that the round emitted.
-std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted);
+/// The note at the likeliest guess where the accepted path leaves it, in three lines: what a single chain would have
+/// brought in place of the tokens that the round emitted. sources: who guessed in the round.
+std::array<std::string, 3> chain_note_lines(const ChainEstimate& chain, size_t emitted, DraftSources sources);
+
+/// What the thickness of branches means: "branch thickness: how sure the drafter was".
+std::string thickness_words(DraftSources sources);
 
 /// "four", "twelve", "13": a number in a sentence.
 std::string spelled(size_t number);

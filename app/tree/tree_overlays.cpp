@@ -210,7 +210,7 @@ void draw_plain_ghost(ImDrawList* list, const TreePaint& paint) {
   draw_word(list, {x + px(8), middle}, Type::mono, text_height(Type::mono), t.text2, label, width);
 }
 
-void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted) {
+void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, const ShownTree& shown) {
   const Theme& t = colours();
   const float gap = px(6), card = (width - gap * (kPhases - 1)) / kPhases, height = px(30);
   for (uint32_t i = 0; i < kPhases; ++i) {
@@ -226,7 +226,8 @@ void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float p
     if (!on) continue;
     const float whole = card - px(12);
     list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + whole * progress, b.y - px(1)}, t.accent);
-    draw_phase_words(list, {pos.x, b.y}, a.x + px(10) - pos.x, width, phase_sentence(phase, emitted));
+    draw_phase_words(list, {pos.x, b.y}, a.x + px(10) - pos.x, width,
+                     phase_sentence(phase, shown.record->emitted.size(), shown.model));
   }
 }
 

@@ -20,7 +20,8 @@ void draw_minimap(ImDrawList* list, const TreePaint& paint);
 /// The point of the canvas that a point of the small map shows.
 TreePoint minimap_to_canvas(const TreePaint& paint, TreePoint point);
 
-/// Draws the draft phase: the drafter's likeliest tokens at every position, all being filled at the same time.
+/// Draws the draft phase: the drafter's likeliest tokens at every position, all being filled at the same time. A round
+/// in which no drafter was asked does not have it.
 void draw_draft_positions(ImDrawList* list, const TreePaint& paint);
 
 /// Draws the numbers of the nodes in the order in which they were added, in trees of up to 40 nodes.
@@ -33,8 +34,8 @@ void draw_pass_count(ImDrawList* list, const TreePaint& paint);
 void draw_plain_ghost(ImDrawList* list, const TreePaint& paint);
 
 /// Draws one card for each of the six phases, the present one marked and with its sentence, in a strip of this width in
-/// pixels. emitted: tokens of the round.
-void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, size_t emitted);
+/// pixels. shown: the round, with its record.
+void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float progress, const ShownTree& shown);
 inline constexpr float kPhaseStrip = 56;  // its height at 100%
 
 // Slow motion, "Keep": the confirmed words fly from the tree into the text.

@@ -216,6 +216,9 @@ class Limbs {
   void label(const Tuft& tuft, const TuftBox& box, float strength) {
     const Theme& t = colours();
     const ImVec2 at = p_.at(box.label_x, box.y);
+    if (is_found(p_.tree, tuft))
+      draw_found_corner(list_, p_.at(box.label_x + box.label_width, box.y - units(6)),
+                        found_corner(g_.pill_height, look().scale), faded(found_colour(t, p_.look_of(tuft)), strength));
     if (tuft.nodes == 1) {
       const float size = text_height(Type::mono, g_.text) * g_.text_scale;
       draw_word(list_, at, Type::mono, size, faded(t.text3, strength), p_.labels[tuft.heads.front()], box.label_width);
@@ -304,10 +307,16 @@ class Words {
     const float lit = look == NodeLook::accepted ? p_.reveal.nodes[node].lit : 1;
     // A word lights up when the light has run through the limb to it.
     const NodeLook now = look == NodeLook::accepted && lit < 1 ? NodeLook::undecided : look;
-    frame(now, a, b, strength, node == p_.hovered || node == p_.selected);
+    const float round = pill_round(p_.tree.nodes[node], g_.pill_height);
+    frame(now, a, b, round, strength, node == p_.hovered || node == p_.selected);
     if (p_.reveal.verified > 0 && look != NodeLook::root) {
       // While the target checks the tree all words have the same frame, as they go through one pass.
-      list_->AddRect(a, b, faded(colours().accent, p_.reveal.verified * strength), g_.pill_height * 0.28f, units(1.5f));
+      list_->AddRect(a, b, faded(colours().accent, p_.reveal.verified * strength), round, units(1.5f));
+    }
+    if (is_found(p_.tree.nodes[node])) {
+      const float top = now == NodeLook::not_reached ? a.y + units(2) : a.y;  // of its ground, which has no frame
+      draw_found_corner(list_, {b.x, top}, found_corner(g_.pill_height, scale_),
+                        faded(found_colour(colours(), now), strength));
     }
     const bool strong = now == NodeLook::accepted || now == NodeLook::bonus || now == NodeLook::root;
     const float left = now == NodeLook::root ? 10 : look == NodeLook::bonus ? 14 : pad_left;
@@ -316,12 +325,11 @@ class Words {
               p_.labels[node], box.label_room);
     if (g_.figures && (now == NodeLook::accepted || now == NodeLook::rejected))
       figure(p_.tree.nodes[node].q, now, b, strength);
-    badge(now, p_.at(box.x, box.y), strength);
+    badge(now, p_.at(box.x, box.y), round == 0, strength);
   }
 
-  void frame(NodeLook look, ImVec2 a, ImVec2 b, float strength, bool marked) {
+  void frame(NodeLook look, ImVec2 a, ImVec2 b, float round, float strength, bool marked) {
     const Theme& t = colours();
-    const float round = (b.y - a.y) * 0.28f;
     const auto fill = [&](Colour colour) { list_->AddRectFilled(a, b, faded(colour, strength), round); };
     const auto line = [&](Colour colour, float width) {
       list_->AddRect(a, b, faded(colour, strength), round, units(width));
@@ -358,9 +366,9 @@ class Words {
     }
   }
 
-  /// In the widest trees a square, as in tufts, which costs a fifth of the vertices.
-  void dot(ImVec2 at, Colour colour) {
-    if (p_.tree.size() < kManyNodes)
+  /// Square where the pill would be. In the widest trees all are, as in tufts, which costs a fifth of the vertices.
+  void dot(ImVec2 at, bool square, Colour colour) {
+    if (p_.tree.size() < kManyNodes && !square)
       list_->AddCircleFilled(at, units(2.4f), colour, 10);
     else
       list_->AddRectFilled({at.x - units(2), at.y - units(2)}, {at.x + units(2), at.y + units(2)}, colour);
@@ -386,7 +394,7 @@ class Words {
                    words.data(), words.data() + words.size());
   }
 
-  void badge(NodeLook look, ImVec2 at, float strength) {
+  void badge(NodeLook look, ImVec2 at, bool square, float strength) {
     const float reach = std::min(tree_design::badge * scale_, g_.pill_height * 0.42f);
     const Colour ground = colours().canvas;
     switch (look) {
@@ -395,7 +403,7 @@ class Words {
       case NodeLook::accepted: draw_fate_badge(list_, NodeFate::accepted, at, reach, ground, strength); break;
       case NodeLook::rejected: draw_fate_badge(list_, NodeFate::rejected, at, reach, ground, strength); break;
       case NodeLook::bonus: draw_fate_badge(list_, NodeFate::bonus, at, reach, ground, strength); break;
-      case NodeLook::not_reached: dot({at.x + units(3), at.y}, faded(colours().unreached, strength)); break;
+      case NodeLook::not_reached: dot({at.x + units(3), at.y}, square, faded(colours().unreached, strength)); break;
     }
   }
 
@@ -444,6 +452,16 @@ void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colo
   }
 }
 
+void draw_found_corner(ImDrawList* list, ImVec2 corner, float side, Colour colour) {
+  list->AddTriangleFilled({corner.x - side, corner.y}, corner, {corner.x, corner.y + side}, colour);
+}
+
+void draw_found_sign(ImDrawList* list, ImVec2 centre, float reach, Colour colour) {
+  const ImVec2 a = {centre.x - reach, centre.y - reach * 0.75f}, b = {centre.x + reach, centre.y + reach * 0.75f};
+  list->AddRect(a, b, colour, 0, units(1.2f));
+  draw_found_corner(list, {b.x, a.y}, reach, colour);
+}
+
 void draw_fate_badge(ImDrawList* list, NodeFate fate, ImVec2 centre, float reach, Colour ground, float strength) {
   const Colour colour = faded(fate_colour(colours(), fate), strength);
   switch (fate) {
@@ -488,7 +506,7 @@ void draw_chain_note(ImDrawList* list, const TreePaint& paint, const ChainEstima
   const Theme& t = colours();
   const TreeRect& r = *paint.geometry.chain_note;
   const ImVec2 at = paint.at(r.x0, r.y0);
-  const auto lines = chain_note_lines(chain, emitted);
+  const auto lines = chain_note_lines(chain, emitted, paint.tree.sources);
   for (size_t i = 0; i < lines.size(); ++i)
     draw_text(list, {at.x, at.y + px(16) * static_cast<float>(i)}, Type::caption, i == 0 ? t.text2 : t.text3, lines[i]);
 }

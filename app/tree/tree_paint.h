@@ -77,6 +77,11 @@ void glow_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float re
 /// Draws its two edges as lines one pixel wide.
 void outline_ribbon(ImDrawList* list, const Ribbon& ribbon, Colour colour, float reached = 1);
 
+/// Fills the corner of a word that was found in the text. corner: the upper right one of its pill; side: pixels.
+void draw_found_corner(ImDrawList* list, ImVec2 corner, float side, Colour colour);
+/// Draws the sign of such words for a legend: a pill with square corners and that corner filled. reach: half its width.
+void draw_found_sign(ImDrawList* list, ImVec2 centre, float reach, Colour colour);
+
 /// Draws the badge of a state: check mark, cross, dot or star. reach: radius of the disc of the check mark, in pixels.
 void draw_fate_badge(ImDrawList* list, NodeFate fate, ImVec2 centre, float reach, Colour ground, float strength = 1);
 

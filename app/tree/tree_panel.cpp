@@ -77,6 +77,18 @@ constexpr Count kCounts[] = {{NodeFate::accepted, "Accepted"},
                              {NodeFate::not_reached, "Not reached"},
                              {NodeFate::bonus, "Bonus"}};
 
+constexpr const char* kFoundWords = "found in the text";
+
+/// What the filled corners and the square ones say; empty where there are none.
+std::string found_sentence(const TreeModel& tree) {
+  if (tree.found == 0) return "";
+  if (tree.asked_text_alone()) return "\nAll of them stood behind the same words before: no drafter was asked.";
+  const auto both = std::ranges::count(tree.nodes, kUsualSources, &TreeNodeView::sources);
+  return "\nA filled corner: it stood behind the same words before, as " + grouped(tree.found) +
+         " of them did. The drafter guessed " + grouped(static_cast<uint64_t>(both)) +
+         " of these too; the others have square corners.";
+}
+
 }  // namespace
 
 void TreePanel::draw(const ViewModel& view, CommandSink& sink) {
@@ -96,7 +108,7 @@ void TreePanel::draw(const ViewModel& view, CommandSink& sink) {
   draw_tools({pos.x + size.x - px(kMargin) - px(kTools), pos.y + px(8)}, size.x);
   if (strip)
     draw_phases(list, {pos.x + px(kMargin), pos.y + px(kHeader) + px(2)}, size.x - px(kMargin) * 2,
-                rounds.playback.phase, rounds.playback.progress, canvas_.shown().record->emitted.size());
+                rounds.playback.phase, rounds.playback.progress, canvas_.shown());
   draw_footer({pos.x, pos.y + size.y - below}, size.x);
   ImGui::SetCursorScreenPos(pos);
   ImGui::Dummy(size);
@@ -118,6 +130,7 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
            {{Type::mono_semibold, t.text, std::to_string(record.emitted.size())}, {Type::base, t.text2, "emitted"}});
   line.put(gap, {{Type::mono, t.text2, milliseconds(record.ms.total())}});
   if (!shown.model.bonus && record.width > 1) line.put(gap, {{Type::base, t.text3, "the reply ended inside the tree"}});
+  if (shown.model.asked_text_alone()) line.put(gap, {{Type::base, t.text3, "from the text, no drafter asked"}});
   if (const auto chain = chain_estimate(record, shown.model))
     line.put(gap, {{Type::base, t.text3, chain_words(*chain)}});
   if (record.width == 1) line.put(gap, {{Type::base, t.text3, "nothing drafted: plain decoding"}});
@@ -148,18 +161,25 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
     if (drawn) draw_fate_badge(list, each.fate, {badge_x, middle}, px(each.fate == NodeFate::bonus ? 5 : 6), t.panel);
     line.skip(px(13));
   }
-  const std::string key = "branch thickness: how sure the drafter was";
+  const TreeModel& tree = canvas_.shown().model;
+  if (tree.found > 0) {
+    const ImVec2 sign = {line.x() + px(6), middle};
+    line.skip(px(17));
+    if (line.put(0, {{Type::secondary, t.text2, kFoundWords}, {Type::mono, t.text, grouped(tree.found)}}))
+      draw_found_sign(list, sign, px(6), t.text2);
+    line.skip(px(13));
+  }
+  const std::string key = thickness_words(tree.sources);
   const float key_x = pos.x + width - px(kMargin) - text_size(Type::caption, key).x;
   if (key_x > line.x() + px(8)) draw_text_middle(list, key_x, middle, Type::caption, t.text3, key);
   ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y});
   ImGui::InvisibleButton("States", {std::max(px(1), line.x() - pos.x - px(kMargin)), px(kFooter)});
-  const TreeModel& tree = canvas_.shown().model;
   const uint32_t drafted = canvas_.shown().record->width - 1;
   const std::string sum = grouped(tree.counted(NodeFate::accepted)) + " + " +
                           grouped(tree.counted(NodeFate::rejected)) + " + " +
                           grouped(tree.counted(NodeFate::not_reached)) + " = " + grouped(drafted) +
                           " drafted, which is N. The bonus is the target's own token and was not drafted.";
-  tooltip(sum.c_str());
+  tooltip((sum + found_sentence(tree)).c_str());
 }
 
 void TreePanel::draw_empty(const ViewModel& view, ImVec2 pos, ImVec2 size, CommandSink& sink) const {
@@ -333,12 +353,12 @@ void WatchTree::draw_phase(Phase phase, const ImVec4& caption, const ImVec4& can
     size_t most = 0;
     for (size_t i = 0; i < kPhases; ++i) {
       TextBlock block;
-      block.layout(phase_sentence(static_cast<Phase>(i), emitted), type, width);
+      block.layout(phase_sentence(static_cast<Phase>(i), emitted, canvas_.shown().model), type, width);
       most = std::max(most, block.line_count());
     }
     return most;
   };
-  const std::string words = phase_sentence(phase, emitted);
+  const std::string words = phase_sentence(phase, emitted, canvas_.shown().model);
   TextBlock block;
   const auto draw_at = [&](ImVec2 pos, float width, float height, Type type, float pitch) {
     block.layout(words, type, width);
@@ -375,11 +395,21 @@ void WatchTree::draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) 
     draw_text_middle(list, x + px(18) + words + px(6), middle, Type::mono, t.text, figure);
     x += px(18) + words + px(6) + number + px(18);
   }
+  if (tree.found > 0) {
+    uint32_t found = 0;  // of those that are there by now
+    for (uint32_t i = 0; i < tree.size(); ++i) found += is_found(tree.nodes[i]) && now.nodes[i].shown > 0 ? 1 : 0;
+    const std::string figure = grouped(found);
+    const float words = text_size(Type::secondary, kFoundWords).x, number = text_size(Type::mono, figure).x;
+    if (x + px(18) + words + px(6) + number > pos.x + size.x) return;
+    draw_found_sign(list, {x + px(6), middle}, px(6), t.text2);
+    draw_text_middle(list, x + px(18), middle, Type::secondary, t.text2, kFoundWords);
+    term_area(kFoundWords, {x + px(18), middle - px(9)}, {x + px(18) + words, middle + px(9)});
+    draw_text_middle(list, x + px(18) + words + px(6), middle, Type::mono, t.text, figure);
+    x += px(18) + words + px(6) + number + px(18);
+  }
   const bool tufts = !canvas_.geometry().tufts.empty();
-  const std::string key = tufts
-                              ? "branch thickness: how sure the drafter was \u00b7 tufts: more guesses, hover to unfold"
-                              : "branch thickness: how sure the drafter was";
-  const std::string shorter = "branch thickness: how sure the drafter was";
+  const std::string shorter = thickness_words(tree.sources);
+  const std::string key = shorter + (tufts ? " \u00b7 tufts: more guesses, hover to unfold" : "");
   for (const std::string& words : {key, shorter}) {
     const float key_x = pos.x + size.x - px(kCaptionMargin) - text_size(Type::secondary, words).x;
     if (key_x < x + px(8)) continue;

@@ -21,11 +21,9 @@ Wanted rounds(const ViewModel& view, RoundsCommand command) {
   return UiCommand(std::move(command));
 }
 
-/// The command for a mode. Without a drafter only plain decoding is possible.
-Wanted mode(const ViewModel& view, DecodeMode wanted) {
-  const bool drafts = view.model && !view.model->drafter.empty();
-  if (wanted != DecodeMode::ar && !drafts) return std::nullopt;
-  return UiCommand(SetDrafting{wanted});
+/// The command that asks a source of guesses from now on, or no longer.
+Wanted switch_source(const ViewModel& view, DraftSources source) {
+  return UiCommand(AskSource{source, (view.draft_sources & source) == 0});
 }
 
 constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
@@ -65,12 +63,19 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
     {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
     {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
-     [](const ViewModel& v) { return mode(v, DecodeMode::ar); }},
+     [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::ar}); }},
     {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,
-     [](const ViewModel& v) { return mode(v, DecodeMode::chain); }},
-    {"Mode", "Mode: Tree", "Ctrl+3", kCtrl | ImGuiKey_3, [](const ViewModel& v) { return mode(v, DecodeMode::tree); }},
+     [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::chain}); }},
+    {"Mode", "Mode: Tree", "Ctrl+3", kCtrl | ImGuiKey_3,
+     [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::tree}); }},
     {"Mode", "Mode: Adaptive", "Ctrl+4", kCtrl | ImGuiKey_4,
-     [](const ViewModel& v) { return mode(v, DecodeMode::adaptive); }},
+     [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::adaptive}); }},
+    {"Mode", "Guesses from the drafter, on or off", "", 0,
+     [](const ViewModel& v) { return v.has_drafter() ? switch_source(v, kFromDflash) : Wanted(); }},
+    {"Mode", "Guesses from the text itself, on or off", "", 0,
+     [](const ViewModel& v) { return switch_source(v, kFromSuffix); }},
+    {"Mode", "Guesses from what the model said, on or off", "", 0,
+     [](const ViewModel& v) { return switch_source(v, kFromRecycling); }},
     {"Rounds", "Follow the newest round", "F5", ImGuiKey_F5,
      [](const ViewModel& v) { return rounds(v, FollowRounds{}); }},
     {"Rounds", "Pause or go on", "F6", ImGuiKey_F6, [](const ViewModel& v) { return rounds(v, TogglePause{}); }},

@@ -124,7 +124,8 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
     ImGui::CloseCurrentPopup();
   }
   if (folded) {
-    if (row("Choose drafter", "Drafter\u2026", view.model ? view.model->drafter : "", false)) next = kDrafterMenu;
+    const std::string drafter = view.has_drafter() ? view.model->drafter : view.model ? "None is loaded" : "";
+    if (row("Choose drafter", "Drafter\u2026", drafter, false)) next = kDrafterMenu;
     if (row("Choose device", "Device\u2026", view.model ? view.model->device : "", false)) next = kDeviceMenu;
   }
   draw_found(view, sink, width);
@@ -133,21 +134,40 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
   return next;
 }
 
+/// Draws which sources of guesses later replies ask. The menu stays open, so that both can be switched.
+static void draw_source_rows(const ViewModel& view, CommandSink& sink, float width) {
+  heading("Guesses come from");
+  const bool drafter = view.has_drafter() && (view.draft_sources & kFromDflash) != 0;
+  if (choice("From the drafter", "The drafter", view.has_drafter() ? view.model->drafter : "None is loaded", drafter,
+             view.has_drafter(), width))
+    sink.post(AskSource{kFromDflash, !drafter});
+  term_tooltip("Drafter", view.has_drafter() ? "" : "Choose one below; until then guesses come from the text alone");
+  const bool text = (view.draft_sources & kFromSuffix) != 0;
+  if (choice("From the text", "The text itself", "What followed the same words earlier in the chat", text, true, width))
+    sink.post(AskSource{kFromSuffix, !text});
+  term_tooltip("Text drafts");
+  const bool recycled = (view.draft_sources & kFromRecycling) != 0;
+  if (choice("Recycled", "What the model said", "Its likeliest tokens, for memory-bound GPUs", recycled, true, width))
+    sink.post(AskSource{kFromRecycling, !recycled});
+  term_tooltip("Recycled drafts");
+}
+
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   if (!begin(kDrafterMenu, corner)) return;
   const float width = menu_width();
   if (ImGui::IsWindowAppearing()) sink.post(ModelsCommand(LookForModels{}));
+  draw_source_rows(view, sink, width);
+  heading("Drafter");
   auto row = [&](const char* id, std::string_view title, std::string_view detail, bool selected, bool enabled) {
     const bool pressed = choice(id, title, detail, selected, enabled, width);
     if (pressed) ImGui::CloseCurrentPopup();
     return pressed;
   };
   const ModelsState& models = view.models;
-  const bool some = view.model && !view.model->drafter.empty();
   if (row("Usual", "The one that comes with Canopy", "Where it fits the model",
-          models.draft && models.drafter.empty() && some, true))
+          models.draft && models.drafter.empty() && view.has_drafter(), true))
     sink.post(ModelsCommand(ChooseDrafter{}));
-  if (row("None", "No drafter", "Plain decoding only", !models.draft, true))
+  if (row("None", "No drafter", "Guesses come from the text alone", !models.draft, true))
     sink.post(ModelsCommand(ChooseDrafter{"", false}));
   if (models.candidates.empty()) {
     heading(models.looking ? "Looking for drafters beside the model and in the cache"

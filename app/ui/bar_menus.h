@@ -29,7 +29,7 @@ class TargetMenu {
   std::string path_;  // of the path box
 };
 
-/// Draws the drafters that were found; those that do not fit have the reason beside them.
+/// Draws where guesses come from, and the drafters that were found; those that do not fit have the reason beside them.
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
 

@@ -130,12 +130,7 @@ DecodeMode mode_now(const ViewModel& view) {
   return view.model ? mode_for(view.drafting, *view.model) : view.drafting.value_or(DecodeMode::adaptive);
 }
 
-bool drafts(const ViewModel& view) {
-  return view.model && !view.model->drafter.empty();
-}
-
-std::string why(const ViewModel& view, DecodeMode mode) {
-  if (mode != DecodeMode::ar && !drafts(view)) return "Needs a drafter for this model";
+std::string about_mode(DecodeMode mode) {
   return std::string(mode_detail(mode)) + "\nThe text is the same in every mode";
 }
 
@@ -148,27 +143,25 @@ std::string budget_words(const ViewModel& view) {
 }
 
 bool shows_budget(const ViewModel& view) {
-  return drafts(view) && mode_now(view) == DecodeMode::tree;
+  return mode_now(view) == DecodeMode::tree;
 }
 
 void draw_item(const ViewModel& view, CommandSink& sink, DecodeMode mode, ImVec2 a) {
   const Theme& t = colours();
-  const bool on = mode == mode_now(view), possible = mode == DecodeMode::ar || drafts(view);
+  const bool on = mode == mode_now(view);
   const ImVec2 size = {item_width(mode), px(kSegmentHeight - 2 * kSegmentPadding)};
   ImGui::SetCursorScreenPos(a);
-  ImGui::BeginDisabled(!possible);
   if (ImGui::InvisibleButton(mode_title(mode), size, ImGuiButtonFlags_EnableNav)) sink.post(SetDrafting{mode});
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 b = {a.x + size.x, a.y + size.y};
   if (on)
     list->AddRectFilled(a, b, ImGui::GetColorU32(t.accent), px(4));
-  else if (possible && ImGui::IsItemHovered())
+  else if (ImGui::IsItemHovered())
     list->AddRectFilled(a, b, mix(t.card, t.text, kHoverMix), px(4));
   const Type type = on ? Type::base_semibold : Type::base;
   draw_text_middle(list, a.x + (size.x - text_size(type, mode_title(mode)).x) * 0.5f, a.y + size.y * 0.5f, type,
                    on ? t.on_accent : t.text2, mode_title(mode));
-  ImGui::EndDisabled();
-  term_tooltip(mode_title(mode), why(view, mode));
+  term_tooltip(mode_title(mode), about_mode(mode));
 }
 
 void draw_budget_menu(const ViewModel& view, CommandSink& sink) {
@@ -194,8 +187,7 @@ void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kModePopup)) {
     for (const DecodeMode mode : kModes) {
-      const bool possible = mode == DecodeMode::ar || drafts(view);
-      if (choice(mode_title(mode), mode_title(mode), mode_detail(mode), mode == mode_now(view), possible, width)) {
+      if (choice(mode_title(mode), mode_title(mode), mode_detail(mode), mode == mode_now(view), true, width)) {
         sink.post(SetDrafting{mode});
         ImGui::CloseCurrentPopup();
       }
@@ -241,7 +233,7 @@ void mode_segment(const ViewModel& view, CommandSink& sink) {
 void mode_picker(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   if (picker("Mode", "", mode_title(mode_now(view)), width)) ImGui::OpenPopup(kModePopup);
-  tooltip(why(view, mode_now(view)).c_str());
+  tooltip(about_mode(mode_now(view)).c_str());
   ImGui::SetNextWindowPos({a.x, a.y + px(kSegmentHeight) + px(4)});
   draw_mode_menu(view, sink);
 }
@@ -287,9 +279,14 @@ std::string target_value(const ViewModel& view, bool quantization) {
   return view.model_state == ModelState::released ? name + ", released" : name;
 }
 
+bool asks_drafter(const ViewModel& view) {
+  return view.has_drafter() && (view.draft_sources & kFromDflash) != 0;
+}
+
+/// Where the guesses come from.
 std::string drafter_value(const ViewModel& view) {
   if (view.replaying()) return view.replay.origin().drafter.empty() ? "none" : view.replay.origin().drafter;
-  if (!view.model || view.model->drafter.empty()) return "none";
+  if (!asks_drafter(view)) return view.model && (view.draft_sources & kFreeSources) != 0 ? "from the text" : "none";
   const std::string& name = view.model->drafter;
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
@@ -328,8 +325,14 @@ std::string target_tooltip(const ViewModel& view) {
 std::string drafter_tooltip(const ViewModel& view) {
   if (view.replaying()) return replay_tooltip(view);
   if (!view.model) return "Chosen with the model";
-  if (view.model->drafter.empty()) return "No drafter: every token is the target's own";
-  return view.model->drafter + "\nDFlash, blocks of " + std::to_string(view.model->block);
+  const bool text = (view.draft_sources & kFreeSources) != 0;
+  std::string words = view.has_drafter() ? view.model->drafter : "No drafter is loaded";
+  if (asks_drafter(view))
+    words += "\nDFlash, blocks of " + std::to_string(view.model->block);
+  else if (view.has_drafter())
+    words += "\nLoaded, but not asked";
+  if (text) return words + "\nGuesses come from the text itself" + (asks_drafter(view) ? ", too" : "");
+  return asks_drafter(view) ? words : words + "\nNothing guesses: every token is the target's own";
 }
 
 std::string device_tooltip(const ViewModel& view, const std::string& device) {
@@ -447,7 +450,7 @@ static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarS
     const std::string device = device_value(view);
     pickers.push_back(
         {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
-         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && !view.model->drafter.empty()});
+         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && view.draft_sources != 0});
     pickers.push_back({"Device", kDeviceMenu, caption(watch ? "Runs on" : "Device"), without_brackets(device),
                        device_tooltip(view, device), view.replaying() || !view.devices.empty() || view.model});
   }

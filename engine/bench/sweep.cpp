@@ -10,7 +10,7 @@ namespace canopy {
 std::string WayToDecode::name() const {
   std::string name(to_string(mode));
   if (budget > 0) name += " " + std::to_string(budget);
-  if (sources != kAllSources) name += " (" + list_of(sources) + ")";
+  if (sources != kUsualSources) name += " (" + list_of(sources) + ")";
   return name;
 }
 

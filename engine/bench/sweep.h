@@ -22,8 +22,8 @@ inline constexpr uint32_t kMostBudget = 1024;
 /// A mode and, in mode tree, its size; in modes that draft, where drafts come from.
 struct WayToDecode {
   DecodeMode mode = DecodeMode::ar;
-  uint32_t budget = 0;                 // drafted nodes of mode tree; 0 in the other modes
-  DraftSources sources = kAllSources;  // all in mode ar, which asks none
+  uint32_t budget = 0;                   // drafted nodes of mode tree; 0 in the other modes
+  DraftSources sources = kUsualSources;  // all in mode ar, which asks none
 
   std::string name() const;  // "chain", "tree 16", "adaptive (suffix)"
   bool operator==(const WayToDecode&) const = default;

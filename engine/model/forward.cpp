@@ -342,21 +342,21 @@ void read_logits(Recorder& record, const ForwardContext& model, const PassShape&
   const PassBuffers& b = model.buffers;
   const uint32_t vocab = model.head.rows();
   const bool is_argmax = pass.head == HeadOutput::argmax;
-  if (is_argmax && !pass.probabilities) {
+  if (is_argmax && top_tokens(pass) == 0) {
     record(ArgmaxArgs{.width = chunk.count,
                       .logits = b.logits.get(),
                       .vocab = vocab,
                       .out = model.parts.best.get(),
                       .first_out = chunk.first});
   }
-  if (pass.probabilities) {
+  if (top_tokens(pass) > 0) {
     record(TopKArgs{.width = chunk.count,
                     .logits = b.logits.get(),
                     .vocab = vocab,
-                    .k = 1,
-                    .ids = is_argmax ? model.parts.likeliest.get() : b.likeliest.get(),
+                    .k = top_tokens(pass),
+                    .ids = is_argmax || pass.likeliest ? model.parts.likeliest.get() : b.likeliest.get(),
                     .values = is_argmax ? model.parts.likeliest_logits.get() : b.likeliest_logits.get(),
-                    .log_sum_exp = model.parts.log_sum_exp.get(),
+                    .log_sum_exp = pass.probabilities ? model.parts.log_sum_exp.get() : b.sums.get(),
                     .first_out = chunk.first});
   }
   if (pass.token_logits > 0) {

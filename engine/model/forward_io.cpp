@@ -72,8 +72,8 @@ void validate_head(const ForwardInput& input, const ModelLimits& limits) {
                       std::to_string(input.batch.width()) + " rows.");
     }
   }
-  if (!wants_head && input.probabilities) {
-    throw bad_input("Probabilities were asked for; they come with a head only.");
+  if (!wants_head && (input.probabilities || input.likeliest)) {
+    throw bad_input("Probabilities or the likeliest tokens were asked for; they come with a head only.");
   }
 }
 
@@ -178,6 +178,7 @@ PassShape shape_of(const ForwardInput& input, const ModelConfig& config, const M
   shape.all_rows = shape.width <= most && wants_all_rows(input);
   if (head_rows > 0) shape.head_rows = shape.all_rows ? shape.width : std::min(padded_width(device, head_rows), most);
   shape.probabilities = input.probabilities;
+  shape.likeliest = input.likeliest && config.vocab >= kLikeliest;
   // Trees of all sizes share a few recordings.
   const auto count = static_cast<uint32_t>(input.token_logits.size());
   if (count > 0) shape.token_logits = std::bit_ceil(std::max(kFewestTokenLogits, count));

@@ -54,6 +54,7 @@ struct ForwardInput {
   /// root. Empty: each row is the end of the text.
   std::vector<uint32_t> parents = {};
   bool probabilities = false;  // log_sum_exp of head_rows: a token's log probability is its logit less that
+  bool likeliest = false;      // the kLikeliest tokens after each of head_rows
   std::vector<TokenLogit> token_logits = {};  // at most limits().max_token_logits()
   /// Of logits: log_sum_exp and token_logits are read together with the first logits that are asked for, so that they
   /// cost no call of their own. Until then they are not there.
@@ -132,6 +133,13 @@ class ForwardOutput {
   /// Where tokens were drawn, these. Otherwise empty.
   std::span<const uint32_t> choices() const { return choices_; }
 
+  /// Where they were asked for: the kLikeliest tokens after the i-th of the head_rows, the largest logit first, ties by
+  /// the lowest token.
+  std::span<const uint32_t> likeliest(size_t i) const {
+    return std::span(likeliest_).subspan(i * kLikeliest, kLikeliest);
+  }
+  size_t rows_with_likeliest() const { return likeliest_.size() / kLikeliest; }
+
   /// Where probabilities were asked for: natural, over the whole vocabulary, for each of the head_rows.
   std::span<const float> log_sum_exp() const { return log_sum_exp_; }
   /// Of ForwardInput::token_logits, in its order.
@@ -162,9 +170,10 @@ class ForwardOutput {
   uint32_t first_slot_ = 0;          // of the first row
   std::vector<uint32_t> positions_;  // of its rows
   std::vector<uint32_t> head_rows_;
-  std::vector<uint32_t> choices_;   // [head rows]
-  std::vector<float> best_logits_;  // [head rows]
-  std::vector<float> log_sum_exp_;  // [head rows]
+  std::vector<uint32_t> choices_;    // [head rows]
+  std::vector<float> best_logits_;   // [head rows]
+  std::vector<uint32_t> likeliest_;  // [head rows, kLikeliest]
+  std::vector<float> log_sum_exp_;   // [head rows]
   std::vector<float> token_logits_;
   std::vector<uint32_t> distinct_experts_;
   std::vector<uint32_t> parents_;     // index into head_rows of each of the token_logits, or TokenLogit::no_row

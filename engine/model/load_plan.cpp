@@ -52,8 +52,8 @@ uint64_t attention_bytes(const ModelConfig& config, const ModelLimits& limits, c
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   const uint64_t width = limits.rows();
   const uint64_t per_row = uint64_t{config.hidden} * (1 + (config.has_post_norms ? 1 : 0) + limits.aux_layers) +
-                           (config.has_output_gate ? 3 : 2) * config.q_width() + 2 * config.kv_width() +
-                           2;  // likeliest and its logit
+                           (config.has_output_gate ? 3 : 2) * config.q_width() + 2 * config.kv_width() + 2 +
+                           kLikeliest;  // likeliest, its logit or several, the sum
   const bool has_experts = config.layers_with_experts() > 0;
   const uint32_t used = has_experts ? config.experts_used : 0;
   const uint64_t of_shared = has_experts && config.shared_ffn != 0 ? uint64_t{2} + config.hidden : 0;  // per row

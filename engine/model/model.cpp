@@ -171,10 +171,16 @@ void Model::put_sampling(const ForwardInput& input, const PassShape& shape) {
 
 void Model::unpack_results(const PassShape& shape, std::span<const std::byte> packed, ForwardOutput& output) const {
   const PassLayout layout(shape);
-  if (shape.head == HeadOutput::argmax && shape.probabilities) {
-    output.choices_ = array_at<uint32_t>(packed, layout.likeliest, output.head_rows_.size());
-    output.best_logits_ = array_at<float>(packed, layout.likeliest_logits, output.head_rows_.size());
+  const size_t top = top_tokens(shape);
+  if (shape.likeliest) {
+    output.likeliest_ = array_at<uint32_t>(packed, layout.likeliest, output.head_rows_.size() * top);
+  }
+  if (shape.head == HeadOutput::argmax && top > 0) {
+    output.choices_.resize(output.head_rows_.size());
+    output.best_logits_.resize(output.head_rows_.size());
     for (size_t i = 0; i < output.choices_.size(); ++i) {
+      output.choices_[i] = element_at<uint32_t>(packed, layout.likeliest, i * top);
+      output.best_logits_[i] = element_at<float>(packed, layout.likeliest_logits, i * top);
       if (std::isnan(output.best_logits_[i])) output.choices_[i] = kNoToken;  // there are no numbers
     }
   } else if (shape.head == HeadOutput::argmax) {

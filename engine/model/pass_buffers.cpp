@@ -10,13 +10,18 @@ namespace {
 
 constexpr uint64_t kWord = sizeof(uint32_t);
 
+/// The sums of probabilities come with the largest logit: an argmax beside them would read the logits once more.
 uint64_t best_bytes(const PassShape& shape) {
-  return shape.head == HeadOutput::argmax && !shape.probabilities ? shape.head_rows * 2 * kWord : 0;
+  return shape.head == HeadOutput::argmax && top_tokens(shape) == 0 ? shape.head_rows * 2 * kWord : 0;
 }
 
-/// The sums of probabilities come with the largest logit: an argmax beside them would read the logits once more.
 uint64_t likeliest_bytes(const PassShape& shape) {
-  return shape.head == HeadOutput::argmax && shape.probabilities ? shape.head_rows * kWord : 0;
+  const bool read = shape.head == HeadOutput::argmax || shape.likeliest;
+  return read ? uint64_t{shape.head_rows} * top_tokens(shape) * kWord : 0;
+}
+
+uint64_t likeliest_logit_bytes(const PassShape& shape) {
+  return shape.head == HeadOutput::argmax ? uint64_t{shape.head_rows} * top_tokens(shape) * kWord : 0;
 }
 
 bool is_sampled(const PassShape& shape) {
@@ -50,7 +55,7 @@ PassShape largest(const ModelLimits& limits, HeadOutput head) {
   shape.max_positions = limits.context;
   shape.head = head;
   shape.head_rows = limits.rows();
-  shape.probabilities = true;
+  shape.probabilities = shape.likeliest = true;
   shape.token_logits = limits.max_token_logits();
   shape.recurrent = limits.states > 0;
   if (head == HeadOutput::sampled) shape.adjustments = limits.max_adjustments();
@@ -58,6 +63,11 @@ PassShape largest(const ModelLimits& limits, HeadOutput head) {
 }
 
 }  // namespace
+
+uint32_t top_tokens(const PassShape& shape) {
+  if (shape.likeliest) return kLikeliest;
+  return shape.probabilities ? 1 : 0;
+}
 
 PassLayout::PassLayout(const PassShape& shape) {
   Packing input;
@@ -73,7 +83,7 @@ PassLayout::PassLayout(const PassShape& shape) {
   Packing results;
   best = results.add(best_bytes(shape));
   likeliest = results.add(likeliest_bytes(shape));
-  likeliest_logits = results.add(likeliest_bytes(shape));
+  likeliest_logits = results.add(likeliest_logit_bytes(shape));
   drawn = results.add(drawn_bytes(shape));
   log_sum_exp = results.add(sum_bytes(shape));
   token_logits = results.add(shape.token_logits * kWord);
@@ -108,7 +118,7 @@ PassParts make_pass_parts(Device& device, const PassBuffers& buffers, const Pass
   parts.drawn = part(results, layout.drawn, drawn_bytes(shape), "drawn tokens");
   parts.best = part(results, layout.best, best_bytes(shape), "best");
   parts.likeliest = part(results, layout.likeliest, likeliest_bytes(shape), "likeliest tokens");
-  parts.likeliest_logits = part(results, layout.likeliest_logits, likeliest_bytes(shape), "their logits");
+  parts.likeliest_logits = part(results, layout.likeliest_logits, likeliest_logit_bytes(shape), "their logits");
   parts.log_sum_exp = part(results, layout.log_sum_exp, sum_bytes(shape), "log sum exp");
   parts.distinct_experts =
       part(results, layout.distinct_experts, shape.expert_layers * kWord, "numbers of distinct experts");
@@ -219,7 +229,8 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
         device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "aux hidden states");
   b.logits = device.allocate(uint64_t{limits.head_rows} * config.vocab * sizeof(float), "logits");
   b.likeliest = device.allocate(width * kWord, "likeliest");
-  b.likeliest_logits = device.allocate(width * sizeof(float), "likeliest logits");
+  b.likeliest_logits = device.allocate(width * kLikeliest * sizeof(float), "likeliest logits");
+  b.sums = device.allocate(width * sizeof(float), "sums of probabilities");
   return b;
 }
 

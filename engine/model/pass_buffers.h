@@ -82,6 +82,9 @@ enum class HeadOutput {
   sampled,  // the token drawn after each wanted row, as ForwardInput::sampling says
 };
 
+/// Tokens that are the likeliest after a row, where they are wanted.
+inline constexpr uint32_t kLikeliest = 8;
+
 /// The key of a recording; all else is read from buffers.
 struct PassShape {
   uint32_t width = 0;
@@ -90,6 +93,7 @@ struct PassShape {
   uint32_t head_rows = 0;      // rows the head is computed for
   bool all_rows = false;       // these are all rows, in order
   bool probabilities = false;  // log_sum_exp of these rows
+  bool likeliest = false;      // the kLikeliest tokens after each of them
   uint32_t token_logits = 0;   // single logits that are wanted, rounded up
   bool random = false;         // of tokens that are drawn: not at temperature 0
   bool filtered = false;       // of these: with top-k or top-p
@@ -140,9 +144,10 @@ struct PassBuffers {
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
   std::unique_ptr<Buffer> logits;             // [R, V] of the rows that the head was computed for last
-  // Outputs of top_k that are not used: where it runs with one candidate a row for the sums alone.
+  // Outputs of top_k that are not used: where it runs for the sums alone, or for the tokens alone.
   std::unique_ptr<Buffer> likeliest;         // uint32 [W]
-  std::unique_ptr<Buffer> likeliest_logits;  // [W]
+  std::unique_ptr<Buffer> likeliest_logits;  // [W, kLikeliest]
+  std::unique_ptr<Buffer> sums;              // [W]
 };
 
 /// A recording's inputs, and its results for the host, as parts of PassBuffers::input and results. Those that its
@@ -158,8 +163,8 @@ struct PassParts {
   std::unique_ptr<Buffer> steps;              // DeltaStep [W], where there are recurrent layers
   std::unique_ptr<Buffer> ancestors;          // uint32 slots
   std::unique_ptr<Buffer> best;               // of an argmax alone: uint32 [head rows, 2], id and bits of its logit
-  std::unique_ptr<Buffer> likeliest;          // of an argmax with probabilities: uint32 [head rows] ids
-  std::unique_ptr<Buffer> likeliest_logits;   // and their logits, [head rows]
+  std::unique_ptr<Buffer> likeliest;          // of an argmax with probabilities, or wanted: uint32 [head rows, k] ids
+  std::unique_ptr<Buffer> likeliest_logits;   // of an argmax, their logits, [head rows, k]
   std::unique_ptr<Buffer> drawn;              // uint32 [head rows]: tokens
   std::unique_ptr<Buffer> log_sum_exp;        // [head rows]
   std::unique_ptr<Buffer> token_logits;       // [P] logits of the tokens of the pairs
@@ -178,6 +183,9 @@ struct PassLayout {
   uint64_t distinct_experts = 0;
   uint64_t result_bytes = 0;  // 0: the host reads nothing
 };
+
+/// Tokens that top_k gives of a row: 0 where it does not run.
+uint32_t top_tokens(const PassShape& shape);
 
 /// Entry i of the page table that a device reads: that of the rows, or page i as the i-th where they have none, padded.
 uint32_t page_entry(std::span<const uint32_t> pages, size_t i);

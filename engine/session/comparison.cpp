@@ -339,6 +339,7 @@ class Runner {
       if (progress.reply_tokens > metered.ends.size()) metered.ends.push_back(progress.text_end);
       if (also) also(progress);
     };
+    engine.recycling->clear();  // every run begins with nothing known
     metered.reply = engine.reply(ids(key), settings, callbacks);
     metered.sensors = meter.end();
     if (metered.reply.reason == FinishReason::cancelled) return std::nullopt;

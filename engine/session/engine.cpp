@@ -261,7 +261,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
 
 Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                     const ReplyCallbacks& callbacks) const {
-  const ReplyParts parts{*model, text, *resident, speculation.get(), draws_on_device};
+  const ReplyParts parts{*model, text, *resident, speculation.get(), draws_on_device, recycling.get()};
   Reply reply = ReplyWriter(parts, prompt, settings, callbacks).write();
   resident->drop_repeated();
   return reply;

@@ -23,6 +23,7 @@
 #include "engine/session/self_test.h"
 #include "engine/speculation/calibration.h"
 #include "engine/speculation/speculation_state.h"
+#include "engine/speculation/token_recycling.h"
 #include "engine/trace/trace_records.h"
 
 namespace canopy {
@@ -74,8 +75,9 @@ struct Engine {
   std::optional<TraceSizes> drafter_sizes;        // none without a drafter
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
-  bool draws_on_device = false;             // ReplyParts::draws_on_device
-  std::unique_ptr<ResidentTexts> resident;  // that are in the caches
+  bool draws_on_device = false;                                                    // ReplyParts::draws_on_device
+  std::unique_ptr<ResidentTexts> resident;                                         // that are in the caches
+  std::unique_ptr<RecyclingTable> recycling = std::make_unique<RecyclingTable>();  // what the model said lately
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 

@@ -20,6 +20,7 @@
 #include "engine/format/quantize.h"
 #include "engine/speculation/calibration.h"
 #include "engine/speculation/controller.h"
+#include "engine/speculation/ddtree.h"
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/roofline.h"
 #include "engine/speculation/round_record.h"
@@ -181,12 +182,12 @@ struct Generate {
   std::vector<ChatTurn> turns;  // a system prompt is a turn of its own, the first
   std::string raw_prompt;       // used as it is, without a chat template, when turns is empty
   SamplingSettings sampling;
-  uint32_t max_tokens = 512;  // of new ones
-  std::optional<DecodeMode>
-      mode;                   // none: adaptive where there is a drafter; without one always autoregressive decoding
-  uint32_t budget = 16;       // of mode tree
-  bool rounds = false;        // publish a RoundFinished for each
-  bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
+  uint32_t max_tokens = 512;             // of new ones
+  std::optional<DecodeMode> mode;        // none: adaptive
+  uint32_t budget = 16;                  // of mode tree
+  DraftSources sources = kUsualSources;  // of modes that draft: those that are asked, where they are there
+  bool rounds = false;                   // publish a RoundFinished for each
+  bool probabilities = true;          // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
   std::optional<bool> thinking = {};  // none: as the template does by itself (ThinkingForm)
   /// Goes on with a reply that a limit or the user ended: all its tokens, `ids` and then `ending`. The whole reply is
   /// the one that a larger limit would have given, at any temperature. Counts and text of the reply's events include
@@ -207,7 +208,7 @@ struct StopReply {};
 /// Cancels a load in progress; the previous model stays, or is opened again if it was closed (LoadModel).
 struct CancelLoad {};
 
-/// Measures the cost of passes of the loaded target and drafter, saves it in the cache folder and uses it from then on.
+/// Measures the cost of passes of the loaded target and its drafter, if any, saves it in the cache folder and uses it.
 /// Ends in one Calibrated or one Failure. The next reply computes its whole prompt, since the calibration overwrites
 /// the K/V cache.
 struct Calibrate {

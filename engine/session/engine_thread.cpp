@@ -196,6 +196,7 @@ ReplySettings settings_of(const Generate& command, const Engine& model) {
   settings.begun = begun_tokens(command.begun, *model.text.tokenizer);
   settings.mode = command.mode.value_or(DecodeMode::adaptive);
   settings.budget = command.budget;
+  settings.sources = command.sources;
   settings.probabilities = command.rounds && command.probabilities;
   settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
                                                       [](const ChatTurn& t) { return t.role == "assistant"; }));

@@ -61,6 +61,8 @@ ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, b
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
   settings.probabilities = true;
   settings.drafts = true;
+  // What is recycled comes from earlier replies, and a re-run could not find it again.
+  settings.sources &= static_cast<DraftSources>(~kFromRecycling);
   size_t begun_bytes = std::string::npos;  // until the reply has started nothing of it is new
   callbacks.started = [this, &begun_bytes, then = std::move(callbacks.started)](const ReplyStart& start) {
     begun_bytes = start.begun_bytes;
@@ -186,7 +188,7 @@ class RecordedRounds {
 
  private:
   bool tells() const {
-    const auto of_text = [](const RoundNode& row) { return (row.node.sources & kFromSuffix) != 0; };
+    const auto of_text = [](const RoundNode& row) { return (row.node.sources & kFreeSources) != 0; };
     return record_->nodes.size() > 1 && std::ranges::none_of(record_->nodes, of_text);
   }
 

@@ -68,10 +68,16 @@ std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Dr
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
 }
 
-const TextDraft& SequenceDrafts::from_text(uint32_t depths) {
+const FreeDraft& SequenceDrafts::from_text(uint32_t depths) {
   if (text_ == nullptr || (sources_ & kFromSuffix) == 0) return nothing_;
   found_.read(*text_);
   return found_.draft(depths);
+}
+
+const FreeDraft& SequenceDrafts::recycled(uint32_t root, uint32_t depths) {
+  if (recycling_ == nullptr || (sources_ & kFromRecycling) == 0) return nothing_;
+  draft_recycled(*recycling_, root, recycling_template(), depths, recycled_);
+  return recycled_;
 }
 
 const BlockDraft* SequenceDrafts::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
@@ -148,7 +154,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
-  drafts_.emplace(*sequence_, history_, settings_.sources);
+  drafts_.emplace(*sequence_, history_, recycles() ? parts_.recycling : nullptr, settings_.sources);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);
@@ -181,7 +187,7 @@ Reply ReplyWriter::write() {
   if (going && callbacks_.drafting && parts_.state != nullptr) {
     TraceDrafting drafting =
         drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
-    drafting.sources = settings_.sources & (parts_.texts.drafter() != nullptr ? kAllSources : kFromSuffix);
+    drafting.sources = settings_.sources & (parts_.texts.drafter() != nullptr ? kAllSources : kFreeSources);
     drafting.prompt_read = committed() - reply_.reused_tokens;
     drafting.goes_on = goes_on_;
     callbacks_.drafting(drafting);
@@ -272,6 +278,7 @@ bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
   ForwardInput input = sequence_->text(tokens, head_);
   choose_by(input);
   input.aux_hidden_states = asks_drafter();
+  input.likeliest = last && recycles();
   output_ = parts_.model.forward(input, callbacks_.stop);
   if (!output_.completed()) return false;
   return sequence_->append(tokens, output_, callbacks_.stop);
@@ -298,11 +305,13 @@ bool ReplyWriter::round() {
     ForwardInput input = sequence_->tree(*tree_, head_, settings_.probabilities);
     choose_by(input);
     input.aux_hidden_states = asks_drafter();
+    input.likeliest = recycles();
     output_ = parts_.model.forward(input, callbacks_.stop);
     if (!output_.completed()) return cancelled();
     record.device_ms.verify = output_.device_ms();
   }
   const bool ended = accept_path(record);
+  recycle();
   commit(record);
   if (tree_->drafted() > 0) describe_nodes(record);
   record.distinct_experts = mean_of(output_.distinct_experts());
@@ -315,6 +324,13 @@ bool ReplyWriter::round() {
   if (callbacks_.round) callbacks_.round(record);
   reply_.rounds.push_back(std::move(record));
   return !ended;
+}
+
+/// Remembers what the target found likeliest behind the tokens that it verified, wrong ones too.
+void ReplyWriter::recycle() {
+  for (size_t i = 0; i < output_.rows_with_likeliest(); ++i) {
+    parts_.recycling->learn((*tree_)[static_cast<uint32_t>(i)].token, output_.likeliest(i));
+  }
 }
 
 RoundStart ReplyWriter::start() const {

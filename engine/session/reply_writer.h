@@ -19,6 +19,7 @@
 #include "engine/speculation/sampler.h"
 #include "engine/speculation/speculation_state.h"
 #include "engine/speculation/suffix_trie.h"
+#include "engine/speculation/token_recycling.h"
 
 namespace canopy {
 
@@ -37,14 +38,17 @@ class SequenceDrafts final : public DraftSource {
   /// By the drafter alone.
   explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence), sources_(kFromDflash) {}
   /// `text`: prompt and reply so far, the root last, as it is at each call.
-  SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, DraftSources sources)
-      : sequence_(sequence), text_(&text), sources_(sources) {}
+  /// `recycling`: what the target said lately; null: nothing is recycled.
+  SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, const RecyclingTable* recycling,
+                 DraftSources sources)
+      : sequence_(sequence), text_(&text), recycling_(recycling), sources_(sources) {}
 
   uint32_t max_depth() const override { return asks_drafter() ? sequence_.drafter()->max_depth() : 0; }
   uint32_t backlog() const override { return sequence_.backlog(); }
   uint32_t most_waiting() const override { return Drafter::most_waiting(); }
   uint32_t drafted_tokens() const override { return asks_drafter() ? sequence_.drafter()->drafted_tokens() : 0; }
-  const TextDraft& from_text(uint32_t depths) override;
+  const FreeDraft& from_text(uint32_t depths) override;
+  const FreeDraft& recycled(uint32_t root, uint32_t depths) override;
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   double device_ms() const override { return draft_.device_ms; }
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
@@ -58,8 +62,10 @@ class SequenceDrafts final : public DraftSource {
   Sequence& sequence_;
   const std::vector<uint32_t>* text_ = nullptr;
   DraftSources sources_;
+  const RecyclingTable* recycling_ = nullptr;
   TextDrafter found_;
-  TextDraft nothing_;
+  FreeDraft recycled_;
+  FreeDraft nothing_;
   Draft draft_;
 };
 
@@ -67,9 +73,10 @@ class SequenceDrafts final : public DraftSource {
 struct ReplyParts {
   Model& model;
   const TextModel& text;
-  ResidentTexts& texts;               // of the model
-  SpeculationState* state = nullptr;  // null: mode adaptive is not possible
-  bool draws_on_device = false;       // tokens are drawn there, not on the host; the same ones
+  ResidentTexts& texts;                 // of the model
+  SpeculationState* state = nullptr;    // null: mode adaptive is not possible
+  bool draws_on_device = false;         // tokens are drawn there, not on the host; the same ones
+  RecyclingTable* recycling = nullptr;  // what the model said lately, to draft from and to add to; null: nothing is
 };
 
 /// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
@@ -96,6 +103,10 @@ class ReplyWriter {
   bool asks_drafter() const {
     return drafts() && (settings_.sources & kFromDflash) != 0 && parts_.texts.drafter() != nullptr;
   }
+  bool recycles() const {
+    return drafts() && (settings_.sources & kFromRecycling) != 0 && parts_.recycling != nullptr &&
+           parts_.model.config().vocab >= kLikeliest;
+  }
   uint32_t committed() const { return sequence_->length(); }
 
   std::optional<uint32_t> prefill();
@@ -105,6 +116,7 @@ class ReplyWriter {
   RoundStart start() const;
   bool accept_path(RoundRecord& record);
   uint32_t choose(uint32_t row);
+  void recycle();
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;
   bool cancelled();

@@ -15,7 +15,7 @@ void check(const DraftTree& tree, size_t depths, size_t calibrations) {
                     std::to_string(depths) + " depths are drafted.");
   }
   for (const TreeNode& node : tree.nodes()) {
-    if (node.depth > depths && (node.sources & ~kFromSuffix) != 0) {
+    if (node.depth > depths && (node.sources & ~kFreeSources) != 0) {
       throw bad_input("A node of the draft tree has depth " + std::to_string(node.depth) + ", but only " +
                       std::to_string(depths) + " depths are drafted.");
     }
@@ -62,13 +62,23 @@ DepthCalibration came(double share) {
 
 }  // namespace
 
-const std::array<DepthCalibration, kMatchGroups> kAssumedMatches = {came(0.25), came(0.4),  came(0.55), came(0.65),
-                                                                    came(0.75), came(0.85), came(0.93)};
+const std::array<DepthCalibration, kFreeGroups> kAssumedFree = {
+    came(0.25), came(0.4), came(0.55), came(0.65), came(0.75), came(0.85), came(0.93), {}, {}, {}, {}};
 
 uint32_t match_group(uint32_t match) {
   constexpr uint32_t most[] = {1, 2, 3, 5, 8, 16};
   static_assert(std::size(most) + 1 == kMatchGroups);
   return static_cast<uint32_t>(std::lower_bound(std::begin(most), std::end(most), match) - std::begin(most));
+}
+
+uint32_t group_of(const FreeDraft& draft, uint32_t depth) {
+  return draft.match > 0 ? match_group(draft.match + depth) : kMatchGroups + std::min(depth, kRecycledGroups - 1);
+}
+
+FreeCalibration calibration_of(std::span<const DepthCalibration> groups, const FreeDraft& draft) {
+  FreeCalibration calibration;
+  for (uint32_t depth = 0; depth < calibration.size(); ++depth) calibration[depth] = groups[group_of(draft, depth)];
+  return calibration;
 }
 
 uint32_t DraftOutcome::accepted(uint32_t width) const {
@@ -82,7 +92,8 @@ AcceptanceLedger::Pending& AcceptanceLedger::add(const DraftTree& tree) {
   Pending& draft = pending_.back();
   draft.truth.clear();
   draft.nodes.assign(tree.nodes().begin(), tree.nodes().end());
-  draft.text.nodes.clear();
+  draft.found.nodes.clear();
+  draft.recycled.nodes.clear();
   draft.horizon = 0;
   for (const TreeNode& node : draft.nodes) draft.horizon = std::max(draft.horizon, node.depth);
   predict_tree(tree.nodes(), draft.outcome);
@@ -112,11 +123,12 @@ void AcceptanceLedger::add(const DraftTree& tree, std::span<const DepthCandidate
   predict_chain(depths, calibration, outcome);
 }
 
-void AcceptanceLedger::add(const DraftTree& tree, const TextDraft& text) {
-  if (text.empty()) return;
+void AcceptanceLedger::add(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled) {
+  if (found.empty() && recycled.empty()) return;
   Pending& draft = add(tree);
-  draft.text = text;
-  draft.horizon = std::max(draft.horizon, text.depth);  // the tree may have less of it
+  draft.found = found;
+  draft.recycled = recycled;
+  draft.horizon = std::max({draft.horizon, found.depth, recycled.depth});  // the tree may have less of them
   DraftOutcome& outcome = draft.outcome;
   outcome.listed = 0;
   outcome.log_q.clear();
@@ -129,16 +141,16 @@ void AcceptanceLedger::clear() {
 
 namespace {
 
-/// Follows the true path through what the text suggested.
-void settle_text(const TextDraft& text, std::span<const uint32_t> truth, std::vector<FoundOutcome>& found) {
+/// Follows the true path through what was suggested.
+void settle_free(const FreeDraft& draft, std::span<const uint32_t> truth, std::vector<FoundOutcome>& found) {
   uint32_t parent = CandidateNode::root;
   for (uint32_t depth = 0; depth < truth.size(); ++depth) {
     uint32_t next = CandidateNode::root;
-    for (uint32_t i = parent == CandidateNode::root ? 0 : parent + 1; i < text.nodes.size(); ++i) {
-      const CandidateNode& node = text.nodes[i];
+    for (uint32_t i = parent == CandidateNode::root ? 0 : parent + 1; i < draft.nodes.size(); ++i) {
+      const CandidateNode& node = draft.nodes[i];
       if (node.parent != parent) continue;
       const bool came = node.token == truth[depth];
-      found.push_back({match_group(text.match + depth), std::log(node.p), came});
+      found.push_back({group_of(draft, depth), std::log(node.p), came});
       if (came) next = i;
     }
     if (next == CandidateNode::root) return;
@@ -170,7 +182,8 @@ void AcceptanceLedger::settle(Pending& draft) {
     outcome.reach.push_back(node + 1);
     end = node;
   }
-  settle_text(draft.text, draft.truth, outcome.found);
+  settle_free(draft.found, draft.truth, outcome.found);
+  settle_free(draft.recycled, draft.truth, outcome.found);
 }
 
 void AcceptanceLedger::retire_oldest() {
@@ -365,12 +378,6 @@ double best_shift(std::span<const Evidence> points, const DepthCalibration& prio
 }
 
 }  // namespace
-
-MatchCalibration by_match(std::span<const DepthCalibration> groups, uint32_t match) {
-  MatchCalibration calibration;
-  for (uint32_t depth = 0; depth < calibration.size(); ++depth) calibration[depth] = groups[match_group(match + depth)];
-  return calibration;
-}
 
 DepthCalibrator::DepthCalibrator(uint32_t depths) : seen_(depths), prior_(depths), calibration_(depths) {}
 

@@ -19,23 +19,25 @@ namespace canopy {
 // after a root show how many tokens each width of the tree, and the chain, would have accepted.
 
 // Drafts from the text are as reliable as what was found again is long: matches of similar lengths are judged together.
-// Behind a drafted token the match is as much longer.
+// Behind a drafted token the match is as much longer. What was recycled is judged by depth.
 
-inline constexpr uint32_t kMatchGroups = 7;
+inline constexpr uint32_t kMatchGroups = 7, kRecycledGroups = 4, kFreeGroups = kMatchGroups + kRecycledGroups;
 /// Of a match of 1, 2, 3, 4-5, 6-8, 9-16 or more tokens.
 uint32_t match_group(uint32_t match);
+/// Of the children of a node of a draft: of a match behind so many drafted tokens, or of what was recycled.
+uint32_t group_of(const FreeDraft& draft, uint32_t depth);
 
-/// How often matches of each group go on as before, until that is known of a text.
-extern const std::array<DepthCalibration, kMatchGroups> kAssumedMatches;
+/// What each group is assumed to be like, until that is known of a text.
+extern const std::array<DepthCalibration, kFreeGroups> kAssumedFree;
 
-/// The calibration behind a match by the depth of a parent below it; the last is that of all deeper ones.
-using MatchCalibration = std::array<DepthCalibration, 17>;
-MatchCalibration by_match(std::span<const DepthCalibration> groups, uint32_t match);
+/// The calibration of a draft by the depth of a parent; the last is that of all deeper ones.
+using FreeCalibration = std::array<DepthCalibration, 17>;
+FreeCalibration calibration_of(std::span<const DepthCalibration> groups, const FreeDraft& draft);
 
-/// A token that the text suggested where the true path stood, and whether it came.
+/// A token that was suggested where the true path stood, and whether it came.
 struct FoundOutcome {
   uint32_t group = 0;
-  double log_q = 0;  // as the text suggested it, given the path
+  double log_q = 0;  // as it was suggested, given the path
   bool came = false;
 };
 
@@ -58,7 +60,7 @@ struct DraftOutcome {
   std::vector<float> log_q;
   uint32_t listed = 0;
 
-  std::vector<FoundOutcome> found;  // of a draft from the text; its `depths` are 0, as it has no marginals
+  std::vector<FoundOutcome> found;  // of free drafts; their `depths` are 0, as they have no marginals
 
   uint32_t built() const { return static_cast<uint32_t>(predicted.size()); }
   uint32_t depths() const { return static_cast<uint32_t>(chain_predicted.size()); }
@@ -79,8 +81,8 @@ class AcceptanceLedger {
   /// calibrations.
   void add(const DraftTree& tree, std::span<const DepthCandidates> depths,
            std::span<const DepthCalibration> calibration);
-  /// A draft of what the text suggested alone.
-  void add(const DraftTree& tree, const TextDraft& text);
+  /// A tree of what the text suggested and of what was recycled, without the drafter's.
+  void add(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled);
 
   /// The text goes on with `tokens`. Calls settled(const DraftOutcome&) for each draft whose every depth is known now,
   /// oldest first. A draft whose first token was wrong is settled no earlier than the others: failures would otherwise
@@ -108,7 +110,7 @@ class AcceptanceLedger {
     DraftOutcome outcome;
     std::vector<TreeNode> nodes;
     std::vector<std::vector<uint32_t>> candidates;  // [depths][k] tokens
-    TextDraft text;
+    FreeDraft found, recycled;
     uint32_t horizon = 0;         // tokens behind the root that it takes to score all of it
     std::vector<uint32_t> truth;  // the text behind the root so far
   };

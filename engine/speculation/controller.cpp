@@ -152,17 +152,17 @@ std::string no_room(const WidthLimits& limits) {
 }
 
 std::string nothing_found() {
-  return "Plain: no drafter is asked, and the text has nothing like its last words before.";
+  return "Plain: no drafter is asked, and nothing like the last words is known.";
 }
 
-std::string text_chosen(const WidthForecast& best, double ar_tokens_per_second) {
-  return "From the text, " + std::to_string(best.width) + " rows: " + number(best.expected, 2) +
+std::string free_chosen(const WidthForecast& best, double ar_tokens_per_second) {
+  return "Without the drafter, " + std::to_string(best.width) + " rows: " + number(best.expected, 2) +
          " tokens expected in " + ms(best.ms) + ", " + number(best.tokens_per_second(), 1) + " tok/s against " +
          number(ar_tokens_per_second, 1) + " plain.";
 }
 
-std::string text_not_worth(double expected, uint32_t width, const WidthForecast& plain) {
-  return "Plain: what the text suggests is not worth verifying (" + number(expected, 2) + " tokens expected of " +
+std::string free_not_worth(double expected, uint32_t width, const WidthForecast& plain) {
+  return "Plain: what is known is not worth verifying (" + number(expected, 2) + " tokens expected of " +
          std::to_string(width) + " rows, one of " + ms(plain.ms) + " without).";
 }
 
@@ -268,14 +268,14 @@ Controller::Controller(const ControllerOptions& options, uint32_t block_size)
       depths_(block_size == 0 ? 0 : block_size - 1),
       bound_(options.bound),
       calibrator_(depths_),
-      text_calibrator_(kAssumedMatches) {
+      free_calibrator_(kAssumedFree) {
   if (block_size == 1) throw bad_input("The drafter's block size is 1; it must be at least 2, or 0 without a drafter.");
 }
 
 void Controller::begin_reply() {
   bound_.begin_reply();
   ledger_.clear();
-  text_ledger_.clear();
+  free_ledger_.clear();
   hindsight_.clear();
   round_.planned = false;
 }
@@ -286,7 +286,7 @@ void Controller::archive(StateArchive& archive) {
   tree_lines_.archive(archive);
   chain_lines_.archive(archive);
   calibrator_.archive(archive);
-  text_calibrator_.archive(archive);
+  free_calibrator_.archive(archive);
   promises_.archive(archive);
   for (double* value : {&ar_mean_ms_, &ar_variance_, &longest_run_ms_}) archive.number(*value);
   for (uint32_t* value : {&drafted_in_a_row_, &tokens_since_draft_, &tokens_since_settled_}) archive.whole(*value);
@@ -301,40 +301,40 @@ void Controller::forget_times() {
 }
 
 DraftPlan Controller::plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost,
-                           const DraftTree* text) {
+                           const DraftTree* found) {
   round_.plan = decide(context, backlog, limits, cost);
   round_.planned = true;
   round_.width = 1;
   round_.promised.assign(1, 0);
   round_.tree.assign(1, 1);
-  round_.text_depth = 0;
-  if (text == nullptr || text->drafted() == 0) return round_.plan;
-  for (const TreeNode& node : text->nodes()) round_.text_depth = std::max(round_.text_depth, node.depth);
-  consider_text(*text, context, limits, cost);
+  round_.free_depth = 0;
+  if (found == nullptr || found->drafted() == 0) return round_.plan;
+  for (const TreeNode& node : found->nodes()) round_.free_depth = std::max(round_.free_depth, node.depth);
+  consider_free(*found, context, limits, cost);
   return round_.plan;
 }
 
-/// Verifies what the text suggests alone where that is expected to bring the most tokens for its time: more than plain
+/// Verifies what cost no pass alone where that is expected to bring the most tokens for its time: more than plain
 /// decoding, and than rounds with the drafter did lately. Its probabilities are taken at their word: they were scored
 /// in every round, whatever was verified.
-void Controller::consider_text(const DraftTree& text, uint32_t context, const WidthLimits& limits,
+void Controller::consider_free(const DraftTree& found, uint32_t context, const WidthLimits& limits,
                                const PassCost& cost) {
   DraftPlan& plan = round_.plan;
   // A drafter that was never asked is tried before it is passed over.
   if (plan.draft && !plan.trial && speed_.rounds() == 0) return;
-  const uint32_t widest = std::min({text.width(), limits.widest(), widest_considered});
+  const uint32_t widest = std::min({found.width(), limits.widest(), widest_considered});
   if (widest < 2) return;
   const double speed = std::max(1.0, plan.speed_up);
   if (!plan.draft && drafted_in_a_row_ >= rounds_between_ar * speed * speed) {
     plan.reason = reason::measuring_ar(drafted_in_a_row_);
     return;
   }
-  std::vector<Stages>& predicted = text_predicted_;
-  std::vector<double>&emitted = text_emitted_, &times = text_ms_;
+  std::vector<Stages>& predicted = free_predicted_;
+  std::vector<double>&emitted = free_emitted_, &times = free_ms_;
   predicted.clear(), emitted.clear(), times.clear();
   double promised = 0, cheapest = INFINITY;
   for (uint32_t width = 1; width <= widest; ++width) {
-    if (width > 1) promised += std::exp(text[width - 1].score);
+    if (width > 1) promised += std::exp(found[width - 1].score);
     predicted.push_back(width == 1 ? Stages{0, plan.verify_ms, plan.other_ms} : stages(width, context, 0, cost));
     predicted.back().draft = 0;
     emitted.push_back(1 + std::min<double>(width - 1, promised));
@@ -352,7 +352,7 @@ void Controller::consider_text(const DraftTree& text, uint32_t context, const Wi
   WidthChoice choice = choose_width(offered);
   choice.ar_tokens_per_second = 1000 / plan.ar_ms;
   if (choice.shape == DecodeMode::ar) {
-    if (!has_drafter() || limits.depth == 0) plan.reason = reason::text_not_worth(emitted.back(), widest, choice.best);
+    if (!has_drafter() || limits.depth == 0) plan.reason = reason::free_not_worth(emitted.back(), widest, choice.best);
     return;
   }
   const double drafter = plan.draft && !plan.trial ? plan.speed_up : 1;
@@ -360,10 +360,10 @@ void Controller::consider_text(const DraftTree& text, uint32_t context, const Wi
   choice.verify_ms = predicted[choice.best.width - 1].verify;
   choice.other_ms = predicted[choice.best.width - 1].other;
   choice.candidates = forecasts(offered, choice.best.width);
-  choice.reason = reason::text_chosen(choice.best, choice.ar_tokens_per_second);
+  choice.reason = reason::free_chosen(choice.best, choice.ar_tokens_per_second);
   plan.draft = plan.trial = false;
-  plan.text = true;
-  plan.depth = round_.text_depth;
+  plan.free = true;
+  plan.depth = round_.free_depth;
   plan.width = choice.best.width;
   plan.draft_ms = 0;
   plan.reason = choice.reason;
@@ -371,7 +371,7 @@ void Controller::consider_text(const DraftTree& text, uint32_t context, const Wi
   std::swap(round_.predicted, predicted);
   std::swap(round_.ms, times);
   round_.cheapest_ms = cheapest;
-  text_choice_ = std::move(choice);
+  free_choice_ = std::move(choice);
 }
 
 DraftPlan Controller::without_draft(DraftPlan plan, std::string reason) const {
@@ -541,8 +541,8 @@ WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandi
   watch(tree, candidates, calibration(static_cast<uint32_t>(candidates.size())));
   const std::vector<double>& promised = ledger_.newest().chain_predicted;
   round_.chain.assign(1, 1);
-  // What the text suggests is no part of the drafter's chain: then there are trees alone, narrow as one where it pays.
-  for (uint32_t length = 1; round_.text_depth == 0 && length <= std::min<size_t>(promised.size(), plan.width - 1);
+  // What cost no pass is no part of the drafter's chain: then there are trees alone, narrow as one where it pays.
+  for (uint32_t length = 1; round_.free_depth == 0 && length <= std::min<size_t>(promised.size(), plan.width - 1);
        ++length) {
     const double accepted = chain_lines_.expected(length - 1, promised[length - 1]);
     round_.chain.push_back(1 + std::min<double>(length, accepted));
@@ -596,14 +596,14 @@ void Controller::observe(const RoundOutcome& outcome) {
     const Stages& expected = round_.predicted[round_.width - 1];
     const double verify = measured_or(outcome.verify_ms, expected.verify);
     const double other = measured_or(outcome.other_ms, expected.other);
-    if (plan.draft || plan.text) {
+    if (plan.draft || plan.free) {
       const double predicted_ms = round_.ms[round_.width - 1];
       const double draft = plan.draft ? measured_or(outcome.draft_ms, expected.draft) : 0;
       // The time of a round that something else delayed is no evidence on drafting: AR rounds meet such stalls as well.
       // If the device has become slower, the costs follow from the second such round on.
       const double ms = std::min(draft + verify + other, stall * predicted_ms);
       longest_run_ms_ = std::max(predicted_ms, longest_run_ms_ + (predicted_ms - longest_run_ms_) / long_run_rounds);
-      if (plan.text) {
+      if (plan.free) {
         bound_.found(ms, emitted, cautious_ar_ms());
       } else {
         bound_.speculated(ms, emitted, cautious_ar_ms(), plan.trial);
@@ -629,7 +629,7 @@ void Controller::skip(std::span<const uint32_t> tokens) {
 void Controller::follow(std::span<const uint32_t> tokens) {
   tokens_since_settled_ += static_cast<uint32_t>(tokens.size());
   ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle(settled); });
-  text_ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle_text(settled); });
+  free_ledger_.follow(tokens, [this](const DraftOutcome& settled) { settle_free(settled); });
 }
 
 void Controller::learn_ar(double ms) {
@@ -648,8 +648,8 @@ double Controller::cautious_ar_ms() const {
   return std::min(predicted, std::max(ar_mean_ms_ / 2, ar_mean_ms_ - error));
 }
 
-void Controller::settle_text(const DraftOutcome& outcome) {
-  text_calibrator_.learn(outcome.found);
+void Controller::settle_free(const DraftOutcome& outcome) {
+  free_calibrator_.learn(outcome.found);
   if (has_drafter()) return;
   const uint32_t width = std::min(judged_width, outcome.built());
   promises_.learn(outcome.raw[width - 1], outcome.predicted[width - 1], outcome.accepted(width));

@@ -70,7 +70,7 @@ class SpeculationBound {
   /// A round with a draft took `ms` and emitted `tokens`, which take `ar_ms` each autoregressively. trial: it was
   /// allowed by may_try().
   void speculated(double ms, uint32_t tokens, double ar_ms, bool trial);
-  /// The same of a round that verified what the text suggested, without a draft.
+  /// The same of a round that verified what cost no pass.
   void found(double ms, uint32_t tokens, double ar_ms);
 
   /// Whether a round that may take `worst_ms` and emits one token keeps the bound. `round_ms` is the length of each of
@@ -113,8 +113,8 @@ namespace canopy::reason {
 
 std::string no_room(const WidthLimits& limits);
 std::string nothing_found();
-std::string text_chosen(const WidthForecast& best, double ar_tokens_per_second);
-std::string text_not_worth(double expected, uint32_t width, const WidthForecast& plain);
+std::string free_chosen(const WidthForecast& best, double ar_tokens_per_second);
+std::string free_not_worth(double expected, uint32_t width, const WidthForecast& plain);
 std::string cannot_pay(double most, double draft_ms, double ar_ms);
 std::string bound_reached(double round_ms, double balance_ms, double rounds);
 std::string measuring_ar(uint32_t rounds);
@@ -136,10 +136,10 @@ namespace canopy {
 //
 //   controller.begin_reply();
 //   while (...) {
-//     // where the text suggests something, the best-first tree of that alone, by controller.text_calibration()
-//     DraftPlan plan = controller.plan(context, backlog, limits, cost, text);
-//     if (plan.text) {
-//       // cut that tree to controller.text_choice().best.width
+//     // the best-first tree of what cost no pass, by controller.free_calibration(); null where that is nothing
+//     DraftPlan plan = controller.plan(context, backlog, limits, cost, found);
+//     if (plan.free) {
+//       // cut that tree to controller.free_choice().best.width
 //     } else if (plan.draft) {
 //       // draft plan.depth tokens, begin the tree with controller.calibration(plan.depth)
 //       while (controller.wants_more(builder.tree()) && builder.next() == TreeStep::added) {}
@@ -163,7 +163,7 @@ struct ControllerOptions {
 /// The decision before the drafter runs: whether to draft, and how deep.
 struct DraftPlan {
   bool draft = false;
-  bool text = false;   // what the text suggests is verified alone, without the drafter's pass; never with `draft`
+  bool free = false;   // what costs no pass is verified alone, without the drafter's pass; never with `draft`
   bool trial = false;  // a trial: drafting did not pay lately, and is tried again
   uint32_t depth = 0;  // tokens to draft, at most B - 1
   uint32_t width = 1;  // of the widest tree that may come of it
@@ -192,20 +192,21 @@ class Controller {
   void begin_reply();
 
   /// Decides whether to draft. `context` committed positions, `backlog` features that a draft has to inject first.
-  /// `limits.depth` is the drafter's, 0 where it is not asked. `text`: the best-first tree of what the text suggests,
-  /// no deeper than the other limits allow; null: nothing. The owner of `cost` corrects it by the times of rounds.
-  /// Throws Error(bad_input) for a cost that is no number.
+  /// `limits.depth` is the drafter's, 0 where it is not asked. `found`: the best-first tree of drafts that cost no
+  /// pass, no deeper than the other limits allow; null: nothing. The owner of `cost` corrects it by the times of
+  /// rounds. Throws Error(bad_input) for a cost that is no number.
   DraftPlan plan(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost,
-                 const DraftTree* text = nullptr);
+                 const DraftTree* found = nullptr);
 
-  /// The width of a round whose plan has `text`.
-  const WidthChoice& text_choice() const { return text_choice_; }
-  /// For the tree of a draft from the text, whether it is verified alone or beside a drafter's.
-  MatchCalibration text_calibration(const TextDraft& draft) const {
-    return by_match(text_calibrator_.calibration(kMatchGroups), draft.match);
+  /// The width of a round whose plan has `free`.
+  const WidthChoice& free_choice() const { return free_choice_; }
+  /// The groups of drafts that cost no pass, for TreeDrafter::begin(), whether these are verified alone or beside a
+  /// drafter's.
+  std::span<const DepthCalibration> free_calibration() const { return free_calibrator_.calibration(kFreeGroups); }
+  /// Learns from such drafts, whatever is verified of them: `tree` is the best-first tree of these alone.
+  void watch_free(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled) {
+    free_ledger_.add(tree, found, recycled);
   }
-  /// Learns from what the text suggested, whatever is verified of it: `tree` is the best-first tree of it alone.
-  void watch_text(const DraftTree& tree, const TextDraft& draft) { text_ledger_.add(tree, draft); }
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
@@ -223,7 +224,7 @@ class Controller {
 
   /// Forecasts for widths of a best-first tree in a round that was not planned here: at most 64 of them, ascending,
   /// `chosen` among them where the tree is as wide. `depth` tokens were drafted.
-  /// With no tokens drafted it is a tree of what the text suggests.
+  /// With no tokens drafted it is a tree of drafts that cost no pass.
   std::vector<WidthForecast> forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen, uint32_t context,
                                       uint32_t backlog, const PassCost& cost) const;
 
@@ -236,7 +237,7 @@ class Controller {
 
   // Learnt statistics, for the application.
   const DepthCalibrator& calibrator() const { return calibrator_; }
-  const DepthCalibrator& text_calibrator() const { return text_calibrator_; }
+  const DepthCalibrator& free_calibrator() const { return free_calibrator_; }
   const HindsightCurve& hindsight() const { return hindsight_; }  // of this reply
   const PromiseRecord& promises() const { return promises_; }
   const DraftingSpeed& speed() const { return speed_; }
@@ -262,10 +263,10 @@ class Controller {
     double cheapest_ms = 0;           // of the rounds that verify a draft
     std::vector<double> promised;     // [tree so far] accepted tokens by score
     std::vector<double> tree, chain;  // expected emitted, by width
-    uint32_t text_depth = 0;          // of what the text suggests; 0: nothing
+    uint32_t free_depth = 0;          // of drafts that cost no pass; 0: there are none
   };
 
-  void consider_text(const DraftTree& text, uint32_t context, const WidthLimits& limits, const PassCost& cost);
+  void consider_free(const DraftTree& found, uint32_t context, const WidthLimits& limits, const PassCost& cost);
   DraftPlan decide(uint32_t context, uint32_t backlog, const WidthLimits& limits, const PassCost& cost);
   DraftPlan without_draft(DraftPlan plan, std::string reason) const;
   double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
@@ -279,31 +280,31 @@ class Controller {
   };
   Hopes hopes(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
   bool is_hopeful(const DraftPlan& plan) const;
-  uint32_t deepest() const { return std::max(round_.plan.depth, round_.text_depth); }
+  uint32_t deepest() const { return std::max(round_.plan.depth, round_.free_depth); }
   double tree_emitted(uint32_t width, double promised, uint32_t depth) const;
   WidthCurves curves() const;
   void follow(const DraftTree& tree);
   void learn_ar(double ms);
   double cautious_ar_ms() const;
   void settle(const DraftOutcome& outcome);
-  void settle_text(const DraftOutcome& outcome);
+  void settle_free(const DraftOutcome& outcome);
   void follow(std::span<const uint32_t> tokens);
 
   ControllerOptions options_;
   uint32_t depths_;  // B - 1; 0 without a drafter
   SpeculationBound bound_;
   DraftingSpeed speed_;
-  // Of drafts that the drafter was asked for, and of what the text suggested alone, in every round.
-  AcceptanceLedger ledger_, text_ledger_;
+  // Of drafts that the drafter was asked for, and of those that cost no pass alone, in every round.
+  AcceptanceLedger ledger_, free_ledger_;
   PromiseLines tree_lines_, chain_lines_;
-  DepthCalibrator calibrator_, text_calibrator_;
+  DepthCalibrator calibrator_, free_calibrator_;
   HindsightCurve hindsight_;
   PromiseRecord promises_;
   Round round_;
-  WidthChoice text_choice_;
-  // Of what the text suggests, by width.
-  std::vector<Stages> text_predicted_;
-  std::vector<double> text_emitted_, text_ms_;
+  WidthChoice free_choice_;
+  // Of drafts that cost no pass, by width.
+  std::vector<Stages> free_predicted_;
+  std::vector<double> free_emitted_, free_ms_;
   double ar_mean_ms_ = 0;          // of the AR rounds lately, slowly faded; 0 before the first
   double ar_variance_ = 0;         // of those, in squared milliseconds
   double longest_run_ms_ = 0;      // predicted time of the longest round with a draft lately

@@ -20,9 +20,15 @@ namespace canopy {
 
 /// Where the tokens of draft trees come from, as bits: a node has those of all that proposed it.
 using DraftSources = uint8_t;
-inline constexpr DraftSources kFromDflash = 1;  // a DFlash drafter's marginals
-inline constexpr DraftSources kFromSuffix = 2;  // the text itself: what stood behind the same tokens before
-inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix;
+inline constexpr DraftSources kFromDflash = 1;     // a DFlash drafter's marginals
+inline constexpr DraftSources kFromSuffix = 2;     // the text itself: what stood behind the same tokens before
+inline constexpr DraftSources kFromRecycling = 4;  // what the target found likeliest behind the same token lately
+inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix | kFromRecycling;
+/// Those that are asked where nothing else is said. Recycling makes every pass give the likeliest tokens of all rows,
+/// which on processors takes more than it brings.
+inline constexpr DraftSources kUsualSources = kFromDflash | kFromSuffix;
+/// Those that cost no pass.
+inline constexpr DraftSources kFreeSources = kFromSuffix | kFromRecycling;
 
 /// "dflash", "suffix", in the order of the bits.
 std::vector<std::string_view> source_names(DraftSources sources);

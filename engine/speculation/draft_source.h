@@ -49,7 +49,7 @@ struct KeptDraft {
   }
 };
 
-// What the text itself suggests.
+// Drafts that cost no pass.
 
 /// One token that a source expects behind a path, and its probability given the path.
 struct TokenCandidate {
@@ -66,11 +66,11 @@ struct CandidateNode {
   double p = 0;  // given the path
 };
 
-/// What stood behind the last tokens of a text where they stood before: a draft that costs no pass.
-struct TextDraft {
+/// What stood behind the last tokens of a text where they stood before, or what was recycled (token_recycling.h).
+struct FreeDraft {
   std::vector<CandidateNode> nodes;
-  uint32_t match = 0;  // tokens of the text's end that were found again; 0: none, and no nodes
-  uint32_t depth = 0;  // of the deepest node; its children of the root have 1
+  uint32_t match = 0;  // tokens of the text's end that were found again; 0: none, or not looked for
+  uint32_t depth = 0;  // of the deepest node; children of the root have 1
 
   bool empty() const { return nodes.empty(); }
 };
@@ -92,7 +92,10 @@ class DraftSource {
 
   /// What the text itself suggests behind its last token, at most `depths` tokens deep: some microseconds. Empty where
   /// nothing was found, or nobody looks. Stays as it is until the next call.
-  virtual const TextDraft& from_text(uint32_t depths) = 0;
+  virtual const FreeDraft& from_text(uint32_t depths) = 0;
+
+  /// What was recycled for the root; likewise.
+  virtual const FreeDraft& recycled(uint32_t root, uint32_t depths) = 0;
 
   /// Drafts `depths` tokens behind the root, which stands behind the text; 1 ... max_depth(). Null when stop was
   /// requested. Stays as it is until the next call.

@@ -10,13 +10,14 @@
 
 namespace canopy {
 
-const TextDraft& TreeDrafter::find(uint32_t root, uint32_t depths) {
+bool TreeDrafter::find(uint32_t root, uint32_t depths) {
   root_ = root;
   draft_ = nullptr;
   depths_.clear();
   more_.clear();
-  text_ = &source_.from_text(depths);
-  return *text_;
+  found_ = &source_.from_text(depths);
+  recycled_ = &source_.recycled(root, depths);
+  return has_found();
 }
 
 bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
@@ -30,8 +31,8 @@ bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& s
   return true;
 }
 
-void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> text) {
-  if (text_ == nullptr || text_->empty()) return begin(calibration);
+void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> groups) {
+  if (!has_found()) return begin(calibration);
   is_mixed_ = true;
   mixed_.begin(root_);
   if (rows_.size() < depths_.size()) rows_.resize(depths_.size());
@@ -45,7 +46,8 @@ void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span
     }
   }
   if (!depths_.empty()) mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
-  mixed_.add_tree(kFromSuffix, text_->nodes, text);
+  if (!found_->empty()) mixed_.add_tree(kFromSuffix, found_->nodes, calibration_of(groups, *found_));
+  if (!recycled_->empty()) mixed_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
 }
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
@@ -190,37 +192,37 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return ar_.plan(start, record, stop);
   }
-  MatchCalibration found;
+  const std::span<const DepthCalibration> groups =
+      state_ != nullptr ? state_->controller().free_calibration() : std::span(kAssumedFree);
+  bool is_found = false;
   {
     const StageTimer timer(record.ms.build);
-    const TextDraft& text = trees_.find(start.root, std::min(start.depths(), budget));
-    record.match = text.match;
-    if (depths == 0 && text.empty()) {
-      record.choice.reason = "Nothing was drafted: the text has nothing like its last words before.";
+    is_found = trees_.find(start.root, std::min(start.depths(), budget));
+    record.match = trees_.found().match;
+    if (depths == 0 && !is_found) {
+      record.choice.reason = "Nothing was drafted: nothing like the last words is known.";
       return ar_.plan(start, record, stop);
     }
-    if (!text.empty()) {
-      found = state_ != nullptr ? state_->controller().text_calibration(text) : by_match(kAssumedMatches, text.match);
-      trees_.begin({}, found);
+    if (is_found && state_ != nullptr) {
+      trees_.begin({}, groups);
       trees_.build(start.budget());
-      if (state_ != nullptr) state_->controller().watch_text(trees_.tree(), text);
+      state_->controller().watch_free(trees_.tree(), trees_.found(), trees_.recycled());
     }
   }
   if (depths > 0 && !draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
   uint32_t chain = depths + 1;
-  const bool is_found = !trees_.text().empty();
   if (mode_ == DecodeMode::chain && is_found) {
-    trees_.begin({}, found);
+    trees_.begin({}, groups);
     trees_.build_chain(budget);
     chain = trees_.tree().width();
   }
-  trees_.begin({}, found);
+  trees_.begin({}, groups);
   if (mode_ == DecodeMode::tree) trees_.build(budget);
   if (depths > 0 && state_ != nullptr) watch(start, depths, mode_ == DecodeMode::chain ? chain : budget + 1, record);
   if (mode_ == DecodeMode::chain) {
-    trees_.begin({}, found);
+    trees_.begin({}, groups);
     trees_.build_chain(is_found ? budget : depths);
   } else if (trees_.tree().drafted() > budget) {
     trees_.cut(budget + 1);
@@ -263,16 +265,17 @@ AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
   state_.controller().begin_reply();
 }
 
-/// The best-first tree of what the text suggests alone; null where that is nothing.
+/// The best-first tree of what costs no pass; null where that is nothing.
 const DraftTree* AdaptivePlanner::find(const RoundStart& start, RoundRecord& record) {
   if (start.depths() == 0 || start.budget() == 0) return nullptr;
   const StageTimer timer(record.ms.build);
-  const TextDraft& text = trees_.find(start.root, start.depths());
-  record.match = text.match;
-  if (text.empty()) return nullptr;
-  trees_.begin({}, state_.controller().text_calibration(text));
+  const bool is_found = trees_.find(start.root, start.depths());
+  record.match = trees_.found().match;
+  if (!is_found) return nullptr;
+  Controller& controller = state_.controller();
+  trees_.begin({}, controller.free_calibration());
   trees_.build(start.budget());
-  state_.controller().watch_text(trees_.tree(), text);
+  controller.watch_free(trees_.tree(), trees_.found(), trees_.recycled());
   return &trees_.tree();
 }
 
@@ -281,19 +284,19 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   recordings_ = state_.recordings();
   record.choice.limits = limits_of(start, block_depth(source_), start.budget());
   Controller& controller = state_.controller();
-  const DraftTree* const text = find(start, record);
+  const DraftTree* const found = find(start, record);
   WidthLimits limits = record.choice.limits;
   limits.depth = source_.max_depth();  // 0: no drafter is asked
-  const DraftPlan plan = controller.plan(start.context, backlog, limits, state_.cost(), text);
-  record.choice.reason = limits.depth > 0 || text != nullptr ? plan.reason : reason::nothing_found();
+  const DraftPlan plan = controller.plan(start.context, backlog, limits, state_.cost(), found);
+  record.choice.reason = limits.depth > 0 || found != nullptr ? plan.reason : reason::nothing_found();
   record.choice.ar_tokens_per_second = plan.ar_ms > 0 ? 1000 / plan.ar_ms : 0;
   record.predicted.verify = plan.verify_ms;
   record.predicted.other = plan.other_ms;
-  if (plan.text) {
-    describe(controller.text_choice(), record);
-    trees_.cut(controller.text_choice().best.width);
+  if (plan.free) {
+    describe(controller.free_choice(), record);
+    trees_.cut(controller.free_choice().best.width);
     record.shape = DecodeMode::tree;
-    return text;
+    return found;
   }
   if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
@@ -313,7 +316,7 @@ void AdaptivePlanner::describe(WidthChoice choice, RoundRecord& record) const {
 
 const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths, RoundRecord& record) {
   Controller& controller = state_.controller();
-  trees_.begin(controller.calibration(depths), controller.text_calibration(trees_.text()));
+  trees_.begin(controller.calibration(depths), controller.free_calibration());
   while (controller.wants_more(trees_.tree()) && trees_.next()) {
   }
   const WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());

@@ -25,15 +25,16 @@ class TreeDrafter {
   /// The source must outlive this.
   explicit TreeDrafter(DraftSource& source) : source_(source) {}
 
-  /// Begins a round: looks for what the text suggests behind the root, at most `depths` tokens deep.
-  const TextDraft& find(uint32_t root, uint32_t depths);
+  /// Begins a round: looks for drafts behind the root that cost no pass, at most `depths` tokens deep. False where
+  /// there are none.
+  bool find(uint32_t root, uint32_t depths);
 
   /// Drafts `depths` tokens behind the root by the model. False when stop was requested.
   bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
 
   /// Starts a tree over what was found and drafted in this round. `calibration` is the model's, one entry for each
-  /// depth or none at all, `text` that of what the text suggests (by_match()).
-  void begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> text);
+  /// depth or none at all, `groups` those of drafts that cost no pass.
+  void begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> groups);
   /// Starts a tree over the model's draft alone. Only the `available` most probable tokens of a depth are used.
   void begin(std::span<const DepthCalibration> calibration = {}, uint32_t available = TreeNode::none);
 
@@ -53,8 +54,10 @@ class TreeDrafter {
   void cut(uint32_t width) { is_mixed_ ? mixed_.cut(width) : builder_.cut(width); }
 
   const DraftTree& tree() const { return is_mixed_ ? mixed_.tree() : builder_.tree(); }
-  /// What the text suggests in this round.
-  const TextDraft& text() const { return *text_; }
+  /// What cost no pass in this round.
+  const FreeDraft& found() const { return *found_; }
+  const FreeDraft& recycled() const { return *recycled_; }
+  bool has_found() const { return found_ != nullptr && !(found_->empty() && recycled_->empty()); }
   /// The model's draft of this round; there must be one.
   const BlockDraft& last() const { return *draft_; }
   /// Of the last draft, by the device's clock.
@@ -71,7 +74,7 @@ class TreeDrafter {
   TreeBuilder builder_;
   MixedTreeBuilder mixed_;
   bool is_mixed_ = false;  // the tree is of mixed_
-  const TextDraft* text_ = nullptr;
+  const FreeDraft *found_ = nullptr, *recycled_ = nullptr;
   uint32_t root_ = 0;
   uint32_t available_ = 0;
   const BlockDraft* draft_ = nullptr;

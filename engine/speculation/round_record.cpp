@@ -198,6 +198,20 @@ void validate(const RoundRecord& record) {
   check_choice(record);
 }
 
+DraftSources proposed_by(const TreeNode& node) {
+  const DraftSources free = (node.sources & kFreeSources) != 0 ? kFromSuffix : 0;
+  const auto known = static_cast<DraftSources>((node.sources & kFromDflash) | free);
+  return known != 0 ? known : kFromDflash;
+}
+
+DraftSources guessed_by(const RoundRecord& record) {
+  DraftSources sources = record.ms.draft > 0 ? kFromDflash : DraftSources{0};
+  for (size_t i = 1; i < record.nodes.size(); ++i) sources |= proposed_by(record.nodes[i].node);
+  // Of a round whose nodes were let go it is still known whether a drafter was asked.
+  if (record.nodes.empty() && record.width > 1 && sources == 0) sources = record.match > 0 ? kFromSuffix : kFromDflash;
+  return sources;
+}
+
 const WidthForecast* chosen_candidate(const RoundRecord& record) {
   const auto& candidates = record.choice.candidates;
   const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthForecast::width);

@@ -177,6 +177,14 @@ constexpr size_t max_reason_bytes = 4096;
 /// drawn: for example a wrong number of nodes, a parent after its child, or times that are not finite.
 void validate(const RoundRecord& record);
 
+/// The sources of a drafted node as they are told: the drafter, the text, or both. What was recycled counts as the
+/// text's, and as the drafter's what was recorded before version 1.2 of traces.
+DraftSources proposed_by(const TreeNode& node);
+
+/// Who guessed in a round: the sources of its nodes together, and the drafter where it was asked in vain. The text
+/// alone where no drafter was asked; none in a round that is plain from the start.
+DraftSources guessed_by(const RoundRecord& record);
+
 /// The forecast for the width that the round used; null where there is none.
 const WidthForecast* chosen_candidate(const RoundRecord& record);
 

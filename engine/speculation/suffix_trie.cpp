@@ -354,7 +354,7 @@ void TextDrafter::read(std::span<const uint32_t> text) {
   end_.assign(end.begin(), end.end());
 }
 
-const TextDraft& TextDrafter::draft(uint32_t depths) {
+const FreeDraft& TextDrafter::draft(uint32_t depths) {
   search_.draft(trie_, end_, kTextSettings, found_);
   draft_.nodes.clear();
   draft_.match = draft_.depth = 0;

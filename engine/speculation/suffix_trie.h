@@ -187,7 +187,7 @@ class TextDrafter {
   /// The text as it is now. One that is shorter than before is read anew, else it goes on as it was.
   void read(std::span<const uint32_t> text);
   /// What it suggests behind its last token, paths of at most `depths` tokens. Stays as it is until the next call.
-  const TextDraft& draft(uint32_t depths);
+  const FreeDraft& draft(uint32_t depths);
 
   size_t memory_bytes() const { return trie_.memory_bytes(); }
 
@@ -203,7 +203,7 @@ class TextDrafter {
   SuffixSearch search_;
   SuffixDraft found_;
   std::vector<Kept> kept_;  // by place in found_, the root first
-  TextDraft draft_;
+  FreeDraft draft_;
 };
 
 }  // namespace canopy

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/draft_source.h"
 
 namespace canopy {
 
@@ -31,12 +31,16 @@ class RecyclingTable {
   std::vector<uint32_t> rows_;
 };
 
+/// Nodes of a recycled draft, at most.
+inline constexpr uint32_t kMostRecycled = 32;
+
 /// Paths by ranks, shorter ones first: [0], [1], ... [0, 0], [0, 1], ... The published shape cut to thirty nodes.
 std::span<const std::vector<uint32_t>> recycling_template();
 
-/// The tree of these paths behind the root: the last rank of a path says which token behind the node of the ranks
-/// before it. A node of which nothing is known has no children. Replaces what `tree` held.
+/// The tree of these paths behind the root, no deeper than `depths`: the last rank of a path says which token behind
+/// the node of the ranks before it. A node of which nothing is known has no children. Each node's p is what tokens of
+/// its rank usually deserve. Replaces what `draft` held.
 void draft_recycled(const RecyclingTable& table, uint32_t root, std::span<const std::vector<uint32_t>> paths,
-                    DraftTree& tree);
+                    uint32_t depths, FreeDraft& draft);
 
 }  // namespace canopy

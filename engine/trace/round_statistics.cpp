@@ -106,6 +106,7 @@ void RoundStatistics::add(const RoundRecord& record) {
   add_times(ms_, record.ms);
   add_times(device_ms_, record.device_ms);
   add_depths(part);
+  add_sources(record, part);
   add_predictions(record, part);
 }
 
@@ -115,6 +116,21 @@ void RoundStatistics::add_depths(const DraftedPart& part) {
   for (size_t i = 0; i < offered; ++i) {
     ++by_depth_[i].offered;
     if (i < part.tokens) ++by_depth_[i].accepted;
+  }
+}
+
+void RoundStatistics::add_sources(const RoundRecord& record, const DraftedPart& part) {
+  ++rounds_by_.at(guessed_by(record));
+  if (record.nodes.empty()) return;
+  std::vector<bool> in_text(record.nodes.size(), false);
+  in_text[0] = true;
+  for (uint32_t node = part.last_node; node != 0; node = record.nodes[node].node.parent) in_text[node] = true;
+  for (size_t i = 1; i < record.nodes.size(); ++i) {
+    const TreeNode& node = record.nodes[i].node;
+    if (node.parent >= i || !in_text[node.parent] || (part.cut && node.parent == part.last_node)) continue;
+    SourceCounts& counts = by_source_.at(proposed_by(node));
+    ++counts.offered;
+    counts.accepted += in_text[i] ? 1 : 0;
   }
 }
 

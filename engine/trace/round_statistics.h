@@ -30,6 +30,14 @@ struct DepthCounts {
   bool operator==(const DepthCounts&) const = default;
 };
 
+/// Counts over drafted nodes of the same sources. What stands behind the last token of a reply that ended inside its
+/// tree is left out, as it is not known whether it was right.
+struct SourceCounts {
+  uint64_t offered = 0;   // nodes that the target decided on: those whose parent is in the text
+  uint64_t accepted = 0;  // of those, in the text too
+  bool operator==(const SourceCounts&) const = default;
+};
+
 /// Sums over the rounds of one shape (ar, chain or tree).
 struct ShapeCounts {
   uint64_t rounds = 0;
@@ -83,6 +91,12 @@ class RoundStatistics {
   const std::map<uint32_t, uint64_t>& accepted_histogram() const { return histogram_; }
   /// [depth - 1]
   const std::vector<DepthCounts>& by_depth() const { return by_depth_; }
+  /// Nodes that all of these sources proposed and no other. The accepted ones of all sets sum to accepted().
+  const SourceCounts& by_source(DraftSources sources) const { return by_source_.at(sources); }
+  /// Rounds by who guessed in them (guessed_by); none: the plain ones. All sets sum to rounds().
+  uint64_t rounds_by(DraftSources sources) const { return rounds_by_.at(sources); }
+  /// Whether the text had a part in any tree.
+  bool has_text_drafts() const { return rounds_by(kFromSuffix) + rounds_by(kUsualSources) > 0; }
 
   uint64_t rows() const { return rows_; }          // of all passes
   uint64_t drafted() const { return drafted_; }    // rows but the roots
@@ -104,11 +118,14 @@ class RoundStatistics {
 
  private:
   void add_depths(const DraftedPart& part);
+  void add_sources(const RoundRecord& record, const DraftedPart& part);
   void add_predictions(const RoundRecord& record, const DraftedPart& part);
 
   uint64_t rounds_ = 0, emitted_ = 0, cut_rounds_ = 0, rows_ = 0, drafted_ = 0, accepted_ = 0;
   std::map<uint32_t, uint64_t> histogram_;
   std::vector<DepthCounts> by_depth_;
+  std::array<SourceCounts, kUsualSources + 1> by_source_;
+  std::array<uint64_t, kUsualSources + 1> rounds_by_{};
   std::array<ShapeCounts, 3> shapes_;  // ar, chain, tree
   RoundTimes ms_, device_ms_;
   PredictionError total_error_, draft_error_, verify_error_;

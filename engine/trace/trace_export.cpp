@@ -36,15 +36,37 @@ ordered_json histogram_of(const RoundStatistics& statistics) {
   return histogram;
 }
 
+double rate_of(uint64_t accepted, uint64_t offered) {
+  return offered > 0 ? static_cast<double>(accepted) / static_cast<double>(offered) : 0;
+}
+
 ordered_json depths_of(const RoundStatistics& statistics) {
   ordered_json depths = ordered_json::array();
   for (size_t i = 0; i < statistics.by_depth().size(); ++i) {
     const DepthCounts& counts = statistics.by_depth()[i];
-    const double rate =
-        counts.offered > 0 ? static_cast<double>(counts.accepted) / static_cast<double>(counts.offered) : 0;
-    depths.push_back({{"depth", i + 1}, {"offered", counts.offered}, {"accepted", counts.accepted}, {"rate", rate}});
+    depths.push_back({{"depth", i + 1},
+                      {"offered", counts.offered},
+                      {"accepted", counts.accepted},
+                      {"rate", rate_of(counts.accepted, counts.offered)}});
   }
   return depths;
+}
+
+ordered_json nodes_by_source(const RoundStatistics& statistics) {
+  ordered_json sets = ordered_json::object();
+  for (const DraftSources sources : {kFromDflash, kFromSuffix, kUsualSources}) {
+    const SourceCounts& counts = statistics.by_source(sources);
+    sets[list_of(sources)] = {
+        {"offered", counts.offered}, {"accepted", counts.accepted}, {"rate", rate_of(counts.accepted, counts.offered)}};
+  }
+  return sets;
+}
+
+ordered_json rounds_by_source(const RoundStatistics& statistics) {
+  ordered_json sets = ordered_json::object();
+  for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources})
+    sets[list_of(sources)] = statistics.rounds_by(sources);
+  return sets;
 }
 
 }  // namespace
@@ -72,6 +94,8 @@ ordered_json to_json(const RoundStatistics& statistics) {
           {"row_utilisation", statistics.row_utilisation()},
           {"accepted_histogram", histogram_of(statistics)},
           {"by_depth", depths_of(statistics)},
+          {"by_source", nodes_by_source(statistics)},
+          {"rounds_by_source", rounds_by_source(statistics)},
           {"shapes", std::move(shapes)},
           {"ms", to_json(statistics.ms())},
           {"share_of_ms", shares_of(statistics.ms())},
@@ -187,7 +211,7 @@ std::string csv_names() {
   for (const std::string_view prefix : {"ms_", "device_ms_", "predicted_ms_"}) {
     for (const std::string_view stage : stages) line += "," + std::string(prefix) + std::string(stage);
   }
-  return line + ",expected,predicted_tokens_per_second,ar_tokens_per_second,distinct_experts,reason";
+  return line + ",expected,predicted_tokens_per_second,ar_tokens_per_second,distinct_experts,match,sources,reason";
 }
 
 std::string csv_line(const RoundRecord& record, size_t reply) {
@@ -205,6 +229,7 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
   line += "," + (chosen != nullptr ? number(chosen->tokens_per_second()) : "");
   line += "," + number(record.choice.ar_tokens_per_second);
   line += "," + (record.distinct_experts > 0 ? number(record.distinct_experts) : "");
+  line += "," + std::to_string(record.match) + "," + csv_text(list_of(guessed_by(record)));
   return line + "," + csv_text(record.choice.reason);
 }
 

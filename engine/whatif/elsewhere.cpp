@@ -222,7 +222,8 @@ const char* to_string(CostSource source) {
 
 DecodeMode mode_elsewhere(std::span<const RecordedReply> replies) {
   const bool any = std::ranges::any_of(replies, [](const RecordedReply& reply) {
-    return reply.drafting.block >= 2 && (reply.mode != DecodeMode::ar || reply.dense);
+    const bool finds = reply.knows_drafting && (reply.drafting.sources & kFromSuffix) != 0;
+    return finds || (reply.drafting.block >= 2 && (reply.mode != DecodeMode::ar || reply.dense));
   });
   return any ? DecodeMode::adaptive : DecodeMode::ar;
 }

@@ -90,6 +90,9 @@ void guess_drafting(RecordedReply& reply, uint32_t prompt_tokens) {
   drafting.committed = first.context;
   if (limits.depth != WidthLimits::none && limits.depth >= 1) drafting.block = limits.depth + 1;
   if (limits.rows != WidthLimits::none && limits.rows >= 1) drafting.rows = limits.rows;
+  for (size_t round = 0; round < reply.rounds; ++round) {
+    for (const RoundNode& row : reply.round(round).nodes) drafting.sources |= row.node.sources;
+  }
   if (limits.tokens_left != WidthLimits::none) drafting.remaining = std::max(drafting.remaining, limits.tokens_left);
 }
 
@@ -99,7 +102,7 @@ std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record) {
   for (const RoundNode& row : record.nodes) {
     const TreeNode& node = row.node;
     if (node.depth == 0) continue;
-    if ((node.sources & kFromSuffix) != 0) return nullptr;  // it has no rank among the drafter's candidates
+    if ((node.sources & kFreeSources) != 0) return nullptr;  // it has no rank among the drafter's candidates
     if (depths.size() < node.depth) depths.resize(node.depth);
     MoreCandidates& here = depths[node.depth - 1];
     if (node.rank < here.tokens.size()) continue;
@@ -163,7 +166,7 @@ uint32_t RecordedDrafts::drafted_tokens() const {
   return tokens;
 }
 
-const TextDraft& RecordedDrafts::from_text(uint32_t depths) {
+const FreeDraft& RecordedDrafts::from_text(uint32_t depths) {
   if ((reply_.drafting.sources & kFromSuffix) == 0) return nothing_;
   const size_t known = reply_.prompt.size() + (committed_ - reply_.drafting.committed) + 1;  // the root included
   found_.read(std::span(whole_text_).first(std::min(known, whole_text_.size())));

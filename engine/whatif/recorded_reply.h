@@ -68,7 +68,9 @@ class RecordedDrafts final : public DraftSource {
   uint32_t backlog() const override { return waiting_; }
   uint32_t most_waiting() const override { return most_waiting_; }
   uint32_t drafted_tokens() const override;
-  const TextDraft& from_text(uint32_t depths) override;
+  const FreeDraft& from_text(uint32_t depths) override;
+  /// What the target said of tokens beside the path was not recorded.
+  const FreeDraft& recycled(uint32_t, uint32_t) override { return nothing_; }
   /// Null, too, where nothing was recorded.
   const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
@@ -92,7 +94,7 @@ class RecordedDrafts final : public DraftSource {
   uint32_t depth_, deepest_;
   std::vector<uint32_t> whole_text_;  // prompt and reply
   TextDrafter found_;
-  TextDraft nothing_;
+  FreeDraft nothing_;
   uint32_t most_waiting_;
   uint32_t waiting_;
   uint32_t committed_;

@@ -194,7 +194,7 @@ class ReplyRerun {
 
 DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
   const DecodeMode mode = wish.mode.value_or(reply.mode);
-  if (mode == DecodeMode::ar || reply.drafting.block >= 2 || (reply.drafting.sources & kFromSuffix) != 0) return mode;
+  if (mode == DecodeMode::ar || reply.drafting.block >= 2 || (reply.drafting.sources & kFreeSources) != 0) return mode;
   throw bad_input("The mode " + std::string(to_string(mode)) +
                   " needs a drafter, and the recording was made without one; only ar can be re-run.");
 }
@@ -376,6 +376,13 @@ double ReplyRerun::ar_ms(const PassCost& cost, const RoundRecord& record) const 
 }
 
 void ReplyRerun::note_doubt() {
+  if (!doubt_.empty()) return;
+  const DraftSources sources = reply_.drafting.sources;
+  if (mode_ != DecodeMode::ar && (sources & kFromRecycling) != 0) {
+    doubt_ = "What was recycled is not recorded: guesses come from the drafter and the text alone.";
+  } else if (mode_ != DecodeMode::ar && (sources & kFromSuffix) != 0 && reply_.prompt.empty()) {
+    doubt_ = "The prompt is not known: what it suggested is left out.";
+  }
   if (!doubt_.empty()) return;
   if (drafts_.is_shallow()) {
     doubt_ = "Some drafts were recorded with fewer tokens than this would have drafted.";

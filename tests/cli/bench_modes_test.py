@@ -175,11 +175,22 @@ class OnDevice(Folder):
         self.assertIn("Stopped: ", errors)
         self.assertTrue(json.loads(output)["modes"])
 
-    def test_without_a_drafter_there_is_nothing_to_compare(self):
-        result = run("bench", "--model", MODEL, "--drafter", "none", "--context", "64", "--modes", "ar", "--prompts",
-                     self.prompts, icd=ICD)
+    def test_sets_of_sources_are_compared_without_a_drafter_too(self):
+        alone = ("bench", "--model", MODEL, "--drafter", "none", "--context", "128", "--modes", "tree", "--budgets", "4", "-n", "8",
+                 "--repeats", "1", "--prompts", self.prompts, "--json", "-")
+        result = run(*alone, "--sources", "suffix", "--sources", "suffix,recycling", "--sources", "none", icd=ICD)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        modes = [mode for mode in json.loads(result.stdout)["modes"] if mode["category"] == "all"]
+        self.assertEqual([mode["sources"] for mode in modes],
+                         ["dflash,suffix", "suffix", "suffix,recycling", "none"], "ar asks none")
+        self.assertTrue(all(mode["identical_to_ar"] for mode in modes))
+        self.assertEqual(modes[3]["tau"], 1)
+        result = run(*alone, "--sources", "dflash", icd=ICD)
         self.assertEqual(result.returncode, 1)
         self.assertIn("name one with --drafter", result.stderr)
+        result = run(*alone, "--sources", "oracle", icd=ICD)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no source of drafts 'oracle'; allowed: dflash, suffix and recycling", result.stderr)
 
 
 class Refusals(Folder):

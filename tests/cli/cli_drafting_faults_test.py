@@ -96,11 +96,20 @@ class DraftingFaults(unittest.TestCase):
         plain = reply("--mode", "ar")["output_ids"]
         self.assertEqual(reply("--mode", "tree", "--budget", "1024")["output_ids"], plain)
 
-    def test_modes_that_need_a_drafter(self):
-        for mode in ("chain", "tree", "adaptive"):
-            with self.subTest(mode):
-                self.assertIn("drafter", self.refused(*arguments("--mode", mode, drafter="none")))
-        self.assertIn("without a drafter", self.refused("calibrate", "--model", MODEL, "--drafter", "none"))
+    def test_what_needs_a_drafter_and_what_does_not(self):
+        paper = arguments("--mode", "adaptive", "--policy", "paper", drafter="none")
+        self.assertIn("The paper's rule needs a drafter", self.refused(*paper))
+        ids = []
+        for mode in ("ar", "chain", "tree", "adaptive"):
+            result = run(*arguments("--mode", mode, "--json", drafter="none"), icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            ids.append(json.loads(result.stdout)["output_ids"])
+        self.assertEqual(ids, [ids[0]] * 4)
+        result = run("calibrate", "--model", MODEL, "--drafter", "none", "--seconds", "0.5", "--json", icd=ICD)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        table = json.loads(result.stdout)
+        self.assertTrue(table["verify_ms"])
+        self.assertEqual(table["draft_ms"], [])
 
     def test_a_calibration_that_cannot_be_used_is_told_and_made_again(self):
         variables = dict(environment(ICD), CANOPY_CACHE_DIR=self.folder)

@@ -189,6 +189,8 @@ class Stats(TraceCase):
         self.assertEqual(stats["accepted_histogram"], {"0": 1, "1": 2})
         self.assertEqual(stats["by_depth"][0], {"depth": 1, "offered": 2, "accepted": 2, "rate": 1.0})
         self.assertEqual(stats["by_depth"][1], {"depth": 2, "offered": 1, "accepted": 0, "rate": 0.0})
+        self.assertEqual(sum(stats["rounds_by_source"].values()), 3)
+        self.assertEqual(stats["by_source"]["suffix"], {"offered": 0, "accepted": 0, "rate": 0.0})
         self.assertEqual(stats["expected_against_emitted"]["rounds"], 1)
         self.assertAlmostEqual(sum(stats["share_of_ms"].values()), 1)
 
@@ -223,6 +225,7 @@ class Export(TraceCase):
         rows = list(csv.DictReader(io.StringIO(content)))
         self.assertEqual([row["shape"] for row in rows], ["tree", "ar", "tree"])
         self.assertEqual(rows[0]["reason"], "Four rows pay.")
+        self.assertEqual((rows[0]["match"], rows[0]["sources"]), ("0", "dflash"))
         self.assertEqual(float(rows[0]["predicted_tokens_per_second"]), 500)
 
     def test_the_trace_itself_is_never_overwritten(self):

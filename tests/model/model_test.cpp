@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "engine/base/error.h"
 #include "engine/format/architecture.h"
@@ -276,6 +277,51 @@ TEST(Model, TheBestTokenIsTheSameWithProbabilities) {
     EXPECT_EQ(with.best_logit(row), alone.best_logit(row));
     EXPECT_EQ(with.choices()[row], alone.choices()[row]);
   }
+}
+
+/// The first tokens of a row of logits by falling logit, ties by the lower token.
+std::vector<uint32_t> likeliest_of(std::span<const float> logits) {
+  std::vector<uint32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  ids.resize(kLikeliest);
+  return ids;
+}
+
+// With every head, in chunks of 8 rows; nothing else is another for it.
+TEST(Model, TheLikeliestTokensAreThoseOfTheLogits) {
+  Loaded l{RandomModel{}};
+  for (const HeadOutput head : {HeadOutput::argmax, HeadOutput::sampled, HeadOutput::logits}) {
+    for (const bool probabilities : {false, true}) {
+      const uint32_t rows = head == HeadOutput::logits ? 8 : 20;
+      ForwardInput input{text_rows(0, 20), head};
+      for (uint32_t row = 0; row < rows; ++row) input.head_rows.push_back(row);
+      input.probabilities = probabilities;
+      if (head == HeadOutput::sampled) {
+        SamplingSettings settings;
+        settings.temperature = 1.0f;
+        settings.seed = 4;
+        input.sampling = {sampling_words(settings, 2, 100), {}, false};
+      }
+      const ForwardOutput without = l.model->forward(input);
+      const std::vector<uint32_t> choices(without.choices().begin(), without.choices().end());
+      const std::vector<float> sums(without.log_sum_exp().begin(), without.log_sum_exp().end());
+      EXPECT_EQ(without.rows_with_likeliest(), 0u);
+      input.likeliest = true;
+      ForwardOutput output = l.model->forward(input);
+      EXPECT_TRUE(std::ranges::equal(output.choices(), choices));
+      EXPECT_TRUE(std::ranges::equal(output.log_sum_exp(), sums));
+      ASSERT_EQ(output.rows_with_likeliest(), rows);
+      for (uint32_t row = 0; row < rows; ++row) {
+        const std::vector<uint32_t> expected = likeliest_of(output.logits(row));
+        EXPECT_TRUE(std::ranges::equal(output.likeliest(row), expected)) << "row " << row;
+        if (head == HeadOutput::argmax) EXPECT_EQ(output.best(row), expected[0]);
+      }
+    }
+  }
+  ForwardInput none{text_rows(0, 4)};
+  none.likeliest = true;
+  expect_error("come with a head only", [&] { l.model->forward(none); });
 }
 
 // In chunks of 8 rows; logits that are asked for afterwards are those of the model, without penalties.

@@ -62,6 +62,19 @@ TEST_F(EngineThreadTest, DraftsInTheModeThatWasAskedForAndTellsOfEachRound) {
       EXPECT_GT(reply.tau, 1.0);
     }
   }
+  // The drafter is not asked where only the text shall be.
+  Generate generate = question(4);
+  generate.mode = DecodeMode::tree;
+  generate.sources = kFromSuffix;
+  generate.rounds = true;
+  engine_->post(generate);
+  const std::vector<Event> events = until<ReplyFinished>();
+  EXPECT_EQ(text_of(events), plain);
+  for (const Event& event : events) {
+    const auto* finished = std::get_if<RoundFinished>(&event);
+    if (finished == nullptr) continue;
+    for (const RoundNode& row : finished->round->nodes) EXPECT_EQ(row.node.sources & kFromDflash, 0);
+  }
   // A drafter that does not fit is refused, and the pair from before stays.
   load.drafter = golden_folder() / "tiny-llama3";
   engine_->post(load);

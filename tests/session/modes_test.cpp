@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "engine/session/engine.h"
 #include "tests/base/expect_error.h"
@@ -22,7 +23,7 @@ struct Way {
   DecodeMode mode;
   uint32_t budget;
   CostPolicy policy = CostPolicy::measured;
-  DraftSources sources = kAllSources;
+  DraftSources sources = kUsualSources;
 };
 
 constexpr Way kDrafted[] = {
@@ -37,6 +38,11 @@ constexpr Way kDrafted[] = {
     {"chain from the text", DecodeMode::chain, 1, CostPolicy::measured, kFromSuffix},
     {"tree of 16 from the text", DecodeMode::tree, 16, CostPolicy::measured, kFromSuffix},
     {"adaptive from the text", DecodeMode::adaptive, 1, CostPolicy::measured, kFromSuffix},
+    {"tree of 16, recycled", DecodeMode::tree, 16, CostPolicy::measured, kFromRecycling},
+    {"chain, recycled", DecodeMode::chain, 1, CostPolicy::measured, kFromRecycling},
+    {"tree of 100 from all sources", DecodeMode::tree, 100, CostPolicy::measured, kAllSources},
+    {"adaptive from all sources", DecodeMode::adaptive, 1, CostPolicy::measured, kAllSources},
+    {"adaptive without a drafter", DecodeMode::adaptive, 1, CostPolicy::measured, kFreeSources},
     {"adaptive, no sources", DecodeMode::adaptive, 1, CostPolicy::measured, 0},
 };
 constexpr Way kPlain = {"ar", DecodeMode::ar, 1};
@@ -147,8 +153,8 @@ TEST_F(ModesTest, TextThatRepeatsIsThatOfPlainDecoding) {
   expect_same(prompt, settings);
 }
 
-/// All nodes are the text's, and some are accepted; the same ids and cache as plain decoding.
-TEST_F(ModesTest, AModelWithoutADrafterDraftsFromTheText) {
+/// No node costs a pass, and some are accepted; the same ids and cache as plain decoding.
+TEST_F(ModesTest, AModelWithoutADrafterDraftsAllTheSame) {
   OpenRequest request;
   request.path = golden_folder() / "tiny-qwen3";
   request.cache_type = cache_under_test();
@@ -158,6 +164,7 @@ TEST_F(ModesTest, AModelWithoutADrafterDraftsFromTheText) {
   loaded_ = Engine::open(device_under_test(), request, {});
   const auto prompt = encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,");
   size_t accepted = 0;
+  std::map<DraftSources, size_t> by_source;
   for (const float temperature : {0.0f, 0.8f}) {
     ReplySettings settings = tokens(60);
     settings.sampling.temperature = temperature;
@@ -176,15 +183,18 @@ TEST_F(ModesTest, AModelWithoutADrafterDraftsFromTheText) {
       for (const RoundRecord& round : reply.rounds) {
         EXPECT_EQ(round.ms.draft, 0);
         for (const RoundNode& row : round.nodes) {
-          EXPECT_EQ(row.node.sources, row.node.depth == 0 ? DraftSources{0} : kFromSuffix);
+          EXPECT_EQ(row.node.sources == 0, row.node.depth == 0);
+          EXPECT_EQ(row.node.sources & ~(way.sources & kFreeSources), 0);
+          EXPECT_TRUE(round.match > 0 || (row.node.sources & kFromSuffix) == 0);
+          if (row.state == NodeState::accepted) by_source[row.node.sources] += 1;
         }
-        EXPECT_TRUE(round.width == 1 || round.match > 0);
-        EXPECT_TRUE(round.width == 1 || (way.sources & kFromSuffix) != 0);
         accepted += round.accepted;
       }
     }
   }
   EXPECT_GT(accepted, 20u) << "the comparison shows little";
+  EXPECT_GT(by_source[kFromSuffix], 5u);
+  EXPECT_GT(by_source[kFromRecycling], 5u);
   expect_error("The paper's rule needs a drafter", [&] {
     fresh({"paper", DecodeMode::adaptive, 1, CostPolicy::paper}, prompt, tokens(8));
   });

@@ -129,25 +129,27 @@ TEST(TokenRecyclingGolden, EveryRoundOfTheFile) {
   EXPECT_TRUE(std::ranges::equal(recycling_template(), paths)) << "the usual shape";
   const auto vocab = file.at("vocab").get<uint32_t>();
   RecyclingTable table(file.at("k").get<uint32_t>());
-  DraftTree tree;
+  FreeDraft draft;
   for (size_t i = 0; i < file.at("rounds").size(); ++i) {
     const json& round = file.at("rounds")[i];
-    draft_recycled(table, round.at("root").get<uint32_t>(), paths, tree);
+    const auto root = round.at("root").get<uint32_t>();
+    draft_recycled(table, root, paths, 100, draft);
     Ids tokens, depths;
-    std::vector<int32_t> parents;
-    for (const TreeNode& node : tree.nodes()) {
-      parents.push_back(static_cast<int32_t>(node.parent));
-      if (node.depth == 0) continue;
+    std::vector<int32_t> parents = {-1};
+    for (const CandidateNode& node : draft.nodes) {
+      const bool first = node.parent == CandidateNode::root;
+      parents.push_back(first ? 0 : static_cast<int32_t>(node.parent) + 1);
       tokens.push_back(node.token);
-      depths.push_back(node.depth);
+      depths.push_back(first ? 1 : depths[node.parent] + 1);
     }
+    EXPECT_EQ(draft.depth, depths.empty() ? 0 : *std::ranges::max_element(depths));
     EXPECT_EQ(tokens, round.at("node_token_ids").get<Ids>()) << "round " << i;
     EXPECT_EQ(depths, round.at("node_depths").get<Ids>()) << "round " << i;
     EXPECT_EQ(parents, round.at("parents").get<std::vector<int32_t>>()) << "round " << i;
     const std::span<const float> logits = tensors["round" + std::to_string(i) + ".logits"];
-    ASSERT_EQ(logits.size(), size_t{tree.width()} * vocab);
-    for (uint32_t row = 0; row < tree.width(); ++row) {
-      table.learn(tree[row].token, best_of(logits.subspan(size_t{row} * vocab, vocab), table.k()));
+    ASSERT_EQ(logits.size(), (tokens.size() + 1) * vocab);
+    for (size_t row = 0; row <= tokens.size(); ++row) {
+      table.learn(row == 0 ? root : tokens[row - 1], best_of(logits.subspan(row * vocab, vocab), table.k()));
     }
     if (round.at("matrix_after").is_null()) continue;
     for (const auto& [token, best] : round.at("matrix_after").items()) {

@@ -18,21 +18,22 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 TEST(DraftSources, AreNamedAndRead) {
-  EXPECT_EQ(list_of(kAllSources), "dflash,suffix");
+  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling");
+  EXPECT_EQ(list_of(kUsualSources), "dflash,suffix");
   EXPECT_EQ(list_of(0), "none");
-  for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kAllSources}) {
+  for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources, kAllSources}) {
     EXPECT_EQ(parse_sources(list_of(sources)), sources);
   }
-  EXPECT_EQ(parse_sources("suffix,dflash"), kAllSources);
+  EXPECT_EQ(parse_sources("suffix,recycling,dflash"), kAllSources);
   for (const char* list : {"", "suffix,", "eagle", "none,suffix", "suffix dflash"}) {
-    expect_error("allowed: dflash and suffix", [&] { parse_sources(list); });
+    expect_error("allowed: dflash, suffix and recycling", [&] { parse_sources(list); });
   }
 }
 
 TEST(TextDrafter, FindsWhatStoodBehindTheSameWords) {
   TextDrafter drafter;
   drafter.read(Ids{1, 2, 3, 4, 5, 6, 1, 2, 3});
-  const TextDraft& draft = drafter.draft(10);
+  const FreeDraft& draft = drafter.draft(10);
   EXPECT_EQ(draft.match, 3u);
   ASSERT_EQ(draft.nodes.size(), 6u) << "two for each token of the match";
   EXPECT_EQ(draft.depth, 6u);
@@ -46,7 +47,7 @@ TEST(TextDrafter, FindsWhatStoodBehindTheSameWords) {
 TEST(TextDrafter, BranchesWhereTheTextWentOnInSeveralWays) {
   TextDrafter drafter;
   drafter.read(Ids{7, 8, 9, 1, 7, 8, 9, 1, 7, 8, 9, 2, 7, 8, 9});
-  const TextDraft& draft = drafter.draft(1);
+  const FreeDraft& draft = drafter.draft(1);
   EXPECT_EQ(draft.depth, 1u);
   ASSERT_EQ(draft.nodes.size(), 2u);
   EXPECT_EQ(draft.nodes[0].token, 1u);
@@ -62,7 +63,7 @@ TEST(TextDrafter, GoesNoDeeperThanAskedAndReadsATextThatIsAnotherAnew) {
   drafter.read(text);
   EXPECT_EQ(drafter.draft(100).nodes.size(), TextDrafter::kMostNodes);
   for (const uint32_t depths : {1u, 3u, 20u}) {
-    const TextDraft& draft = drafter.draft(depths);
+    const FreeDraft& draft = drafter.draft(depths);
     EXPECT_EQ(draft.depth, depths);
     for (const CandidateNode& node : draft.nodes)
       EXPECT_TRUE(node.parent == CandidateNode::root || node.parent < depths);
@@ -83,10 +84,11 @@ class KnownText final : public DraftSource {
   uint32_t backlog() const override { return 0; }
   uint32_t most_waiting() const override { return 1; }
   uint32_t drafted_tokens() const override { return 0; }
-  const TextDraft& from_text(uint32_t depths) override {
+  const FreeDraft& from_text(uint32_t depths) override {
     found_.read(std::span(text_).first(root_ + 1));
     return found_.draft(depths);
   }
+  const FreeDraft& recycled(uint32_t, uint32_t) override { return nothing_; }
   const BlockDraft* draft(uint32_t, uint32_t, const std::stop_token&) override {
     ADD_FAILURE() << "nobody drafts here";
     return nullptr;
@@ -96,6 +98,7 @@ class KnownText final : public DraftSource {
  private:
   const Ids& text_;
   TextDrafter found_;
+  FreeDraft nothing_;
   size_t root_ = 0;
 };
 

@@ -78,7 +78,7 @@ class Commands(unittest.TestCase):
     def test_without_a_display_the_app_runs_off_screen(self):
         result = self.start("tools/run")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(self.last(), r"^canopy --offscreen --model /the/model\.gguf --prompt .+ --shot .*/out/canopy\.png$")
+        self.assertRegex(self.last(), r"^canopy --offscreen --model /the/model\.gguf --shot .*/out/canopy\.png$")
         self.assertTrue(os.path.isdir(os.path.join(self.root, "out")))
 
     def test_with_a_display_the_window_opens(self):

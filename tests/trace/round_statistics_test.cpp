@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -88,6 +89,70 @@ TEST(RoundStatistics, CountsByHand) {
   EXPECT_DOUBLE_EQ(statistics.ms().verify, 15);
 }
 
+/// The small round with these sources of its three nodes, and a drafter that was asked where one has a part in it.
+RoundRecord sourced_round(std::vector<uint32_t> emitted, std::array<DraftSources, 3> sources) {
+  RoundRecord record = small_round(std::move(emitted));
+  for (size_t i = 0; i < 3; ++i) record.nodes[i + 1].node.sources = sources[i];
+  const bool asked = ((sources[0] | sources[1] | sources[2]) & kFromDflash) != 0;
+  record.ms.draft = asked ? 1 : 0;
+  record.match = 5;
+  return record;
+}
+
+TEST(RoundStatistics, CountsGuessesByTheirSources) {
+  RoundStatistics statistics;
+  EXPECT_FALSE(statistics.has_text_drafts());
+  statistics.add(sourced_round({11, 13, 99}, {kUsualSources, kFromDflash, kFromSuffix}));
+  statistics.add(sourced_round({12, 99}, {kUsualSources, kFromDflash, kFromSuffix}));  // 13 stands behind a wrong guess
+  statistics.add(sourced_round({11}, {kFromSuffix, kFromSuffix, kFromSuffix}));  // whether 13 was right is not known
+  statistics.add(small_round({99}));  // an old recording, which does not name them
+  RoundRecord plain;
+  plain.emitted = {7};
+  statistics.add(plain);
+  EXPECT_EQ(statistics.by_source(kFromDflash), (SourceCounts{4, 1}));
+  EXPECT_EQ(statistics.by_source(kFromSuffix), (SourceCounts{3, 2}));
+  EXPECT_EQ(statistics.by_source(kUsualSources), (SourceCounts{2, 1}));
+  EXPECT_EQ(statistics.accepted(), 4u) << "the accepted of all sets together";
+  EXPECT_EQ(statistics.rounds_by(0), 1u);
+  EXPECT_EQ(statistics.rounds_by(kFromDflash), 1u);
+  EXPECT_EQ(statistics.rounds_by(kFromSuffix), 1u);
+  EXPECT_EQ(statistics.rounds_by(kUsualSources), 2u);
+  EXPECT_TRUE(statistics.has_text_drafts());
+  const nlohmann::ordered_json json = to_json(statistics);
+  EXPECT_EQ(json["by_source"]["dflash,suffix"].dump(), R"({"offered":2,"accepted":1,"rate":0.5})");
+  EXPECT_EQ(json["rounds_by_source"].dump(), R"({"none":1,"dflash":1,"suffix":1,"dflash,suffix":2})");
+}
+
+TEST(GuessedBy, NamesADrafterThatWasAskedInVain) {
+  RoundRecord plain;
+  EXPECT_EQ(guessed_by(plain), 0);
+  plain.ms.draft = 2;
+  EXPECT_EQ(guessed_by(plain), kFromDflash);
+  RoundRecord round = sourced_round({99}, {kFromSuffix, kFromSuffix, kFromSuffix});
+  EXPECT_EQ(guessed_by(round), kFromSuffix);
+  round.ms.draft = 2;
+  EXPECT_EQ(guessed_by(round), kUsualSources);
+}
+
+TEST(GuessedBy, KnowsOfARoundWithoutItsNodesWhetherADrafterWasAsked) {
+  RoundRecord round;
+  round.width = 9;
+  round.ms.draft = 2;
+  EXPECT_EQ(guessed_by(round), kFromDflash);
+  round.match = 4;
+  EXPECT_EQ(guessed_by(round), kFromDflash);
+  round.ms.draft = 0;
+  EXPECT_EQ(guessed_by(round), kFromSuffix);
+}
+
+TEST(GuessedBy, TakesSourcesThatNobodyKnowsForTheDrafter) {
+  for (const DraftSources sources : {DraftSources{0}, DraftSources{0xF8}}) {
+    TreeNode node;
+    node.sources = sources;
+    EXPECT_EQ(proposed_by(node), kFromDflash);
+  }
+}
+
 TEST(RoundStatistics, TauCountsNothingBehindAStop) {
   // Two engines may record the same round differently: one marks the path beyond the stop as accepted, the other does
   // not.
@@ -131,6 +196,8 @@ TEST(RoundStatistics, SumsAgreeOverRandomRounds) {
     accepted_by_depth += depth.accepted;
   }
   EXPECT_EQ(accepted_by_depth, accepted);
+  EXPECT_EQ(statistics.by_source(kFromDflash).accepted, accepted);
+  EXPECT_EQ(statistics.rounds_by(0) + statistics.rounds_by(kFromDflash), 500u);
   const auto& of = [&](DecodeMode shape) { return statistics.of(shape); };
   EXPECT_EQ(of(DecodeMode::ar).rounds + of(DecodeMode::chain).rounds + of(DecodeMode::tree).rounds, 500u);
 }

@@ -121,6 +121,36 @@ TEST(RoundTable, ShowsTheExpertsOfMixtures) {
   }));
 }
 
+/// A recording of a round that the drafter guessed and one whose guesses are from the text alone.
+std::string recorded_text_round(const TempFolder& folder) {
+  const std::string file = (folder.path() / "text.canopytrace").string();
+  TraceBuilder builder;
+  TraceWriter trace(file, builder.header(), builder.pieces());
+  trace.begin(builder.begin(DecodeMode::tree));
+  trace.prefilled(builder.prefill());
+  trace.append(builder.tree(9));
+  RoundRecord round = builder.tree(9);
+  for (size_t i = 1; i < round.nodes.size(); ++i) round.nodes[i].node.sources = kFromSuffix;
+  round.match = 14;
+  round.ms.draft = 0;
+  trace.append(round);
+  trace.end(builder.end());
+  trace.finish();
+  return file;
+}
+
+TEST(RoundTable, SaysWhoGuessedWhereTheTextDid) {
+  const TempFolder folder;
+  TableUi table(1600, 1000, recorded_text_round(folder));
+  EXPECT_TRUE(table.ui.run([&](ImGuiTestContext* ctx) {
+    table.show(ctx, 1);
+    const DrawnTexts drawn;
+    ctx->Yield();
+    for (const char* text : {"from", "drafter", "text 14"}) IM_CHECK(drawn.has(text));
+    IM_CHECK_EQ(drawn.overlapping().size(), 0u);
+  }));
+}
+
 TEST(RoundTable, OfOtherModelsThereIsNoColumnOfExperts) {
   TableUi table;
   EXPECT_TRUE(table.ui.run([&](ImGuiTestContext* ctx) {
@@ -129,6 +159,7 @@ TEST(RoundTable, OfOtherModelsThereIsNoColumnOfExperts) {
     ctx->Yield();
     IM_CHECK(drawn.has("accepted"));
     IM_CHECK(!drawn.has("experts"));
+    IM_CHECK(!drawn.has("from"));
   }));
 }
 

@@ -180,6 +180,30 @@ TEST(StatisticsView, AcceptedToDepthIsAFallingShareOfAllRounds) {
   }
 }
 
+TEST(StatisticsView, TellsGuessesByTheirSources) {
+  auto log = std::make_shared<SampleLog>();
+  TraceBuilder builder(14);
+  builder.begin(DecodeMode::tree);
+  for (int i = 0; i < 9; ++i) log->add(builder.tree(12));
+  EXPECT_TRUE(view_of(log, 8).by_source.empty()) << "of the drafter alone there is nothing to tell";
+  for (int i = 0; i < 3; ++i) {
+    RoundRecord record = builder.tree(12);
+    for (size_t node = 1; node < record.nodes.size(); ++node) record.nodes[node].node.sources = kFromSuffix;
+    record.match = 6;
+    record.ms.draft = 0;
+    log->add(record);
+  }
+  const StatisticsView view = view_of(log, 11);
+  ASSERT_EQ(view.by_source.size(), 3u);  // how many rounds, the drafter's guesses, those of the text
+  EXPECT_EQ(view.by_source[0].figure.text, "3 rounds");
+  EXPECT_NE(view.by_source[0].figure.denominator.find("In 9 a drafter was asked, 0 were plain"), std::string::npos)
+      << view.by_source[0].figure.denominator;
+  const SourceCounts& text = log->statistics().by_source(kFromSuffix);
+  EXPECT_NE(view.by_source[2].figure.denominator.find(grouped(text.accepted) + " accepted of " + grouped(text.offered)),
+            std::string::npos)
+      << view.by_source[2].figure.denominator;
+}
+
 TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   const auto log = log_of(20, 11);
   const double speed = view_of(log, 19).tokens_per_second;

@@ -16,6 +16,7 @@ class CountedLog final : public RoundLog {
       round.emitted = 1 + static_cast<uint32_t>(i % 7);
       round.accepted = round.emitted - 1;
       round.width = 1 + static_cast<uint32_t>(i % 31);
+      round.sources = i % 3 == 0 ? kFromSuffix : kFromDflash;
       summaries_.push_back(round);
     }
   }
@@ -65,6 +66,18 @@ TEST(Timeline, BeyondThatColumnsHoldMaximumAndMean) {
     EXPECT_GE(column.width, 2);
   }
   EXPECT_EQ(next, 7000u);
+}
+
+TEST(Timeline, MarksRoundsWhoseGuessesAreFromTheTextAlone) {
+  const CountedLog log(60);
+  const auto bars = timeline_columns(log, timeline_view({}, 60, 0, kWidth), kWidth);
+  ASSERT_EQ(bars.size(), 60u);
+  for (const TimelineColumn& bar : bars) EXPECT_EQ(bar.is_from_text(), bar.first % 3 == 0) << bar.first;
+  const CountedLog many(7000);  // of each column a third: not the most of them
+  for (const TimelineColumn& column : timeline_columns(many, timeline_view({}, 7000, 0, kWidth), kWidth)) {
+    EXPECT_NEAR(static_cast<double>(column.from_text), static_cast<double>(column.rounds) / 3, 1);
+    EXPECT_EQ(column.is_from_text(), column.from_text * 2 > column.rounds);
+  }
 }
 
 TEST(Timeline, ColumnsHoldTheSameRoundsWhileScrolling) {

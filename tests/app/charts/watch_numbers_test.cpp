@@ -365,6 +365,35 @@ TEST(BudgetLine, SaysWhoSetTheTree) {
       EXPECT_EQ(says(mode, mode == DecodeMode::ar, by).find("chose"), std::string::npos);
 }
 
+TEST(BudgetLine, SaysWhatTheTextHadToDoWithIt) {
+  TraceBuilder builder(3);
+  builder.begin(DecodeMode::tree);
+  RoundRecord record = builder.tree(9);
+  record.choice = {};
+  const auto says = [&] {
+    return budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).sentence;
+  };
+  EXPECT_EQ(says(), "You set them");
+  record.match = 3;
+  EXPECT_EQ(says(), "You set them. What the text suggests was left out");
+  record.nodes[1].node.sources = kUsualSources;
+  EXPECT_EQ(says(), "You set them. 1 of them was found in the text");
+  for (size_t i = 1; i < record.nodes.size(); ++i) record.nodes[i].node.sources = kFromSuffix;
+  record.ms.draft = 0;
+  EXPECT_EQ(says(), "You set them. All were found in the text, so no drafter was asked");
+}
+
+TEST(WatchNumbers, NoTimeToGuessWhereNoDrafterWasAsked) {
+  Asked asked(trees_of(8, 41));
+  RoundRecord pass = *asked.shown;
+  asked.question.shown = &pass;
+  pass.ms.draft = 0;
+  pass.match = 5;
+  for (size_t i = 1; i < pass.nodes.size(); ++i) pass.nodes[i].node.sources = kFromSuffix;
+  const std::string why = watch_numbers(asked.question).cost.why;
+  EXPECT_NE(why.find("none to guess, as all was found in the text, + 410 to check"), std::string::npos) << why;
+}
+
 TEST(BudgetLine, AChoiceThatIsTheBestIsNotRepeated) {
   TraceBuilder builder(2);
   builder.begin();

@@ -121,7 +121,7 @@ TEST(WatchWords, TheLegendOfTheChatIsWhole) {
   for (const auto& [width, height] : {std::pair(1280.0f, 800.0f), std::pair(2560.0f, 1440.0f)}) {
     DraftedChat chat(WindowLayout::watch, width, height);
     const auto texts = texts_of(chat);
-    EXPECT_TRUE(has(texts, "guessed by the drafter, confirmed")) << width;
+    EXPECT_TRUE(has(texts, "guessed, confirmed")) << width;
     EXPECT_TRUE(has(texts, "the big model's own")) << width;
   }
   DraftedChat lab(WindowLayout::lab);

@@ -66,6 +66,18 @@ TEST(CompareFigures, TellAnErrorFromAnotherModelsText) {
   EXPECT_EQ(figures.agreement_words, "Texts differ, as they may");
 }
 
+TEST(WayNames, SayWhereGuessesComeFromUnlessAllAreAsked) {
+  EXPECT_EQ(way_title({DecodeMode::tree, 16}), "Tree 16");
+  EXPECT_EQ(way_title({DecodeMode::tree, 16, kFromDflash}), "Tree 16 (drafter)");
+  EXPECT_EQ(way_title({DecodeMode::chain, 0, kFromSuffix}), "Chain (text)");
+  EXPECT_EQ(way_title({DecodeMode::adaptive, 0, 0}), "Adaptive (no guesses)");
+  EXPECT_EQ(way_title({DecodeMode::ar, 0}), "AR");
+  EXPECT_EQ(way_subtitle({DecodeMode::chain, 0}), "one path");
+  EXPECT_EQ(way_subtitle({DecodeMode::chain, 0, kFromDflash}), "DFlash, one path");
+  EXPECT_EQ(way_subtitle({DecodeMode::tree, 16, kFromSuffix}), "fixed size");
+  EXPECT_EQ(way_subtitle({DecodeMode::tree, 16, kFromDflash}), "DDTree, fixed size");
+}
+
 TEST(LaneBars, JoinRoundsThatAreTooNarrow) {
   std::vector<RaceRound> rounds;
   for (uint32_t i = 0; i < 1000; ++i) rounds.push_back({i * 10.0, i * 10.0 + 10, 1 + i % 3, i % 3, 1, 0});
@@ -91,6 +103,17 @@ TEST(SweepViews, HaveARowForEachColumnAndCurvesOverTrees) {
   EXPECT_NEAR(view.ratio[0].value[0], 3, 1e-9);
   const SweepView other = sweep_view(sweep, 2, {});
   EXPECT_EQ(other.table.rows[2][2].substr(0, 4), "1.00") << "the baseline is " << other.table.columns[2];
+}
+
+// Two trees of one size would stand above each other.
+TEST(SweepViews, ACurveHasTheTreesOfOneSetOfSources) {
+  Sweep sweep = test::measured_sweep();
+  sweep.contestants[1].way = {DecodeMode::tree, 16, kFromSuffix};
+  const SweepView view = sweep_view(sweep, 0, {});
+  EXPECT_EQ(view.table.rows.size(), 3u);
+  EXPECT_EQ(view.ratio[0].budget, std::vector<double>{16});
+  EXPECT_NEAR(view.ratio[0].value[0], 2, 1e-9);
+  EXPECT_EQ(view.ratio[0].levels.size(), 1u);
 }
 
 TEST(SweepViews, LayOthersBeside) {

@@ -91,6 +91,28 @@ TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
   }));
 }
 
+TEST_F(CompareUi, OnlyAColumnThatAsksTheDrafterAloneNeedsOne) {
+  ui_.engine().publish(small_model());
+  ui_.app().pump();
+  EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
+    const auto disabled = [&](const char* item) {
+      return (ctx->ItemInfo(item).ItemFlags & ImGuiItemFlags_Disabled) != 0;
+    };
+    show(app::WindowPage::sweep);
+    wait_for_prompts(ctx);
+    ctx->Yield(3);
+    IM_CHECK(!disabled("//Sweep/Start measuring"));
+    show(app::WindowPage::compare);
+    ctx->Yield(3);
+    IM_CHECK(!disabled("//Compare/Start measuring"));
+    app::CompareSetup setup = state().compare_setup;
+    setup.columns[1].way = {DecodeMode::chain, 0, kFromDflash};
+    ui_.app().run(app::ComparisonCommand(app::SetCompareSetup{setup}));
+    ctx->Yield(3);
+    IM_CHECK(disabled("//Compare/Start measuring"));
+  }));
+}
+
 // Acceptance criterion 15: a text that must be the same and is not is reported at its index, in the column it is in.
 TEST_F(CompareUi, ADifferingTokenIsFlaggedAtItsIndex) {
   comparing_.differing = 2;

@@ -63,6 +63,30 @@ TEST(RecordingPage, CanBeOfAPartAndCanBeCancelled) {
   }
 }
 
+TEST(RecordingPage, SaysWhereGuessesComeFromWhereTheTextHadAPart) {
+  const test::TempFolder folder;
+  const std::string drafted = recording_page(run_of(recorded(folder.path() / "d.canopytrace", 3, 9)), {0, 3});
+  EXPECT_EQ(drafted.find("mark-found\""), std::string::npos);
+  EXPECT_NE(drafted.find("how sure the drafter was"), std::string::npos);
+  test::TraceBuilder builder;
+  {
+    TraceWriter writer(folder.path() / "t.canopytrace", builder.header(), builder.pieces());
+    writer.begin(builder.begin(DecodeMode::tree));
+    writer.prefilled(builder.prefill());
+    RoundRecord round = builder.tree(9);
+    for (size_t i = 1; i < round.nodes.size(); ++i) round.nodes[i].node.sources = kFromSuffix;
+    round.match = 6;
+    round.ms.draft = 0;
+    writer.append(round);
+    writer.end(builder.end());
+  }
+  const std::string page =
+      recording_page(run_of(std::make_shared<const TraceLog>(folder.path() / "t.canopytrace")), {0, 1});
+  for (const char* words : {"mark-found\"", "\"fromText\":true", "\"match\":6", "No drafter is asked",
+                            "how sure the guess was", "Guessed from the text alone"})
+    EXPECT_NE(page.find(words), std::string::npos) << words;
+}
+
 TEST(RecordingPage, RangesAreRefusedByName) {
   EXPECT_EQ(round_range(40, 10, std::nullopt, 100).count, 30u);
   EXPECT_EQ(round_range(40, 10, 5, 100).count, 5u);
@@ -123,6 +147,18 @@ TEST(RoundPicture, SaysWhatIsSeen) {
   EXPECT_NE(svg.find("Two guesses were right"), std::string::npos);
   EXPECT_NE(svg.find("prefers-color-scheme:light"), std::string::npos);
   EXPECT_EQ(round_svg(log, 0, ThemeKind::dark, {}).find("prefers-color-scheme"), std::string::npos);
+}
+
+TEST(RoundPicture, MarksWordsThatWereFoundInTheText) {
+  test::SampleLog log;
+  for (const RoundRecord& record : {test::small_round(), test::found_round(), test::text_round()}) log.add(record);
+  const auto svg = [&](size_t round) { return round_svg(log, round, ThemeKind::dark, {}); };
+  EXPECT_EQ(svg(0).find("found in the text"), std::string::npos);
+  for (const size_t round : {1u, 2u}) {
+    EXPECT_NE(svg(round).find("found in the text"), std::string::npos);
+    EXPECT_EQ(svg(round).find("how sure the drafter was"), std::string::npos);
+  }
+  EXPECT_NE(svg(1), svg(2));
 }
 
 TEST(RoundPicture, DrawsRoundsOfEveryShapeAtEveryMoment) {

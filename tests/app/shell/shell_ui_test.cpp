@@ -11,6 +11,8 @@
 
 #include "app/shell/start_panel.h"
 #include "app/ui/actions.h"
+#include "tests/app/support/drawn_texts.h"
+#include "tests/app/support/tooltip_text.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/tiny_drafter.h"
@@ -285,15 +287,35 @@ TEST(ShellUi, TheModeSegmentReachesTheEngine) {
   }));
 }
 
-TEST(ShellUi, WithoutADrafterOnlyPlainDecodingCanBeChosen) {
+TEST(ShellUi, WithoutADrafterGuessesComeFromTheTextInEveryMode) {
   UiHarness ui({}, 1600, 1000);
   ui.engine().script = opens(small_model());
   ui.app().run(OpenModel{"/models/a.gguf"});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    const auto disabled = [&](const char* item) {
+      return (ctx->ItemInfo(item).ItemFlags & ImGuiItemFlags_Disabled) != 0;
+    };
     ctx->Yield(4);
-    for (const char* mode : {"//Top bar/Chain", "//Top bar/Tree", "//Top bar/Adaptive"})
-      IM_CHECK((ctx->ItemInfo(mode).ItemFlags & ImGuiItemFlags_Disabled) != 0);
-    IM_CHECK((ctx->ItemInfo("//Top bar/AR").ItemFlags & ImGuiItemFlags_Disabled) == 0);
+    for (const char* mode : {"//Top bar/AR", "//Top bar/Chain", "//Top bar/Tree", "//Top bar/Adaptive"})
+      IM_CHECK(!disabled(mode));
+    ctx->ItemClick("//Top bar/Chain");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().drafting == DecodeMode::chain);
+    {
+      const DrawnTexts drawn;
+      ctx->Yield(2);
+      IM_CHECK(drawn.has("from the text"));
+    }
+    IM_CHECK(contains(tooltip_of(ctx, "//Top bar/Drafter"), "from the text itself"));
+    ctx->ItemClick("//Top bar/Drafter");
+    ctx->Yield(2);
+    IM_CHECK(disabled("//$FOCUSED/From the drafter"));
+    IM_CHECK(!disabled("//$FOCUSED/From the text"));
+    ctx->ItemClick("//$FOCUSED/From the text");
+    ctx->KeyPress(ImGuiKey_Escape);
+    const DrawnTexts drawn;
+    ctx->Yield(2);
+    IM_CHECK(drawn.has("none"));
   }));
 }
 

@@ -31,12 +31,30 @@ app::TourFacts some_facts() {
 }
 
 TEST(TourText, EveryStepIsShortAndHasItsPlace) {
-  for (uint32_t i = 0; i < app::kTourSteps; ++i) {
-    const app::TourStep step = app::tour_step(i, some_facts());
-    EXPECT_FALSE(step.title.empty());
-    EXPECT_LE(words_of(step).size(), 360u) << step.title;
-    EXPECT_FALSE(step.parts.empty()) << step.title;
-  }
+  for (const DraftSources sources : {kFromDflash, kFromSuffix, kUsualSources})
+    for (uint32_t i = 0; i < app::kTourSteps; ++i) {
+      app::TourFacts facts = some_facts();
+      facts.sources = sources;
+      facts.match = 14;
+      const app::TourStep step = app::tour_step(i, facts);
+      EXPECT_FALSE(step.title.empty());
+      EXPECT_LE(words_of(step).size(), 360u) << step.title;
+      EXPECT_FALSE(step.parts.empty()) << step.title;
+    }
+}
+
+TEST(TourText, SaysThatTheTextItselfWasGuessedFrom) {
+  app::TourFacts facts = some_facts();
+  facts.sources = kFromSuffix;
+  facts.match = 14;
+  const std::string words = words_of(app::tour_step(1, facts));
+  EXPECT_NE(words.find("The last 14 tokens of the text stood in it before"), std::string::npos) << words;
+  EXPECT_EQ(words.find("smaller model"), std::string::npos) << words;
+  EXPECT_TRUE(
+      words_of(app::tour_step(3, facts)).starts_with("The likeliest guess was ., but the big model wanted stack"))
+      << words_of(app::tour_step(3, facts));
+  facts.sources = kUsualSources;
+  EXPECT_NE(words_of(app::tour_step(1, facts)).find("with a filled corner"), std::string::npos);
 }
 
 TEST(TourText, TheTreeIsComparedWithAChainInTheWordsOfThePass) {

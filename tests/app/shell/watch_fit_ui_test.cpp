@@ -44,13 +44,14 @@ class WatchFit : public testing::TestWithParam<WatchSize> {
 TEST_P(WatchFit, TheSentencesOfSlowMotionAreWhole) {
   ui->app().run(app::RoundsCommand(app::SetSlowMotion{}));
   const size_t emitted = ui->view().rounds.shown()->emitted.size();
+  const app::TreeModel tree = app::tree_model(*ui->view().rounds.shown());
   for (uint32_t phase = 0; phase < app::kPhases; ++phase) {
     if (phase > 0) ui->app().run(app::RoundsCommand(app::StepRound{1}));
     frames(3);
     ASSERT_EQ(ui->view().rounds.playback.phase, static_cast<app::Phase>(phase));
     const DrawnTexts drawn;
     ui->frame();
-    const std::string sentence = app::phase_sentence(static_cast<app::Phase>(phase), emitted);
+    const std::string sentence = app::phase_sentence(static_cast<app::Phase>(phase), emitted, tree);
     std::string said;  // the lines of it, one below the other
     float bottom = 0;
     for (const app::DrawnText& text : drawn.all()) {

@@ -32,8 +32,11 @@ const Generate& sent(const Effects& effects) {
 }
 
 TEST(Drafting, SuitsTheDeviceUntilTheUserChooses) {
-  EXPECT_EQ(mode_for({}, small_model()), DecodeMode::ar);
-  EXPECT_EQ(mode_for(DecodeMode::tree, small_model()), DecodeMode::ar);  // there is no drafter
+  ModelReady alone = small_model();  // its guesses come from the text
+  EXPECT_EQ(mode_for({}, alone), DecodeMode::adaptive);
+  EXPECT_EQ(mode_for(DecodeMode::tree, alone), DecodeMode::tree);
+  alone.is_software = true;
+  EXPECT_EQ(mode_for({}, alone), DecodeMode::adaptive);
   EXPECT_EQ(mode_for({}, drafted_model(false)), DecodeMode::adaptive);
   EXPECT_EQ(mode_for({}, drafted_model(true)), DecodeMode::tree);
   EXPECT_EQ(mode_for(DecodeMode::ar, drafted_model(true)), DecodeMode::ar);
@@ -46,6 +49,24 @@ TEST(Drafting, TheChoiceGoesWithTheNextReply) {
   update(view, Event(ReplyFinished{view.reply_id, FinishReason::stop_token, 1, 0, 1, 9, 1, 1, 1}));
   EXPECT_TRUE(update(view, UiCommand(SetDrafting{DecodeMode::ar})).engine.empty());
   EXPECT_EQ(sent(update(view, UiCommand(RunAgain{}))).mode, DecodeMode::ar);
+}
+
+TEST(Drafting, TheSourcesGoWithTheNextReply) {
+  ViewModel view = view_with(drafted_model(false));
+  const auto asked = [&](const UiCommand& command) {
+    const DraftSources sources = sent(update(view, command)).sources;
+    update(view, Event(ReplyFinished{view.reply_id, FinishReason::stop_token, 1, 0, 1, 9, 1, 1, 1}));
+    return sources;
+  };
+  EXPECT_EQ(asked(SendMessage{"Hello"}), kUsualSources);
+  EXPECT_TRUE(update(view, UiCommand(AskSource{kFromDflash, false})).engine.empty());
+  EXPECT_EQ(asked(RunAgain{}), kFromSuffix);
+  update(view, UiCommand(AskSource{kFromSuffix, false}));
+  EXPECT_EQ(asked(RunAgain{}), DraftSources{0});
+  update(view, UiCommand(AskSource{kFromDflash, true}));
+  EXPECT_EQ(asked(RunAgain{}), kFromDflash);
+  update(view, UiCommand(AskSource{0xff, true}));
+  EXPECT_EQ(view.draft_sources, kAllSources) << "there are no others";
 }
 
 /// Writes one round to the reply that was asked for, and ends it.
@@ -88,10 +109,24 @@ TEST(Drafting, WhoSetTheTreeStaysWithItsReply) {
   EXPECT_EQ(asked(), TreeSetBy::controller);
 }
 
-TEST(Drafting, WithoutADrafterNobodyAskedForPlainDecoding) {
+TEST(Drafting, AModelWithoutADrafterIsAskedForTreesToo) {
   ViewModel view = view_with(small_model());
+  const auto asked = [&] {
+    const Generate request = sent(update(view, UiCommand(SendMessage{"Hello"})));
+    EXPECT_NE(request.sources & kFromSuffix, 0);
+    write_round(view, *request.mode);
+    return newest_set_by(view);
+  };
+  EXPECT_EQ(asked(), TreeSetBy::controller);
   update(view, UiCommand(SetDrafting{DecodeMode::tree}));
-  const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
+  EXPECT_EQ(asked(), TreeSetBy::user);
+}
+
+/// Before guesses came from the text, too, nobody had asked for plain decoding where there was no drafter.
+TEST(Drafting, PlainDecodingOfAnEarlierChatWasNotAskedFor) {
+  ViewModel view = view_with(small_model());
+  update(view, UiCommand(SendMessage{"Hello"}));
+  view.messages.back().parameters.mode_chosen = false;
   write_round(view, DecodeMode::ar);
   EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback);
 }

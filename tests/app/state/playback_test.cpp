@@ -18,8 +18,9 @@ class FixedLog final : public RoundLog {
     replies_.emplace_back();
     for (const double each : ms) add(each);
   }
-  void add(double ms) {
+  void add(double ms, DraftSources sources = kFromDflash) {
     RoundSummary summary;
+    summary.sources = sources;
     summary.shape = rounds() % 3 == 2 ? DecodeMode::ar : DecodeMode::tree;
     summary.ms.verify = ms;
     summaries_.push_back(summary);
@@ -203,6 +204,26 @@ TEST(Playback, SlowMotionGoesThroughThePhasesInOrder) {
       {3, fill},   {3, insert}, {3, verify}, {3, walk},   {3, bonus}, {3, commit}};
   EXPECT_EQ(seen, expected);
   EXPECT_EQ(playback.progress, 1);
+}
+
+// No drafter fills anything where none was asked.
+TEST(Playback, GuessesFromTheTextAloneHaveNoDraftPhase) {
+  FixedLog log({10}, false);
+  log.add(10, kFromSuffix);
+  Playback playback;
+  show(playback, log, 1);
+  set_slow_motion(playback, log, true);
+  EXPECT_EQ(playback.phase, Phase::insert);
+  show_phase(playback, log, Phase::fill);
+  EXPECT_EQ(playback.phase, Phase::insert);
+  step(playback, log, -1);
+  EXPECT_EQ(playback.shown, 0u);
+  EXPECT_EQ(playback.phase, Phase::commit);
+  step(playback, log, 1);
+  EXPECT_EQ(playback.shown, 1u);
+  EXPECT_EQ(playback.phase, Phase::insert);
+  EXPECT_EQ(first_phase(DecodeMode::ar, kFromSuffix), Phase::verify);
+  EXPECT_EQ(first_phase(DecodeMode::tree, kUsualSources), Phase::fill);
 }
 
 // look/watch.md, "Slow motion"

@@ -42,6 +42,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.sampling.top_p = 0.85f;
   s.drafting = DecodeMode::chain;
   s.tree_budget = 64;
+  s.draft_sources = kFromSuffix;
   s.max_tokens = 2000;
   s.as_if_on = "h100";
   s.recent = {"/models/b.gguf", "/models/a"};
@@ -55,6 +56,16 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(read.note, "");
   EXPECT_TRUE(read.settings == s);
   EXPECT_NE(text().find("\"temperature\": 0.9,"), std::string::npos) << text();
+}
+
+TEST_F(SavedSettingsTest, AnySetOfSourcesOfGuessesComesBack) {
+  for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources}) {
+    SavedSettings s;
+    s.draft_sources = sources;
+    write_settings(path(), s);
+    EXPECT_EQ(read_settings(path()).note, "");
+    EXPECT_TRUE(read_settings(path()).settings == s) << text();
+  }
 }
 
 TEST_F(SavedSettingsTest, DevicesByTheirEarlierNamesAreStillKnown) {
@@ -95,6 +106,8 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"idle_minutes\": \"never\"}", "idle_minutes"},
       {"{\"recent\": [3]}", "\"recent\" must hold paths"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
+      {"{\"draft_sources\": \"tea leaves\"}", "\"draft_sources\" is \"tea leaves\""},
+      {"{\"draft_sources\": 3}", "draft_sources"},
       {"{\"scale\": 40}", "\"scale\" is 40; it must be 0.75 to 3."},
       {"{\"width\": 5}", "\"width\" is 5; it must be 320 to 8192."},
       {"{\"height\": -1}", "height"},

@@ -32,6 +32,7 @@ TEST(Terms, LabelsOfTheWindowLeadToThem) {
                             "Big model",
                             "target",
                             "Drafter",
+                            "Text drafts",
                             "tree",
                             "node",
                             "root",
@@ -53,11 +54,13 @@ TEST(Terms, LabelsOfTheWindowLeadToThem) {
                             "Text",
                             "Way",
                             "Round, ms",
+                            "found in the text",
                             "confirmed text"})
     EXPECT_NE(find_term(label), nullptr) << label;
   EXPECT_EQ(find_term("AR"), find_term("plain decoding"));
   EXPECT_EQ(find_term("\u03c4, emitted per round"), find_term("tokens per pass"));
   EXPECT_EQ(find_term("times plain"), find_term("\u00d7 plain there"));
+  EXPECT_EQ(find_term("prompt lookup"), find_term("text drafts"));
   EXPECT_EQ(find_term(""), nullptr);
   EXPECT_EQ(find_term("no such word"), nullptr);
 }

@@ -107,6 +107,25 @@ TEST(TreeStates, APlainRoundIsARootAndItsBonus) {
   EXPECT_EQ(tree.nodes[1].token, 42u);
 }
 
+TEST(TreeSources, AreThoseOfTheRecord) {
+  const TreeModel tree = app::tree_model(found_round());
+  EXPECT_EQ(tree.nodes[0].sources, 0);
+  EXPECT_EQ(tree.nodes[1].sources, kFromDflash);
+  EXPECT_EQ(tree.nodes[3].sources, kUsualSources);
+  EXPECT_EQ(tree.nodes[4].sources, kFromSuffix);
+  EXPECT_EQ(tree.nodes[*tree.bonus].sources, 0);
+  EXPECT_EQ(tree.found, 3u);
+  EXPECT_EQ(tree.sources, kUsualSources);
+  EXPECT_TRUE(app::tree_model(text_round()).asked_text_alone());
+}
+
+TEST(TreeSources, OfOldRecordingsAreTheDrafter) {
+  const TreeModel tree = app::tree_model(small_round());
+  EXPECT_EQ(tree.nodes[1].sources, kFromDflash);
+  EXPECT_EQ(tree.sources, kFromDflash);
+  EXPECT_EQ(tree.found, 0u);
+}
+
 // ---- the chain ------------------------------------------------------------------------------------------------------
 
 std::optional<app::ChainEstimate> chain_of(const RoundRecord& record) {
@@ -145,6 +164,16 @@ TEST(ChainEstimate, KnowsTheLikeliestFromAnyBranch) {
   ASSERT_TRUE(same);
   EXPECT_EQ(same->emitted, 3u);
   EXPECT_TRUE(same->at_least);
+}
+
+TEST(ChainEstimate, OfTheTextFollowsItsOwnPath) {
+  // The likeliest at a depth depends on the path: 20 stood behind 11, and says nothing of what would stand behind 10.
+  RoundRecord record = sample_round({{0, 10, 0, .6}, {0, 11, 1, .3}, {2, 20, 0, .5}}, {10, 20});
+  for (size_t i = 1; i < record.nodes.size(); ++i) record.nodes[i].node.sources = kFromSuffix;
+  const auto chain = chain_of(record);
+  ASSERT_TRUE(chain);
+  EXPECT_EQ(chain->emitted, 2u);
+  EXPECT_TRUE(chain->at_least);
 }
 
 TEST(ChainEstimate, IsNotMadeForPlainRoundsAndChains) {
@@ -225,6 +254,25 @@ TEST(TokenFacts, ExplainEachStateInOneSentence) {
             "here.");
   EXPECT_EQ(sentence_of(facts_of(record, 8)), "Nothing was drafted behind this path. It comes free with the pass.");
   EXPECT_EQ(sentence_of(facts_of(record, 7)), "The target chose two, held here at rank 1.");
+}
+
+TEST(TokenFacts, SayWhereAGuessComesFrom) {
+  EXPECT_EQ(facts_of(found_round(), 1).source, "Guessed by the drafter.");
+  EXPECT_EQ(facts_of(found_round(), 3).source,
+            "Guessed by the drafter and found in the text: its last 14 tokens stood there already and went on like "
+            "this; expected with 30%.");
+  EXPECT_EQ(facts_of(found_round(), 6).source,
+            "Found in the text: its last 14 tokens and the guess before this one stood there already and went on like "
+            "this; expected with 20%.");
+  EXPECT_EQ(facts_of(found_round(), 0).source, "");
+  EXPECT_EQ(facts_of(small_round(), 1).source, "") << "it was not recorded";
+}
+
+TEST(TokenFacts, NameNoDrafterWhereNoneWasAsked) {
+  for (uint32_t node = 0; node < 9; ++node) {
+    const app::TokenFacts facts = facts_of(text_round(), node);
+    EXPECT_EQ((sentence_of(facts) + facts.source).find("drafter"), std::string::npos) << sentence_of(facts);
+  }
 }
 
 TEST(TokenFacts, OfTheBonusTheRecordHasNoProbability) {

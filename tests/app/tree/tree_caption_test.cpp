@@ -27,6 +27,20 @@ TEST(TreeCaption, SaysWhatWasRightAndWhatWasAdded) {
             "No guess was right, so the big model added w2 itself: one token from one pass.");
 }
 
+TEST(TreeCaption, SaysThatTheGuessesAreFromTheText) {
+  EXPECT_EQ(sentence(text_round(), 3),
+            "Two guesses from the text were right, and the big model added w8 itself: three tokens from one pass.");
+  EXPECT_EQ(sentence(found_round(), 3), sentence(small_round(), 3)) << "the drafter was asked too";
+}
+
+TEST(TreeCaption, NamesTheDrafterOnlyWhereItGuessedAlone) {
+  EXPECT_EQ(app::thickness_words(kFromDflash), "branch thickness: how sure the drafter was");
+  EXPECT_EQ(app::thickness_words(0), app::thickness_words(kFromDflash));
+  EXPECT_EQ(app::thickness_words(kFromSuffix), "branch thickness: how sure the guess was");
+  EXPECT_EQ(app::chain_note_lines({2, false}, 5, kFromDflash)[0], "The drafter\u2019s favourite.");
+  EXPECT_EQ(app::chain_note_lines({2, false}, 5, kFromSuffix)[0], "The likeliest guess.");
+}
+
 TEST(TreeCaption, SaysThatTheTextEndedInsideTheTree) {
   EXPECT_EQ(sentence(sample_round({{0, 10, 0, .6}, {1, 20, 0, .5}}, {10}), 1),
             "One guess was right, and the text ended there: one token from one pass.");

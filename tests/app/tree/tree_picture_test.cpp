@@ -102,6 +102,19 @@ TEST(TreePicture, AThousandNodesFoldIntoTufts) {
   EXPECT_GT(pixels_of(image, app::theme(ThemeKind::dark).limb_unreached), 100u) << "limbs to tufts are filled";
 }
 
+TEST(TreePicture, WordsFoundInTheTextLookDifferent) {
+  const auto drawn = [](const RoundRecord& record, const char* name) {
+    const auto log = std::make_shared<SampleLog>();
+    log->add(record);
+    return picture(log, 0, {.name = name});
+  };
+  const app::Image drafted = drawn(small_round(), "sources-drafter"), both = drawn(found_round(), "sources-both"),
+                   text = drawn(text_round(), "sources-text");
+  EXPECT_GT(differing_share(drafted, both), 0);
+  EXPECT_GT(differing_share(both, text), 0);
+  EXPECT_GT(differing_share(drafted, text), 0);
+}
+
 TEST(TreePicture, TheEmptyPanelSaysWhatToDo) {
   const app::Image image = picture(std::make_shared<SampleLog>(), 0, {.name = "empty"});
   const app::Theme& t = app::theme(ThemeKind::dark);

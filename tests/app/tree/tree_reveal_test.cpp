@@ -123,6 +123,46 @@ TEST(SlowMotion, GoesThroughPlainRoundsToo) {
     for (const float t : {0.0f, 0.5f, 1.0f}) EXPECT_EQ(app::reveal(tree, phase, t).nodes.size(), 2u);
 }
 
+TEST(SlowMotion, TheDraftPhaseHasOnlyWhatTheDrafterGuessed) {
+  const TreeModel tree = app::tree_model(found_round());
+  const auto positions = app::draft_positions(tree);
+  ASSERT_EQ(positions.size(), 3u);
+  EXPECT_EQ(positions[0], (std::vector<uint32_t>{1, 3, 7}));
+  EXPECT_EQ(positions[1], (std::vector<uint32_t>{2}));
+  EXPECT_EQ(positions[2], (std::vector<uint32_t>{5}));
+  EXPECT_TRUE(app::draft_positions(app::tree_model(text_round())).empty());
+}
+
+TEST(SlowMotion, SaysWhereTheGuessesComeFrom) {
+  const TreeModel drafted = app::tree_model(small_round()), both = app::tree_model(found_round()),
+                  text = app::tree_model(text_round());
+  for (const Phase phase : kAll) EXPECT_EQ(app::phase_sentence(phase, 3, drafted), app::phase_sentence(phase, 3));
+  EXPECT_NE(app::phase_sentence(Phase::fill, 3, both).find("The text adds"), std::string::npos);
+  EXPECT_EQ(app::phase_sentence(Phase::insert, 3, both), app::phase_sentence(Phase::insert, 3));
+  EXPECT_EQ(app::phase_sentence(Phase::insert, 3, text),
+            "The last 14 tokens of the text stood in it before: what followed then is guessed again, the likeliest "
+            "first. No drafter is asked.");
+  for (const Phase phase : kAll)
+    EXPECT_EQ(app::phase_sentence(phase, 3, text).find("drafter guesses"), std::string::npos);
+}
+
+TEST(PillShape, TellsWhoProposedAWord) {
+  const TreeModel tree = app::tree_model(found_round());
+  const auto round = [&](uint32_t node) { return app::pill_round(tree.nodes[node], 20); };
+  EXPECT_GT(round(1), 0) << "the drafter";
+  EXPECT_FALSE(app::is_found(tree.nodes[1]));
+  EXPECT_GT(round(3), 0) << "both";
+  EXPECT_TRUE(app::is_found(tree.nodes[3]));
+  EXPECT_EQ(round(4), 0) << "the text alone";
+  EXPECT_TRUE(app::is_found(tree.nodes[4]));
+  EXPECT_GT(round(0), 0) << "nobody";
+  EXPECT_FALSE(app::is_found(tree.nodes[*tree.bonus]));
+  // It stays within the margin right of the word.
+  for (const float height : {12.0f, 18.0f, 23.0f, 46.0f})
+    EXPECT_LE(app::found_corner(height, height / 23), app::tree_design::pad_right * height / 23);
+  EXPECT_LE(app::found_corner(13.5f, 1), app::tree_design::pad_right);
+}
+
 // ---- from round to round --------------------------------------------------------------------------------------------
 
 TEST(TreeTransition, TheBonusBecomesTheNextRoot) {

@@ -114,4 +114,25 @@ inline RoundRecord small_round() {
                       {11, 21, 99});
 }
 
+/// The small round in which the drafter was asked and the text had 11 and what follows it: 11 is of both.
+inline RoundRecord found_round() {
+  RoundRecord record = small_round();
+  for (RoundNode& row : record.nodes) row.node.sources = kFromDflash;
+  record.nodes[0].node.sources = 0;
+  record.nodes[3].node.sources = kUsualSources;
+  record.nodes[4].node.sources = record.nodes[6].node.sources = kFromSuffix;
+  record.match = 14;
+  record.ms.draft = 2;
+  return record;
+}
+
+/// The small round with guesses from the text alone.
+inline RoundRecord text_round() {
+  RoundRecord record = found_round();
+  for (RoundNode& row : record.nodes) row.node.sources = kFromSuffix;
+  record.nodes[0].node.sources = 0;
+  record.ms.draft = 0;
+  return record;
+}
+
 }  // namespace canopy::test

@@ -124,6 +124,53 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
   EXPECT_EQ(read_settings(file()).settings.drafting, DecodeMode::chain);
 }
 
+TEST_F(SettingsUi, WhereGuessesComeFromIsChosenInTheDraftersMenuAndRemembered) {
+  ModelReady model = small_model();
+  model.drafter = "drafter.gguf";
+  const auto script = [model, answer = answers_with({"Yes."})](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) return engine.publish(model);
+    answer(engine, command);
+  };
+  {
+    UiHarness ui(at_start(), 1600, 1000);
+    ui.engine().script = script;
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      ui.app().run(app::OpenModel{"/models/a.gguf"});
+      ctx->Yield(3);
+      ctx->ItemClick("//Top bar/Drafter");
+      ctx->Yield(2);
+      ctx->ItemClick("//$FOCUSED/From the text");
+      ctx->Yield(2);
+      IM_CHECK(ui.view().draft_sources == kFromDflash);
+      ctx->ItemClick("//$FOCUSED/From the text");  // the menu is still open
+      ctx->ItemClick("//$FOCUSED/From the drafter");
+      ctx->Yield(2);
+      IM_CHECK(ui.view().draft_sources == kFromSuffix);
+      IM_CHECK(read_settings(file()).settings.draft_sources == kFromSuffix);
+      ctx->KeyPress(ImGuiKey_Escape);
+      ctx->Yield(2);
+      ui.app().run(app::SendMessage{"One"});
+      ctx->Yield(3);
+      IM_CHECK(ui.engine().last<Generate>().sources == kFromSuffix);
+    }));
+  }
+  UiHarness ui(at_start(), 1600, 1000);
+  ui.engine().script = script;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    IM_CHECK(ui.view().draft_sources == kFromSuffix);
+    // The palette has them too.
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    ctx->Yield(2);
+    ctx->KeyChars("guesses from the drafter");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(2);
+    IM_CHECK(ui.view().draft_sources == kUsualSources);
+  }));
+  EXPECT_EQ(read_settings(file()).settings.draft_sources, kUsualSources);
+}
+
 TEST_F(SettingsUi, ReducedMotionIsSwitchedInTheViewMenuAndRemembered) {
   {
     UiHarness ui(at_start());
