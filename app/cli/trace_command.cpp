@@ -334,6 +334,23 @@ void show_depths(const RoundStatistics& statistics, std::ostream& out) {
   }
 }
 
+/// Nothing where the drafter alone was asked.
+void show_sources(const RoundStatistics& statistics, std::ostream& out) {
+  if (!statistics.has_text_drafts()) return;
+  out << "\n source           offered  accepted     rate\n";
+  for (const DraftSources sources : {kFromDflash, kFromSuffix, kUsualSources}) {
+    const SourceCounts& counts = statistics.by_source(sources);
+    const double rate =
+        static_cast<double>(counts.accepted) / static_cast<double>(std::max<uint64_t>(1, counts.offered));
+    char line[96];
+    std::snprintf(line, sizeof line, " %-15s %8llu %9llu %8s\n", list_of(sources).c_str(),
+                  static_cast<unsigned long long>(counts.offered), static_cast<unsigned long long>(counts.accepted),
+                  percent(rate).c_str());
+    out << line;
+  }
+  out << " rounds from the text alone: " << statistics.rounds_by(kFromSuffix) << "\n";
+}
+
 void show_shapes(const RoundStatistics& statistics, std::ostream& out) {
   out << "\n shape   rounds   tokens      tau     tok/s\n";
   for (const DecodeMode shape : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree}) {
@@ -389,6 +406,7 @@ void show_statistics(const RoundStatistics& statistics, std::ostream& out) {
   show_shapes(statistics, out);
   show_histogram(statistics, out);
   show_depths(statistics, out);
+  show_sources(statistics, out);
   show_stages(statistics, out);
   out << "\n";
   show_prediction("round     ", statistics.total_error(), out);

@@ -364,6 +364,7 @@ constexpr double kDemoRoundMs = 600;
 constexpr Demo kDemos[] = {
     {"Code", "A Python class, drafted in trees", "demos/code.canopytrace"},
     {"Prose", "A short explanation, drafted in trees", "demos/prose.canopytrace"},
+    {"Records", "Records as JSON, guessed from the text alone", "demos/records.canopytrace"},
 };
 
 }  // namespace

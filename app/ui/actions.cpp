@@ -85,6 +85,8 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return rounds(v, SetSlowMotion{!v.rounds.playback.slow_motion}); }},
     {"Rounds", "Watch the demo", "Ctrl+D", kCtrl | ImGuiKey_D,
      [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{})); }},
+    {"Rounds", "Watch the demo without a drafter", "", 0,
+     [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{2})); }},
     {"Rounds", "Close the recording", "", 0,
      [](const ViewModel& v) { return v.rounds.trace_path.empty() ? Wanted() : Wanted(RoundsCommand(CloseTrace{})); }},
     {"Rounds", "Record a trace", "Ctrl+Shift+R", kCtrl | kShift | ImGuiKey_R,

@@ -285,7 +285,10 @@ bool asks_drafter(const ViewModel& view) {
 
 /// Where the guesses come from.
 std::string drafter_value(const ViewModel& view) {
-  if (view.replaying()) return view.replay.origin().drafter.empty() ? "none" : view.replay.origin().drafter;
+  if (view.replaying()) {
+    if (!view.replay.origin().drafter.empty()) return view.replay.origin().drafter;
+    return view.rounds.log->statistics().has_text_drafts() ? "from the text" : "none";
+  }
   if (!asks_drafter(view)) return view.model && (view.draft_sources & kFreeSources) != 0 ? "from the text" : "none";
   const std::string& name = view.model->drafter;
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;

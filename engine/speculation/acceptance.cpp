@@ -62,8 +62,10 @@ DepthCalibration came(double share) {
 
 }  // namespace
 
+// Of 40 questions of GSM8K, HumanEval, MATH and MT-Bench to SmolLM2-135M-Instruct, 160 tokens each; where texts repeat
+// on purpose the shares are larger.
 const std::array<DepthCalibration, kFreeGroups> kAssumedFree = {
-    came(0.25), came(0.4), came(0.55), came(0.65), came(0.75), came(0.85), came(0.93), {}, {}, {}, {}};
+    came(0.30), came(0.52), came(0.70), came(0.78), came(0.80), came(0.92), came(0.955), {}, {}, {}, {}};
 
 uint32_t match_group(uint32_t match) {
   constexpr uint32_t most[] = {1, 2, 3, 5, 8, 16};

@@ -286,7 +286,7 @@ void Controller::archive(StateArchive& archive) {
   tree_lines_.archive(archive);
   chain_lines_.archive(archive);
   calibrator_.archive(archive);
-  free_calibrator_.archive(archive);
+  if (archive.rules() >= 2) free_calibrator_.archive(archive);
   promises_.archive(archive);
   for (double* value : {&ar_mean_ms_, &ar_variance_, &longest_run_ms_}) archive.number(*value);
   for (uint32_t* value : {&drafted_in_a_row_, &tokens_since_draft_, &tokens_since_settled_}) archive.whole(*value);

@@ -150,10 +150,6 @@ namespace canopy {
 //     controller.observe({emitted, draft_ms, verify_ms, other_ms});
 //   }
 
-/// Raised whenever the same calls give other choices than before: a recording of another number is not re-run to its
-/// own decisions.
-constexpr uint32_t controller_rules = 2;
-
 struct ControllerOptions {
   WidthObjective objective = WidthObjective::long_run;
   bool calibrate = true;  // the drafter's log q by depth

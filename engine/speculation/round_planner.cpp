@@ -192,8 +192,8 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     record.choice.reason = "The reply or the context ends here: nothing was drafted.";
     return ar_.plan(start, record, stop);
   }
-  const std::span<const DepthCalibration> groups =
-      state_ != nullptr ? state_->controller().free_calibration() : std::span(kAssumedFree);
+  // Not what was learnt of them: the same prompt gets the same trees, whatever was written before.
+  const std::span<const DepthCalibration> groups = kAssumedFree;
   bool is_found = false;
   {
     const StageTimer timer(record.ms.build);

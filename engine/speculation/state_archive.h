@@ -13,6 +13,10 @@
 
 namespace canopy {
 
+/// Raised whenever the same calls to a controller give other choices than before, or it keeps more: a recording of a
+/// later number is not re-run to its own decisions. 2: drafts that cost no pass; what 1 says of others still holds.
+constexpr uint32_t controller_rules = 2;
+
 /// One that reads throws Error(bad_input) where the bytes end too early or hold what no state can be: a number that is
 /// not finite, a count beyond its limit.
 class StateArchive {
@@ -21,6 +25,8 @@ class StateArchive {
 
   /// Whether fields are read; else they are written.
   virtual bool reads() const = 0;
+  /// The controller_rules that they are of.
+  virtual uint32_t rules() const = 0;
   virtual void number(double& value) = 0;
   /// At most `most`, which what is written never exceeds.
   virtual void whole(uint32_t& value, uint32_t most = UINT32_MAX) = 0;
@@ -45,22 +51,25 @@ class StateArchive {
 
 class StateWriter final : public StateArchive {
  public:
-  explicit StateWriter(std::string& bytes) : out_(bytes) {}
+  explicit StateWriter(std::string& bytes, uint32_t rules = controller_rules) : out_(bytes), rules_(rules) {}
 
   bool reads() const override { return false; }
+  uint32_t rules() const override { return rules_; }
   void number(double& value) override { out_.number(value); }
   void whole(uint32_t& value, uint32_t) override { out_.whole(value); }
   void large(uint64_t& value) override { out_.whole(value); }
 
  private:
   ByteWriter out_;
+  uint32_t rules_;
 };
 
 class StateReader final : public StateArchive {
  public:
-  explicit StateReader(Reader& reader) : reader_(reader) {}
+  explicit StateReader(Reader& reader, uint32_t rules = controller_rules) : reader_(reader), rules_(rules) {}
 
   bool reads() const override { return true; }
+  uint32_t rules() const override { return rules_; }
   void number(double& value) override {
     value = reader_.read<double>("a number of what was learnt");
     // Sums of squares of times and tokens: far below this, and its square is still a number.
@@ -78,6 +87,7 @@ class StateReader final : public StateArchive {
 
  private:
   Reader& reader_;
+  uint32_t rules_;
 };
 
 }  // namespace canopy

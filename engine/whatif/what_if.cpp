@@ -107,9 +107,9 @@ std::unique_ptr<SpeculationState> WhatIfState::make(const RecordedReply& reply, 
 std::unique_ptr<SpeculationState> WhatIfState::restored(const RecordedReply& reply) const {
   if (!reply.knows_drafting) return nullptr;
   const TraceDrafting& drafting = reply.drafting;
-  if (drafting.rules != controller_rules) {
+  if (drafting.rules < 1 || drafting.rules > controller_rules) {
     throw bad_input("The recording was made by rules number " + std::to_string(drafting.rules) +
-                    " for the choice of a tree; this version of Canopy follows number " +
+                    " for the choice of a tree; this version of Canopy knows numbers 1 to " +
                     std::to_string(controller_rules) + ".");
   }
   auto state = make(reply, drafting.costs != nullptr ? *drafting.costs : CostTable());
@@ -117,7 +117,7 @@ std::unique_ptr<SpeculationState> WhatIfState::restored(const RecordedReply& rep
   if (!policy) throw bad_input("The recording names the policy '" + drafting.policy + "', which is not known.");
   state->use(*policy);
   Reader bytes(std::as_bytes(std::span(drafting.state)));
-  StateReader reader(bytes);
+  StateReader reader(bytes, drafting.rules);
   state->archive(reader);
   return state;
 }

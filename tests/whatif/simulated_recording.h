@@ -42,9 +42,10 @@ inline std::shared_ptr<const KeptDraft> kept_draft(const Trace& trace, uint32_t 
   return draft;
 }
 
-/// Records while a controller writes all replies of the text. Trace and the result must stay.
+/// Records while a controller writes all replies of the text, as a program of these rules would. Trace and the result
+/// must stay.
 inline void record_run(Controller& controller, const Trace& trace, const VirtualDevice& device, uint32_t budget,
-                       const Replies& replies, SimulatedRecording& recording) {
+                       const Replies& replies, SimulatedRecording& recording, uint32_t rules = controller_rules) {
   const uint32_t block = device.spec().block_size;
   RunWatcher watcher;
   watcher.reply = [&](uint32_t position, uint32_t backlog, Controller& now, ObservedCost& cost) {
@@ -54,7 +55,7 @@ inline void record_run(Controller& controller, const Trace& trace, const Virtual
     for (uint32_t i = 0; i <= count; ++i) reply.text.push_back(trace.token(position + i));
     reply.ended = reply.knows_drafting = reply.dense = true;
     TraceDrafting& drafting = reply.drafting;
-    drafting.rules = controller_rules;
+    drafting.rules = rules;
     drafting.block = block;
     drafting.drafted_tokens = DraftTable::listed;
     drafting.rows = budget + 1;
@@ -68,7 +69,7 @@ inline void record_run(Controller& controller, const Trace& trace, const Virtual
     drafting.priced = true;
     drafting.roofline = any_roofline();
     drafting.costs = std::make_shared<const CostTable>(device.calibrate());
-    StateWriter writer(drafting.state);
+    StateWriter writer(drafting.state, rules);
     bool yes = true;
     writer.flag(yes);
     now.archive(writer);

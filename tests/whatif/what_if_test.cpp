@@ -60,6 +60,21 @@ TEST_F(WhatIfTest, TextAndTotalsAreTheSameInAllModes) {
   }
 }
 
+/// It knew of no drafts that cost no pass.
+TEST_F(WhatIfTest, ARecordingOfTheRulesBeforeGivesItsOwnDecisions) {
+  Controller controller({}, spec_.block_size);
+  SimulatedRecording before;
+  record_run(controller, trace_, device_, 63, {.tokens = 200, .prompt = 30}, before, 1);
+  EXPECT_LT(before.replies[0].drafting.state.size(), replies()[0].drafting.state.size());
+  const WhatIf run = what_if(before.replies, {}), now = what_if(replies(), {});
+  EXPECT_TRUE(run.exact);
+  ASSERT_EQ(run.rounds.size(), now.rounds.size());
+  EXPECT_EQ(run.as_recorded, run.rounds.size());
+  for (size_t i = 0; i < run.rounds.size(); ++i) {
+    EXPECT_EQ(run.rounds[i].record.width, now.rounds[i].record.width) << i;
+  }
+}
+
 /// A fixed tree takes what the simulator's hindsight says of it.
 TEST_F(WhatIfTest, FixedWidthsTakeWhatHindsightSays) {
   const Hindsight hindsight(trace_, spec_.block_size - 1, 64);

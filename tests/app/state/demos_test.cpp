@@ -16,7 +16,7 @@ namespace canopy::app {
 namespace {
 
 TEST(Demos, AreWorthWatching) {
-  ASSERT_EQ(demos().size(), 2u);
+  ASSERT_EQ(demos().size(), 3u);
   for (const Demo& demo : demos()) {
     const auto path = find_asset(demo.asset);
     ASSERT_TRUE(path) << demo.asset;
@@ -39,6 +39,16 @@ TEST(Demos, AreWorthWatching) {
     EXPECT_FALSE(log.replies().front().text.empty());
     EXPECT_FALSE(log.replies().front().prompt_text.empty());
   }
+}
+
+/// It was recorded without a drafter, and needs none to be re-run.
+TEST(Demos, OneIsGuessedFromTheTextAlone) {
+  const auto path = find_asset(demos()[2].asset);
+  ASSERT_TRUE(path);
+  const TraceLog log(*path);
+  EXPECT_FALSE(log.reader().header().drafter);
+  EXPECT_GT(log.statistics().rounds_by(kFromSuffix), 40u);
+  EXPECT_EQ(log.statistics().rounds_by(kFromDflash), 0u);
 }
 
 TEST(Demos, PlayAtAPaceOneCanFollow) {
