@@ -408,15 +408,15 @@ void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size
   const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(84));
   const std::string sentence = elided(Type::chat,
                                       view.model_state == ModelState::loading ? "The model is loading."
-                                      : view.model ? "No message yet. Write one, or try these."
+                                      : view.model ? "Write a message, or try these."
                                                    : "Open a model to write with.",
                                       room);
   draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
   draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
   float top = y + px(76);
   for (const ExampleQuestion& question : kExampleQuestions) {
-    ButtonSpec example{question.words, Icon::none, ButtonKind::line};
-    const std::string words = elided(Type::base, question.words, room - px(24));
+    ButtonSpec example{question.title, Icon::none, ButtonKind::line};
+    const std::string words = elided(Type::base, question.title, room - px(24));
     example.words = words.c_str();
     example.tooltip = question.words;
     example.enabled = view.can_send();

@@ -17,12 +17,14 @@ namespace canopy::app {
 
 /// A question to begin with, and what makes its answer easy or hard to guess.
 struct ExampleQuestion {
+  const char* title;
   const char* words;
   const char* about;
 };
 inline constexpr ExampleQuestion kExampleQuestions[] = {
-    {"Explain in two sentences why the sky is blue.", "free text, hard to guess"},
-    {"Write a Python class Point with the methods add, subtract, multiply and divide, each of which takes another "
+    {"Why the sky is blue", "Explain in two sentences why the sky is blue.", "free text, hard to guess"},
+    {"A Python class",
+     "Write a Python class Point with the methods add, subtract, multiply and divide, each of which takes another "
      "Point.",
      "repeats itself, easy to guess"},
 };

@@ -147,7 +147,7 @@ static void draw_source_rows(const ViewModel& view, CommandSink& sink, float wid
     sink.post(AskSource{kFromSuffix, !text});
   term_tooltip("Text drafts");
   const bool recycled = (view.draft_sources & kFromRecycling) != 0;
-  if (choice("Recycled", "What the model said", "Its likeliest tokens, for memory-bound GPUs", recycled, true, width))
+  if (choice("Recycled", "What the model said", "What it held likely after the same token; for GPUs", recycled, true, width))
     sink.post(AskSource{kFromRecycling, !recycled});
   term_tooltip("Recycled drafts");
 }
