@@ -493,7 +493,13 @@ void App::run(const UiCommand& command) {
   if (begins_measuring(command)) view_.sweep_file = next_sweep_file();
   Effects effects = update(view_, command);
   desk_.run(view_, command, effects);
-  for (Command& each : effects.engine) engine_.post(std::move(each));
+  for (Command& each : effects.engine) {
+    if (auto* asked = std::get_if<Generate>(&each)) {
+      desk_.keep(view_);  // which gives a new chat its name
+      asked->chat = view_.messages.id;
+    }
+    engine_.post(std::move(each));
+  }
   ask_for_counts();
   post_due_commands();
   age_note(view_);

@@ -408,8 +408,8 @@ void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size
   const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(84));
   const std::string sentence = elided(Type::chat,
                                       view.model_state == ModelState::loading ? "The model is loading."
-                                      : view.model ? "Write a message, or try these."
-                                                   : "Open a model to write with.",
+                                      : view.model                            ? "Write a message, or try these."
+                                                                              : "Open a model to write with.",
                                       room);
   draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
   draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);

@@ -455,6 +455,7 @@ class Talk {
     try {
       const std::vector<uint32_t> prompt = fitting_prompt();
       reply = reply_to(opened_, trace_, prompt, settings_, streaming(false));
+      if (trace_ == nullptr) opened_.model->remember("chat", reply.ids);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::bad_input) throw;
       turns_.pop_back();
@@ -658,6 +659,7 @@ int run_generate(GenerateOptions& options) {
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
   }
+  if (!trace) opened.model->remember("generate", reply.ids);
   opened.model->keep_what_was_learnt();
   if (reply.reason != FinishReason::cancelled) make_dense(opened, trace, options);
   return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
@@ -690,6 +692,13 @@ void add_reply_options(CLI::App& command, GenerateOptions& options) {
           "before) and recycling (what the model found likeliest behind the same word lately), with commas in between, "
           "or none (default: dflash,suffix, where they are there)")
       ->check(sources_problem);
+  command
+      .add_option_function<std::string>(
+          "--suffix-store",
+          [&options](const std::string& folder) { options.model.replies = folder == "off" ? "" : folder; },
+          "A folder of earlier replies: drafts come from these, too, and this one is kept there. While a trace is "
+          "recorded it is not used")
+      ->default_str("off");
   command.add_option("--budget", options.settings.budget, "Drafted nodes of each tree")
       ->transform(app::numbers(1u, 1024u))
       ->capture_default_str();

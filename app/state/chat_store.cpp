@@ -434,6 +434,7 @@ void ChatDesk::remove(ViewModel& view, const std::string& id, Effects& effects) 
   if (listing != all.end()) deleted = *listing;
   if (view.messages.id == id) show(view, Conversation{}, effects);
   store_->remove(id);
+  effects.engine.push_back(ForgetReplies{id});
   view.chat.deleted = std::move(deleted);
   view.chat.note = "Chat deleted";
   refresh(view);

@@ -397,7 +397,9 @@ void watch_demo(ViewModel& view, size_t demo) {
   // Play at about kDemoRoundMs for each round, however fast or slow the recording machine was.
   Playback& playback = view.rounds.playback;
   const RoundLog& log = *view.rounds.log;
-  set_speed(playback, log.statistics().ms().total() / static_cast<double>(log.rounds()) / kDemoRoundMs);
+  // Below what the slider has, where the machine was fast.
+  const double mean_ms = log.statistics().ms().total() / static_cast<double>(log.rounds());
+  playback.speed = std::max(0.001, mean_ms / kDemoRoundMs);
   toggle_pause(playback, log);
   show_tour_step(view);  // where the demo was opened for it
 }

@@ -345,6 +345,12 @@ Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
                      [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
                      [&](const AskSource& c) { return ask_source(view, c), Effects{}; },
+                     [&](const ForgetEarlierReplies&) {
+                       view.chat.note = "Earlier replies are forgotten: guesses come from this chat alone";
+                       Effects effects;
+                       effects.engine.push_back(ForgetReplies{});
+                       return effects;
+                     },
                      [&](const ShowHelp& c) { return view.help_shown = c.shown, Effects{}; },
                      [&](const CopyText& c) {
                        return Effects{{}, false, c.text};

@@ -64,6 +64,8 @@ struct SetMaxTokens {  // of later replies, and that a Continue adds at most
 struct SetDrafting {  // for later replies; none: the default of the device
   std::optional<DecodeMode> mode;
 };
+struct ForgetEarlierReplies {};  // that guesses may come from
+
 struct AskSource {  // for later replies: whether guesses come from there
   DraftSources source = kFromSuffix;
   bool asked = true;
@@ -78,11 +80,12 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
   bool shown = true;
 };
 
-using UiCommand = std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel,
-                               CancelLoading, ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens,
-                               SetDrafting, AskSource, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
-                               RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand,
-                               ShareCommand, VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
+using UiCommand =
+    std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
+                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, AskSource,
+                 ForgetEarlierReplies, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand,
+                 ShellCommand, ModelsCommand, RecordingCommand, ReportCommand, ShareCommand, VerifyCommand,
+                 CheckCommand, WhatIfCommand, ComparisonCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.

@@ -150,8 +150,8 @@ constexpr Term kTerms[] = {
     {"Drafter", "|draft model|speculator|",
      "A small, fast model that guesses the next tokens, several for every place, before the big model is asked."},
     {"Text drafts", "|text draft|suffix decoding|prompt lookup|",
-     "Guesses found in the text itself, without a drafter: what followed the same words earlier in the chat. The field "
-     "calls it suffix decoding or prompt lookup."},
+     "Guesses found in the text itself or in earlier replies: what followed the same words there. The field calls it "
+     "suffix decoding or prompt lookup."},
     {"Recycled drafts", "|recycling|token recycling|recycled|",
      "Guesses from what the big model said lately, without a drafter: the tokens that it found likeliest when it last "
      "read the same one. The field calls it token recycling."},

@@ -76,6 +76,8 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return switch_source(v, kFromSuffix); }},
     {"Mode", "Guesses from what the model said, on or off", "", 0,
      [](const ViewModel& v) { return switch_source(v, kFromRecycling); }},
+    {"Mode", "Forget the earlier replies that guesses come from", "", 0,
+     [](const ViewModel&) { return Wanted(ForgetEarlierReplies{}); }},
     {"Rounds", "Follow the newest round", "F5", ImGuiKey_F5,
      [](const ViewModel& v) { return rounds(v, FollowRounds{}); }},
     {"Rounds", "Pause or go on", "F6", ImGuiKey_F6, [](const ViewModel& v) { return rounds(v, TogglePause{}); }},

@@ -254,6 +254,12 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     announce(callbacks, {"Measuring the device"});
     loaded->show_costs();
   }
+  if (!request.replies.empty()) {
+    announce(callbacks, {"Reading earlier replies"});
+    loaded->replies =
+        std::make_unique<SuffixStore>(request.replies, loaded->file_name, loaded->text.tokenizer->identity());
+    if (const std::string note = loaded->replies->take_note(); !note.empty()) log_warning(note);
+  }
   announce(callbacks, {"Ready"});
   loaded->device_bytes = free_before - std::min(free_before, memory->available(device));
   return loaded;
@@ -261,10 +267,19 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
 
 Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                     const ReplyCallbacks& callbacks) const {
-  const ReplyParts parts{*model, text, *resident, speculation.get(), draws_on_device, recycling.get()};
+  const ReplyParts parts{*model,          text,
+                         *resident,       speculation.get(),
+                         draws_on_device, replies != nullptr ? &replies->trie() : nullptr,
+                         recycling.get()};
   Reply reply = ReplyWriter(parts, prompt, settings, callbacks).write();
   resident->drop_repeated();
   return reply;
+}
+
+void Engine::remember(std::string_view chat, std::span<const uint32_t> reply) {
+  if (replies == nullptr) return;
+  replies->add(chat, reply);
+  if (const std::string note = replies->take_note(); !note.empty()) log_warning(note);
 }
 
 CalibrationKey Engine::calibration_key() const {

@@ -3,6 +3,7 @@
 // that a trace has of it.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "engine/session/self_test.h"
 #include "engine/speculation/calibration.h"
 #include "engine/speculation/speculation_state.h"
+#include "engine/speculation/suffix_store.h"
 #include "engine/speculation/token_recycling.h"
 #include "engine/trace/trace_records.h"
 
@@ -42,7 +44,8 @@ struct OpenRequest {
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  bool self_test = true;  // check exactness on this device
+  std::filesystem::path replies;  // folder of earlier replies that drafts may come from; empty: none are kept
+  bool self_test = true;          // check exactness on this device
   /// Seconds to measure what passes cost in, where no file of an earlier calibration fits; 0: no file is read or
   /// written, costs are guessed and learnt.
   double calibration_s = 0;
@@ -75,8 +78,9 @@ struct Engine {
   std::optional<TraceSizes> drafter_sizes;        // none without a drafter
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   std::optional<SelfTestReport> self_test;
-  bool draws_on_device = false;                                                    // ReplyParts::draws_on_device
-  std::unique_ptr<ResidentTexts> resident;                                         // that are in the caches
+  bool draws_on_device = false;             // ReplyParts::draws_on_device
+  std::unique_ptr<ResidentTexts> resident;  // that are in the caches
+  std::unique_ptr<SuffixStore> replies;     // earlier ones that drafts may come from; null: none are kept
   std::unique_ptr<RecyclingTable> recycling = std::make_unique<RecyclingTable>();  // what the model said lately
   std::shared_ptr<const TokenTexts> texts;
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
@@ -93,6 +97,9 @@ struct Engine {
   /// than the context, ids outside the vocabulary and wrong settings, and device_lost; texts still hold what they say.
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks = {}) const;
+
+  /// Keeps a reply of a chat for later drafts, where any are kept.
+  void remember(std::string_view chat, std::span<const uint32_t> reply);
 
   /// The pair, device and settings that a calibration is valid for.
   CalibrationKey calibration_key() const;

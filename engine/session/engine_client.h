@@ -186,8 +186,9 @@ struct Generate {
   std::optional<DecodeMode> mode;        // none: adaptive
   uint32_t budget = 16;                  // of mode tree
   DraftSources sources = kUsualSources;  // of modes that draft: those that are asked, where they are there
-  bool rounds = false;                   // publish a RoundFinished for each
-  bool probabilities = true;          // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
+  std::string chat = {};      // that the reply is kept under for later drafts (ForgetReplies); empty: it is not kept
+  bool rounds = false;        // publish a RoundFinished for each
+  bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
   std::optional<bool> thinking = {};  // none: as the template does by itself (ThinkingForm)
   /// Goes on with a reply that a limit or the user ended: all its tokens, `ids` and then `ending`. The whole reply is
   /// the one that a larger limit would have given, at any temperature. Counts and text of the reply's events include
@@ -200,6 +201,12 @@ struct Generate {
 struct CountTokens {
   uint64_t id = 0;  // comes back in the answer
   std::string text;
+};
+
+/// Forgets the replies of a chat that later drafts may come from, of all models; those of all chats where `chat` is
+/// empty. Answered by nothing, or by one Failure.
+struct ForgetReplies {
+  std::string chat;
 };
 
 /// Ends the reply under way; its text so far stays.
@@ -266,7 +273,7 @@ struct CancelVerification {};
 using Command =
     std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice, CancelReport,
                  RecordTrace, StopRecording, DensifyTrace, CancelDensify, CountTokens, ReleaseModel, Compare,
-                 CancelComparison, PauseComparison, VerifyRecording, CancelVerification>;
+                 CancelComparison, PauseComparison, VerifyRecording, CancelVerification, ForgetReplies>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 

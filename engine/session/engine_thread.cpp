@@ -84,6 +84,7 @@ class EngineThread::Worker {
 
   void generate(const Generate& command, const std::stop_token& stop);
   void count(const CountTokens& command);
+  void forget(const ForgetReplies& command);
   void write_reply(const Generate& command, const std::stop_token& stop);
   void tell_what_changed(uint64_t reply_id, DecodeMode mode);
 
@@ -287,6 +288,7 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (const auto* command = std::get_if<LoadModel>(&item.command)) load(*command, item.stop.get_token());
   if (const auto* command = std::get_if<Generate>(&item.command)) generate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<CountTokens>(&item.command)) count(*command);
+  if (const auto* command = std::get_if<ForgetReplies>(&item.command)) forget(*command);
   if (const auto* command = std::get_if<Calibrate>(&item.command)) calibrate(*command, item.stop.get_token());
   if (const auto* command = std::get_if<ReportDevice>(&item.command)) report(*command, item.stop.get_token());
   if (const auto* command = std::get_if<Compare>(&item.command)) compare(*command, item.stop.get_token());
@@ -355,6 +357,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.quantize = command.quantize;
   if (command.draft) choose_drafter(command.drafter, request);
   request.calibration_s = backend_.calibration_s;
+  request.replies = backend_.replies;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };
     ReclaimableMemory elsewhere;  // the old model's is of no use on another GPU
@@ -443,6 +446,17 @@ void EngineThread::Worker::generate(const Generate& command, const std::stop_tok
 }
 
 /// A text in a question is content: what looks like a special token in it is none.
+void EngineThread::Worker::forget(const ForgetReplies& command) {
+  if (backend_.replies.empty()) return;
+  try {
+    SuffixStore::forget(backend_.replies, command.chat);
+    if (current_ && current_->model->replies != nullptr) current_->model->replies->reload();
+  } catch (...) {
+    failed(
+        std::current_exception(), [](ErrorKind) { return "Earlier replies could not be forgotten"; }, 0);
+  }
+}
+
 void EngineThread::Worker::count(const CountTokens& command) {
   if (!current_ || current_->model == nullptr) return;
   try {
@@ -482,6 +496,7 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
                         static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
                         reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
                         tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart)});
+  if (!command.chat.empty() && current_->trace == nullptr) model.remember(command.chat, reply.ids);
   model.keep_what_was_learnt();
 }
 
@@ -951,6 +966,11 @@ std::unique_ptr<EngineClient> make_engine(const std::string& commit, const Devic
     return open_device(selector, own);
   };
   EngineBackend backend{open, list, kFirstCalibration, device_uuid};
+  try {
+    backend.replies = data_dir() / "replies";
+  } catch (const Error& e) {
+    log_warning(e.what());  // then none are kept
+  }
   backend.commit = commit;
   return std::make_unique<EngineThread>(std::move(backend));
 }

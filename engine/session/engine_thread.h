@@ -2,6 +2,7 @@
 // The real engine behind engine_client.h: one thread that owns device, model and session, the queues on both sides of
 // it, and what it does with each command.
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ struct EngineBackend {
   /// DeviceInfo::uuid of the device a selector names, without opening it: several selectors may name one device.
   /// Without it each selector stands for a device of its own.
   std::function<std::string(const std::string& selector)> device_uuid = {};
+  /// OpenRequest::replies of every load; empty: none are kept.
+  std::filesystem::path replies = {};
   /// Of the program, for reports.
   std::string commit = "unknown";
   /// What a report measures where no model is loaded (model_shapes.h).

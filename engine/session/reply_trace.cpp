@@ -61,7 +61,8 @@ ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, b
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
   settings.probabilities = true;
   settings.drafts = true;
-  // What is recycled comes from earlier replies, and a re-run could not find it again.
+  // Nothing of earlier replies goes into a file that is shared, and a re-run could not find it again.
+  settings.earlier = false;
   settings.sources &= static_cast<DraftSources>(~kFromRecycling);
   size_t begun_bytes = std::string::npos;  // until the reply has started nothing of it is new
   callbacks.started = [this, &begun_bytes, then = std::move(callbacks.started)](const ReplyStart& start) {

@@ -154,7 +154,8 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
-  drafts_.emplace(*sequence_, history_, recycles() ? parts_.recycling : nullptr, settings_.sources);
+  drafts_.emplace(*sequence_, history_, recycles() ? parts_.recycling : nullptr,
+                  settings_.earlier ? parts_.earlier : nullptr, settings_.sources);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);

@@ -39,9 +39,10 @@ class SequenceDrafts final : public DraftSource {
   explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence), sources_(kFromDflash) {}
   /// `text`: prompt and reply so far, the root last, as it is at each call.
   /// `recycling`: what the target said lately; null: nothing is recycled.
+  /// `earlier`: earlier replies to look in; null: none.
   SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, const RecyclingTable* recycling,
-                 DraftSources sources)
-      : sequence_(sequence), text_(&text), recycling_(recycling), sources_(sources) {}
+                 const SuffixTrie* earlier, DraftSources sources)
+      : sequence_(sequence), text_(&text), recycling_(recycling), found_(earlier), sources_(sources) {}
 
   uint32_t max_depth() const override { return asks_drafter() ? sequence_.drafter()->max_depth() : 0; }
   uint32_t backlog() const override { return sequence_.backlog(); }
@@ -61,9 +62,9 @@ class SequenceDrafts final : public DraftSource {
 
   Sequence& sequence_;
   const std::vector<uint32_t>* text_ = nullptr;
-  DraftSources sources_;
   const RecyclingTable* recycling_ = nullptr;
   TextDrafter found_;
+  DraftSources sources_;
   FreeDraft recycled_;
   FreeDraft nothing_;
   Draft draft_;
@@ -76,6 +77,7 @@ struct ReplyParts {
   ResidentTexts& texts;                 // of the model
   SpeculationState* state = nullptr;    // null: mode adaptive is not possible
   bool draws_on_device = false;         // tokens are drawn there, not on the host; the same ones
+  const SuffixTrie* earlier = nullptr;  // earlier replies to draft from; null: none
   RecyclingTable* recycling = nullptr;  // what the model said lately, to draft from and to add to; null: nothing is
 };
 

@@ -65,7 +65,9 @@ DepthCalibration came(double share) {
 // Of 40 questions of GSM8K, HumanEval, MATH and MT-Bench to SmolLM2-135M-Instruct, 160 tokens each; where texts repeat
 // on purpose the shares are larger.
 const std::array<DepthCalibration, kFreeGroups> kAssumedFree = {
-    came(0.30), came(0.52), came(0.70), came(0.78), came(0.80), came(0.92), came(0.955), {}, {}, {}, {}};
+    came(0.30), came(0.52), came(0.70), came(0.78), came(0.80), came(0.92), came(0.955),  // in the text
+    came(0.20), came(0.40), came(0.60), came(0.70), came(0.80), came(0.90), came(0.95),   // in earlier replies
+    {},         {},         {},         {}};
 
 uint32_t match_group(uint32_t match) {
   constexpr uint32_t most[] = {1, 2, 3, 5, 8, 16};
@@ -74,7 +76,8 @@ uint32_t match_group(uint32_t match) {
 }
 
 uint32_t group_of(const FreeDraft& draft, uint32_t depth) {
-  return draft.match > 0 ? match_group(draft.match + depth) : kMatchGroups + std::min(depth, kRecycledGroups - 1);
+  if (draft.match == 0) return 2 * kMatchGroups + std::min(depth, kRecycledGroups - 1);
+  return (draft.earlier ? kMatchGroups : 0) + match_group(draft.match + depth);
 }
 
 FreeCalibration calibration_of(std::span<const DepthCalibration> groups, const FreeDraft& draft) {

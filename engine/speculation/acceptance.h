@@ -19,9 +19,10 @@ namespace canopy {
 // after a root show how many tokens each width of the tree, and the chain, would have accepted.
 
 // Drafts from the text are as reliable as what was found again is long: matches of similar lengths are judged together.
-// Behind a drafted token the match is as much longer. What was recycled is judged by depth.
+// Behind a drafted token the match is as much longer. Matches in earlier replies are judged apart, and what was
+// recycled by depth.
 
-inline constexpr uint32_t kMatchGroups = 7, kRecycledGroups = 4, kFreeGroups = kMatchGroups + kRecycledGroups;
+inline constexpr uint32_t kMatchGroups = 7, kRecycledGroups = 4, kFreeGroups = 2 * kMatchGroups + kRecycledGroups;
 /// Of a match of 1, 2, 3, 4-5, 6-8, 9-16 or more tokens.
 uint32_t match_group(uint32_t match);
 /// Of the children of a node of a draft: of a match behind so many drafted tokens, or of what was recycled.

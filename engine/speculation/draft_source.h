@@ -69,8 +69,9 @@ struct CandidateNode {
 /// What stood behind the last tokens of a text where they stood before, or what was recycled (token_recycling.h).
 struct FreeDraft {
   std::vector<CandidateNode> nodes;
-  uint32_t match = 0;  // tokens of the text's end that were found again; 0: none, or not looked for
-  uint32_t depth = 0;  // of the deepest node; children of the root have 1
+  uint32_t match = 0;    // tokens of the text's end that were found again; 0: none, or not looked for
+  bool earlier = false;  // in earlier replies, not in the text itself
+  uint32_t depth = 0;    // of the deepest node; children of the root have 1
 
   bool empty() const { return nodes.empty(); }
 };

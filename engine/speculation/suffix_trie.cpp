@@ -338,7 +338,7 @@ constexpr SuffixSettings kTextSettings = {.most_nodes = TextDrafter::kMostNodes,
 
 }  // namespace
 
-TextDrafter::TextDrafter() : trie_(kTextDepth) {
+TextDrafter::TextDrafter(const SuffixTrie* earlier) : earlier_(earlier), trie_(kTextDepth) {
   trie_.begin_text();
 }
 
@@ -356,10 +356,16 @@ void TextDrafter::read(std::span<const uint32_t> text) {
 
 const FreeDraft& TextDrafter::draft(uint32_t depths) {
   search_.draft(trie_, end_, kTextSettings, found_);
+  draft_.earlier = false;
+  if (earlier_ != nullptr) {
+    search_.draft(*earlier_, end_, kTextSettings, found_earlier_);
+    draft_.earlier = !is_better_or_equal(found_, found_earlier_);
+    if (draft_.earlier) std::swap(found_, found_earlier_);
+  }
   draft_.nodes.clear();
   draft_.match = draft_.depth = 0;
   // One of the places is the end of the text, which nothing stands behind.
-  const double continued = found_.places > 1 ? (found_.places - 1.0) / found_.places : 1;
+  const double continued = !draft_.earlier && found_.places > 1 ? (found_.places - 1.0) / found_.places : 1;
   kept_.assign(1, {.p = continued});
   for (const SuffixNode& node : found_.nodes) {
     const Kept above = kept_[node.parent];

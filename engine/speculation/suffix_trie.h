@@ -182,7 +182,8 @@ class TextDrafter {
  public:
   static constexpr uint32_t kMostNodes = 32;
 
-  TextDrafter();
+  /// earlier: texts that may be looked up as well, none of which is being written; null: none. They must outlive this.
+  explicit TextDrafter(const SuffixTrie* earlier = nullptr);
 
   /// The text as it is now. One that is shorter than before is read anew, else it goes on as it was.
   void read(std::span<const uint32_t> text);
@@ -197,11 +198,12 @@ class TextDrafter {
     double p = 1;
   };
 
+  const SuffixTrie* earlier_;
   SuffixTrie trie_;
   std::vector<uint32_t> end_;  // the last tokens
   size_t read_ = 0;
   SuffixSearch search_;
-  SuffixDraft found_;
+  SuffixDraft found_, found_earlier_;
   std::vector<Kept> kept_;  // by place in found_, the root first
   FreeDraft draft_;
 };

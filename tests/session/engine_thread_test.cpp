@@ -297,6 +297,57 @@ TEST_F(EngineThreadTest, QuittingDoesNotWaitForALongReply) {
   EXPECT_LT(std::chrono::steady_clock::now() - start_of_end, 1s);
 }
 
+/// A reply is found again in another chat, until its own is forgotten; one of no chat is not kept.
+TEST_F(EngineThreadTest, EarlierRepliesAreDraftedFromUntilTheyAreForgotten) {
+  const TempFolder folder;
+  replies_ = folder.path() / "replies";
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const auto rounds_of = [&](uint64_t id, const std::string& chat) {
+    Generate asked = question(id, 40);
+    asked.mode = DecodeMode::tree;
+    asked.chat = chat;
+    engine_->post(asked);
+    return 39 / await<ReplyFinished>().tau;
+  };
+  const double first = rounds_of(1, ""), again = rounds_of(2, "a");
+  EXPECT_DOUBLE_EQ(again, first);
+  EXPECT_LT(rounds_of(3, ""), 0.5 * first) << "the reply of chat a says it all";
+  engine_->post(ForgetReplies{"another"});
+  EXPECT_LT(rounds_of(4, ""), 0.5 * first);
+  engine_->post(ForgetReplies{"a"});
+  EXPECT_DOUBLE_EQ(rounds_of(5, ""), first);
+  rounds_of(6, "b");
+  engine_->post(ForgetReplies{});
+  EXPECT_DOUBLE_EQ(rounds_of(7, ""), first);
+  EXPECT_TRUE(std::filesystem::is_empty(replies_));
+}
+
+/// Nor do they get into a recording, nor what is recorded into them.
+TEST_F(EngineThreadTest, ARecordingKnowsNoEarlierReplies) {
+  const TempFolder folder;
+  replies_ = folder.path() / "replies";
+  start();
+  engine_->post(tiny());
+  await<ModelReady>();
+  const auto rounds_of = [&](uint64_t id) {
+    Generate asked = question(id, 40);
+    asked.mode = DecodeMode::tree;
+    asked.chat = "a";
+    engine_->post(asked);
+    return 39 / await<ReplyFinished>().tau;
+  };
+  engine_->post(RecordTrace{(folder.path() / "a.canopytrace").string()});
+  const double first = rounds_of(1);
+  EXPECT_FALSE(std::filesystem::exists(replies_));
+  engine_->post(StopRecording{});
+  EXPECT_DOUBLE_EQ(rounds_of(2), first);
+  EXPECT_LT(rounds_of(3), 0.5 * first);
+  engine_->post(RecordTrace{(folder.path() / "b.canopytrace").string()});
+  EXPECT_DOUBLE_EQ(rounds_of(4), first);
+}
+
 TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {
   start();
   engine_->post(tiny());

@@ -202,7 +202,10 @@ TEST(ChatStore, ADeletedChatComesBackWhole) {
   Window window(folder.path());
   window.ask("Keep me", "Yes");
   const std::string before = read_small_file(only_file(folder.path()), 1 << 20);
-  window.run(DeleteChat{window.view.messages.id});
+  const std::string id = window.view.messages.id;
+  const Effects deleted = window.run(DeleteChat{id});
+  ASSERT_EQ(deleted.engine.size(), 1u) << "guesses come from its replies no more";
+  EXPECT_EQ(std::get<ForgetReplies>(deleted.engine[0]).chat, id);
   EXPECT_TRUE(window.view.messages.empty());
   EXPECT_TRUE(window.view.chat.listings.empty());
   EXPECT_EQ(files_in(folder.path()), 0u);

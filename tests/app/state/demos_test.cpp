@@ -34,7 +34,8 @@ TEST(Demos, AreWorthWatching) {
       for (const RoundNode& node : round->nodes) branching += node.node.rank > 0;
       for (const uint32_t token : round->emitted) texts += log.piece(token).has_value();
     }
-    EXPECT_GT(branching, 40u) << "trees, not chains";
+    // What a text suggests seldom branches.
+    EXPECT_GT(branching, log.reader().header().drafter ? 40u : 10u) << "trees, not chains";
     EXPECT_EQ(texts, log.statistics().emitted());
     EXPECT_FALSE(log.replies().front().text.empty());
     EXPECT_FALSE(log.replies().front().prompt_text.empty());
