@@ -315,7 +315,9 @@ TEST(Model, TheLikeliestTokensAreThoseOfTheLogits) {
       for (uint32_t row = 0; row < rows; ++row) {
         const std::vector<uint32_t> expected = likeliest_of(output.logits(row));
         EXPECT_TRUE(std::ranges::equal(output.likeliest(row), expected)) << "row " << row;
-        if (head == HeadOutput::argmax) EXPECT_EQ(output.best(row), expected[0]);
+        if (head == HeadOutput::argmax) {
+          EXPECT_EQ(output.best(row), expected[0]);
+        }
       }
     }
   }
