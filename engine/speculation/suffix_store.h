@@ -15,8 +15,8 @@
 namespace canopy {
 
 /// The file is appended to with each reply: a magic number, then records of their own length and hash, so that what is
-/// interrupted loses the last reply at most. Belongs to one thread; another program's replies are read when it is opened
-/// again.
+/// interrupted loses the last reply at most. Belongs to one thread; another program's replies are read when it is
+/// opened again.
 class SuffixStore {
  public:
   /// Tokens of all replies that are kept: the trie takes some 170 bytes for each.
@@ -26,8 +26,8 @@ class SuffixStore {
   /// throws for what the file holds: a damaged one is renamed, and note() says so.
   SuffixStore(std::filesystem::path folder, std::string_view model, uint64_t vocabulary);
 
-  /// Adds a reply of a chat, and forgets the oldest replies beyond the bound. Where it cannot be written it is kept until
-  /// the program ends, and note() says so.
+  /// Adds a reply of a chat, and forgets the oldest replies beyond the bound. Where it cannot be written it is kept
+  /// until the program ends, and note() says so.
   void add(std::string_view chat, std::span<const uint32_t> reply);
   /// What the replies suggest; no text of it is being written.
   const SuffixTrie& trie() const { return trie_; }
@@ -37,8 +37,8 @@ class SuffixStore {
   /// What went wrong since the last call, as a sentence; else empty.
   std::string take_note();
 
-  /// Removes a chat's replies from all files of the folder, or all replies where `chat` is empty. Throws bad_input where
-  /// a file cannot be written. Stores that are open hold them until reload().
+  /// Removes a chat's replies from all files of the folder, or all replies where `chat` is empty. Throws bad_input
+  /// where a file cannot be written. Stores that are open hold them until reload().
   static void forget(const std::filesystem::path& folder, std::string_view chat);
   /// Reads the file again.
   void reload();
