@@ -494,7 +494,7 @@ void App::run(const UiCommand& command) {
   Effects effects = update(view_, command);
   desk_.run(view_, command, effects);
   for (Command& each : effects.engine) {
-    if (auto* asked = std::get_if<Generate>(&each)) {
+    if (auto* asked = std::get_if<Generate>(&each); asked && (asked->sources & kFromEarlier) != 0) {
       desk_.keep(view_);  // which gives a new chat its name
       asked->chat = view_.messages.id;
     }

@@ -208,7 +208,8 @@ std::string words_of(const RoundLog& log, size_t index) {
   if (round.cut) words += "\nThe reply ended inside this tree: how far it was right is not known.";
   if (round.sources == kFromSuffix)
     words += "\nGuessed from the text alone: its last " +
-             (round.match == 1 ? "token" : grouped(round.match) + " tokens") + " stood there before.";
+             (round.match == 1 ? "token" : grouped(round.match) + " tokens") + (round.match == 1 ? " was" : " were") +
+             " written before.";
   if (round.sources == kUsualSources) words += "\nGuessed by the drafter and from the text.";
   return words;
 }

@@ -625,6 +625,7 @@ int run_generate(GenerateOptions& options) {
   if (options.seed_drawn) note_seed("--seed", options.settings.sampling.seed);
 
   catch_interrupts();
+  if (!options.model.replies.empty()) options.settings.sources |= kFromEarlier;
   options.model.max_width = std::max(options.model.max_width, options.settings.budget + 1);
   if (options.mode == "ar" && options.model.drafter.empty()) options.model.drafter = "none";
   // Only mode adaptive needs costs, but a recording of another mode with drafts should say what other widths would have

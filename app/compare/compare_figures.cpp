@@ -80,7 +80,7 @@ std::string sources_mark(DraftSources sources) {
     case kFromSuffix: return " (text)";
     case kFromRecycling: return " (recycled)";
     case kFreeSources: return " (no drafter)";
-    default: return " (drafter and more)";
+    default: return " (" + list_of(sources) + ")";
   }
 }
 

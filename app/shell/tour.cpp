@@ -32,7 +32,7 @@ TourStep the_text_guesses(const TourFacts& facts) {
   const std::string end = facts.match == 1 ? "token" : std::to_string(facts.match) + " tokens";
   return {"The text itself says what comes next",
           {plain("The last " + end +
-                 " of the text stood in it before, so what followed then is guessed again, and no "
+                 " of the text were written before, so what followed then is guessed again, and no "
                  "drafter is asked. Here that made " +
                  std::to_string(facts.guesses) +
                  " guesses, numbered as they joined the tree. The thicker a branch, the surer the guess.")},

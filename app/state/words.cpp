@@ -150,8 +150,12 @@ constexpr Term kTerms[] = {
     {"Drafter", "|draft model|speculator|",
      "A small, fast model that guesses the next tokens, several for every place, before the big model is asked."},
     {"Text drafts", "|text draft|suffix decoding|prompt lookup|",
-     "Guesses found in the text itself or in earlier replies: what followed the same words there. The field calls it "
-     "suffix decoding or prompt lookup."},
+     "Guesses found in the text itself, without a drafter: what followed the same words earlier in the chat. The field "
+     "calls it suffix decoding or prompt lookup."},
+    {"Earlier replies", "|earlier|",
+     "What the model wrote in other chats, kept on this computer to guess from. A deleted chat\u2019s are forgotten "
+     "with "
+     "it; recordings never use them."},
     {"Recycled drafts", "|recycling|token recycling|recycled|",
      "Guesses from what the big model said lately, without a drafter: the tokens that it found likeliest when it last "
      "read the same one. The field calls it token recycling."},
@@ -164,7 +168,8 @@ constexpr Term kTerms[] = {
     {"Width", "|rows|row|mean width|", "How many tokens one pass reads: the guesses, and the root before them."},
     {"Depth", "|depths|accepted to depth|", "How many tokens ahead of the text a guess lies."},
     {"Found in the text", "|from the text|text alone|from the text alone|",
-     "A guess that stood behind the same words before: a filled corner marks it. Its other corners are square where "
+     "A guess that stood behind the same words before, here or in an earlier reply: a filled corner marks it. Its "
+     "other corners are square where "
      "the drafter did not guess it too."},
     {"Rank", "", "The place of a guess among the guesses for the same spot; 0 is the likeliest."},
     {"Accepted", "|rounds by accepted tokens|",

@@ -147,11 +147,12 @@ std::string source_words(const RoundRecord& record, const TreeNode& node) {
   if (sources == kFromDflash) return "Guessed by the drafter.";
   if (record.match == 0)
     return "Recycled: among what the big model found likeliest when it last read the token before.";
-  std::string words =
-      sources == kUsualSources ? "Guessed by the drafter and found in the text: " : "Found in the text: ";
-  words += record.match == 1 ? "its last token" : "its last " + grouped(record.match) + " tokens";
+  const bool earlier = (node.sources & kFromEarlier) != 0;
+  std::string words = sources == kUsualSources ? "Guessed by the drafter and found in " : "Found in ";
+  words += earlier ? "an earlier reply: the text\u2019s " : "the text: its ";
+  words += record.match == 1 ? "last token" : "last " + grouped(record.match) + " tokens";
   if (node.depth > 1) words += node.depth == 2 ? " and the guess before this one" : " and the guesses before this one";
-  return words + " stood there already and went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
+  return words + " stood there and went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
 }
 
 /// Why a drafted token's card lacks the target's part; empty where it is all there.

@@ -137,7 +137,7 @@ std::string phase_sentence(Phase phase, size_t emitted) {
 std::string phase_sentence(Phase phase, size_t emitted, const TreeModel& tree) {
   if (tree.asked_text_alone() && phase <= Phase::insert)
     return "The last " + (tree.match == 1 ? "token" : spelled(tree.match) + " tokens") +
-           " of the text stood in it before: what followed then is guessed again, the likeliest first. No drafter is "
+           " of the text were written before: what followed then is guessed again, the likeliest first. No drafter is "
            "asked.";
   const bool adds = tree.has_found() && phase == Phase::fill;
   return phase_sentence(phase, emitted) + (adds ? " The text adds what stood behind the same words before." : "");

@@ -143,16 +143,20 @@ static void draw_source_rows(const ViewModel& view, CommandSink& sink, float wid
     sink.post(AskSource{kFromDflash, !drafter});
   term_tooltip("Drafter", view.has_drafter() ? "" : "Choose one below; until then guesses come from the text alone");
   const bool text = (view.draft_sources & kFromSuffix) != 0;
-  if (choice("From the text", "The text itself", "What followed the same words here and in earlier replies", text, true,
-             width))
+  if (choice("From the text", "The text itself", "What followed the same words earlier in the chat", text, true, width))
     sink.post(AskSource{kFromSuffix, !text});
   term_tooltip("Text drafts");
-  if (choice("Forget", "Forget earlier replies", "Of all chats; a deleted chat's are forgotten with it", false, true,
+  const bool earlier = (view.draft_sources & kFromEarlier) != 0;
+  if (choice("Earlier", "Earlier replies", "Kept on this computer; wrong guesses show their words", earlier, true,
              width))
+    sink.post(AskSource{kFromEarlier, !earlier});
+  term_tooltip("Earlier replies");
+  if (earlier &&
+      choice("Forget", "Forget earlier replies", "Of all chats; a deleted chat's go with it", false, true, width))
     sink.post(ForgetEarlierReplies{});
   const bool recycled = (view.draft_sources & kFromRecycling) != 0;
-  if (choice("Recycled", "What the model said", "What it held likely after the same token; for GPUs", recycled, true,
-             width))
+  if (choice("Recycled", "What the model nearly said", "Words it held likely after the same one; may pay on GPUs",
+             recycled, true, width))
     sink.post(AskSource{kFromRecycling, !recycled});
   term_tooltip("Recycled drafts");
 }

@@ -391,7 +391,6 @@ ReplySettings reply_settings(const WayToDecode& way, const SweepSettings& settin
   if (way.budget > 0) reply.budget = way.budget;
   reply.policy = settings.policy;
   reply.sources = way.sources;
-  reply.earlier = false;
   reply.sampling = settings.sampling;
   reply.max_tokens = settings.max_tokens;
   return reply;

@@ -50,7 +50,6 @@ struct ReplySettings {
   DecodeMode mode = DecodeMode::ar;
   uint32_t budget = 16;  // of mode tree: drafted nodes, at least 1; a larger one than fits the pass is cut to what fits
   CostPolicy policy = CostPolicy::measured;  // of mode adaptive
-  bool earlier = true;                       // text drafts come from earlier replies, too, where they are kept
   DraftSources sources = kUsualSources;      // of modes that draft: those that are asked, where they are there
   /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
   /// at the latest. Empty: the target's own.

@@ -62,8 +62,7 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
   settings.probabilities = true;
   settings.drafts = true;
   // Nothing of earlier replies goes into a file that is shared, and a re-run could not find it again.
-  settings.earlier = false;
-  settings.sources &= static_cast<DraftSources>(~kFromRecycling);
+  settings.sources &= static_cast<DraftSources>(~(kFromRecycling | kFromEarlier));
   size_t begun_bytes = std::string::npos;  // until the reply has started nothing of it is new
   callbacks.started = [this, &begun_bytes, then = std::move(callbacks.started)](const ReplyStart& start) {
     begun_bytes = start.begun_bytes;

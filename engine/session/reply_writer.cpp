@@ -69,7 +69,7 @@ std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Dr
 }
 
 const FreeDraft& SequenceDrafts::from_text(uint32_t depths) {
-  if (text_ == nullptr || (sources_ & kFromSuffix) == 0) return nothing_;
+  if (text_ == nullptr || (sources_ & (kFromSuffix | kFromEarlier)) == 0) return nothing_;
   found_.read(*text_);
   return found_.draft(depths);
 }
@@ -155,7 +155,7 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   drafts_.emplace(*sequence_, history_, recycles() ? parts_.recycling : nullptr,
-                  settings_.earlier ? parts_.earlier : nullptr, settings_.sources);
+                  (settings_.sources & kFromEarlier) != 0 ? parts_.earlier : nullptr, settings_.sources);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);

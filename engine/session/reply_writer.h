@@ -42,7 +42,11 @@ class SequenceDrafts final : public DraftSource {
   /// `earlier`: earlier replies to look in; null: none.
   SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, const RecyclingTable* recycling,
                  const SuffixTrie* earlier, DraftSources sources)
-      : sequence_(sequence), text_(&text), recycling_(recycling), found_(earlier), sources_(sources) {}
+      : sequence_(sequence),
+        text_(&text),
+        recycling_(recycling),
+        found_((sources & kFromSuffix) != 0, earlier),
+        sources_(sources) {}
 
   uint32_t max_depth() const override { return asks_drafter() ? sequence_.drafter()->max_depth() : 0; }
   uint32_t backlog() const override { return sequence_.backlog(); }

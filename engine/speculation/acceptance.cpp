@@ -51,10 +51,6 @@ void predict_chain(std::span<const DepthCandidates> depths, std::span<const Dept
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// A calibration by the share that comes again of what stood once behind a match, in ordinary text.
 DepthCalibration came(double share) {
   return {1, std::log(share)};
@@ -402,7 +398,7 @@ void DepthCalibrator::learn(const DraftOutcome& outcome) {
   ++drafts_;
   const auto reached = std::min<uint32_t>(static_cast<uint32_t>(outcome.reach.size()) + 1, outcome.depths());
   for (uint32_t d = 0; d < reached; ++d) {
-    for (Bin& bin : seen_[d]) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
+    fade(seen_[d]);
     for (uint32_t rank = 0; rank < outcome.listed; ++rank) {
       count(seen_[d], outcome.log_q[size_t{d} * outcome.listed + rank], outcome.ranks[d] == rank);
     }
@@ -415,10 +411,14 @@ void DepthCalibrator::learn(std::span<const FoundOutcome> found) {
   ++drafts_;
   for (const FoundOutcome& each : found) {
     Bins& seen = seen_.at(each.group);
-    for (Bin& bin : seen) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
+    fade(seen);
     count(seen, each.log_q, each.came);
   }
   fit_now_and_then();
+}
+
+void DepthCalibrator::fade(Bins& seen) {
+  for (Bin& bin : seen) bin = {bin.count * fading, bin.hits * fading, bin.log_q * fading, bin.q * fading};
 }
 
 void DepthCalibrator::count(Bins& seen, double log_q, bool came) {

@@ -274,6 +274,7 @@ class DepthCalibrator {
   using Bins = std::array<Bin, bins>;
 
   static uint32_t bin_of(double q);
+  static void fade(Bins& seen);
   static void count(Bins& seen, double log_q, bool came);
   static DepthCalibration fit(const Bins& seen, const DepthCalibration& prior, const DepthCalibration& before);
   void fit_now_and_then();

@@ -156,13 +156,13 @@ std::string nothing_found() {
 }
 
 std::string free_chosen(const WidthForecast& best, double ar_tokens_per_second) {
-  return "Without the drafter, " + std::to_string(best.width) + " rows: " + number(best.expected, 2) +
+  return "Guesses that cost no pass, " + std::to_string(best.width) + " rows: " + number(best.expected, 2) +
          " tokens expected in " + ms(best.ms) + ", " + number(best.tokens_per_second(), 1) + " tok/s against " +
          number(ar_tokens_per_second, 1) + " plain.";
 }
 
 std::string free_not_worth(double expected, uint32_t width, const WidthForecast& plain) {
-  return "Plain: what is known is not worth verifying (" + number(expected, 2) + " tokens expected of " +
+  return "Plain: guesses that cost no pass are not worth verifying (" + number(expected, 2) + " tokens expected of " +
          std::to_string(width) + " rows, one of " + ms(plain.ms) + " without).";
 }
 

@@ -23,14 +23,16 @@ using DraftSources = uint8_t;
 inline constexpr DraftSources kFromDflash = 1;     // a DFlash drafter's marginals
 inline constexpr DraftSources kFromSuffix = 2;     // the text itself: what stood behind the same tokens before
 inline constexpr DraftSources kFromRecycling = 4;  // what the target found likeliest behind the same token lately
-inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix | kFromRecycling;
+inline constexpr DraftSources kFromEarlier = 8;    // earlier replies, as the text itself
+inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix | kFromRecycling | kFromEarlier;
 /// Those that are asked where nothing else is said. Recycling makes every pass give the likeliest tokens of all rows,
-/// which on processors takes more than it brings.
+/// and brought less than that takes on the processor that it was measured on. What comes of earlier replies may show
+/// words of other chats.
 inline constexpr DraftSources kUsualSources = kFromDflash | kFromSuffix;
 /// Those that cost no pass.
-inline constexpr DraftSources kFreeSources = kFromSuffix | kFromRecycling;
+inline constexpr DraftSources kFreeSources = kFromSuffix | kFromRecycling | kFromEarlier;
 
-/// "dflash", "suffix", in the order of the bits.
+/// "dflash", "suffix", "recycling", "earlier".
 std::vector<std::string_view> source_names(DraftSources sources);
 /// "dflash,suffix"; "none" of none: what parse_sources() reads.
 std::string list_of(DraftSources sources);

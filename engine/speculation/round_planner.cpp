@@ -46,7 +46,8 @@ void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span
     }
   }
   if (!depths_.empty()) mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
-  if (!found_->empty()) mixed_.add_tree(kFromSuffix, found_->nodes, calibration_of(groups, *found_));
+  if (!found_->empty())
+    mixed_.add_tree(found_->earlier ? kFromEarlier : kFromSuffix, found_->nodes, calibration_of(groups, *found_));
   if (!recycled_->empty()) mixed_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
 }
 
@@ -116,6 +117,21 @@ WidthLimits limits_of(const RoundStart& start, uint32_t block_depth, uint32_t bu
 /// The limit of a tree's depth by the model that drafts; none where none does.
 uint32_t block_depth(const DraftSource& source) {
   return source.max_depth() > 0 ? source.max_depth() : WidthLimits::none;
+}
+
+/// The best-first tree of what costs no pass, no deeper than `depths`; null where that is nothing. The controller,
+/// which may be null, learns from it.
+const DraftTree* find_free(const RoundStart& start, uint32_t depths, TreeDrafter& trees,
+                           std::span<const DepthCalibration> groups, Controller* controller, RoundRecord& record) {
+  if (depths == 0 || start.budget() == 0) return nullptr;
+  const StageTimer timer(record.ms.build);
+  const bool is_found = trees.find(start.root, depths);
+  record.match = trees.found().match;
+  if (!is_found) return nullptr;
+  trees.begin({}, groups);
+  trees.build(start.budget());
+  if (controller != nullptr) controller->watch_free(trees.tree(), trees.found(), trees.recycled());
+  return &trees.tree();
 }
 
 /// Drafts for a round; the record gets what that took. False when stop was requested.
@@ -194,20 +210,11 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
   }
   // Not what was learnt of them: the same prompt gets the same trees, whatever was written before.
   const std::span<const DepthCalibration> groups = kAssumedFree;
-  bool is_found = false;
-  {
-    const StageTimer timer(record.ms.build);
-    is_found = trees_.find(start.root, std::min(start.depths(), budget));
-    record.match = trees_.found().match;
-    if (depths == 0 && !is_found) {
-      record.choice.reason = "Nothing was drafted: nothing like the last words is known.";
-      return ar_.plan(start, record, stop);
-    }
-    if (is_found && state_ != nullptr) {
-      trees_.begin({}, groups);
-      trees_.build(start.budget());
-      state_->controller().watch_free(trees_.tree(), trees_.found(), trees_.recycled());
-    }
+  Controller* const watches = state_ != nullptr ? &state_->controller() : nullptr;
+  const bool is_found = find_free(start, std::min(start.depths(), budget), trees_, groups, watches, record) != nullptr;
+  if (depths == 0 && !is_found) {
+    record.choice.reason = "Nothing was drafted: nothing like the last words is known.";
+    return ar_.plan(start, record, stop);
   }
   if (depths > 0 && !draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
@@ -265,26 +272,13 @@ AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
   state_.controller().begin_reply();
 }
 
-/// The best-first tree of what costs no pass; null where that is nothing.
-const DraftTree* AdaptivePlanner::find(const RoundStart& start, RoundRecord& record) {
-  if (start.depths() == 0 || start.budget() == 0) return nullptr;
-  const StageTimer timer(record.ms.build);
-  const bool is_found = trees_.find(start.root, start.depths());
-  record.match = trees_.found().match;
-  if (!is_found) return nullptr;
-  Controller& controller = state_.controller();
-  trees_.begin({}, controller.free_calibration());
-  trees_.build(start.budget());
-  controller.watch_free(trees_.tree(), trees_.found(), trees_.recycled());
-  return &trees_.tree();
-}
-
 const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t backlog = source_.backlog();
   recordings_ = state_.recordings();
   record.choice.limits = limits_of(start, block_depth(source_), start.budget());
   Controller& controller = state_.controller();
-  const DraftTree* const found = find(start, record);
+  const DraftTree* const found =
+      find_free(start, start.depths(), trees_, controller.free_calibration(), &controller, record);
   WidthLimits limits = record.choice.limits;
   limits.depth = source_.max_depth();  // 0: no drafter is asked
   const DraftPlan plan = controller.plan(start.context, backlog, limits, state_.cost(), found);

@@ -166,7 +166,6 @@ class AdaptivePlanner final : public RoundPlanner {
 
  private:
   const DraftTree* build(const RoundStart& start, uint32_t depths, RoundRecord& record);
-  const DraftTree* find(const RoundStart& start, RoundRecord& record);
   void describe(WidthChoice choice, RoundRecord& record) const;
 
   DraftSource& source_;

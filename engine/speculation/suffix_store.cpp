@@ -20,11 +20,10 @@ constexpr std::string_view kStoreMagic = "CanopyS1";
 constexpr const char* kStoreEnding = ".suffixes";
 constexpr uint64_t kLargestStore = uint64_t{64} << 20;
 constexpr uint64_t kLargestReply = uint64_t{16} << 20;  // bytes
-constexpr uint32_t kStoreDepth = 64;                    // as TextDrafter's, whose matches are looked up
 
 }  // namespace
 
-SuffixStore::SuffixStore(fs::path folder, std::string_view model, uint64_t vocabulary) : trie_(kStoreDepth) {
+SuffixStore::SuffixStore(fs::path folder, std::string_view model, uint64_t vocabulary) : trie_(TextDrafter::kDepth) {
   const std::string name = std::string(model) + ", " + std::to_string(vocabulary);
   path_ = std::move(folder) / (damage_hash_text(name) + kStoreEnding);
   reload();

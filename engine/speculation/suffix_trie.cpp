@@ -331,14 +331,12 @@ void SuffixSearch::grow(const SuffixTrie& trie, SuffixTrie::Place match, uint32_
 
 namespace {
 
-// Matches and the paths behind them, together: matches of 40 tokens leave room for 24.
-constexpr uint32_t kTextDepth = 64;
 // The controller verifies as much of a draft as pays; a match of 16 tokens brings all of these.
 constexpr SuffixSettings kTextSettings = {.most_nodes = TextDrafter::kMostNodes, .factor = 2};
 
 }  // namespace
 
-TextDrafter::TextDrafter(const SuffixTrie* earlier) : earlier_(earlier), trie_(kTextDepth) {
+TextDrafter::TextDrafter(bool own, const SuffixTrie* earlier) : own_(own), earlier_(earlier), trie_(kDepth) {
   trie_.begin_text();
 }
 
@@ -348,14 +346,15 @@ void TextDrafter::read(std::span<const uint32_t> text) {
     trie_.begin_text();
     read_ = 0;
   }
-  trie_.append(text.subspan(read_));
+  if (own_) trie_.append(text.subspan(read_));
   read_ = text.size();
-  const std::span<const uint32_t> end = text.last(std::min<size_t>(text.size(), kTextDepth));
+  const std::span<const uint32_t> end = text.last(std::min<size_t>(text.size(), kDepth));
   end_.assign(end.begin(), end.end());
 }
 
 const FreeDraft& TextDrafter::draft(uint32_t depths) {
-  search_.draft(trie_, end_, kTextSettings, found_);
+  found_.clear();
+  if (own_) search_.draft(trie_, end_, kTextSettings, found_);
   draft_.earlier = false;
   if (earlier_ != nullptr) {
     search_.draft(*earlier_, end_, kTextSettings, found_earlier_);

@@ -181,9 +181,12 @@ class SuffixSearch {
 class TextDrafter {
  public:
   static constexpr uint32_t kMostNodes = 32;
+  /// Matches and the paths behind them, together: matches of 40 tokens leave room for 24.
+  static constexpr uint32_t kDepth = 64;
 
-  /// earlier: texts that may be looked up as well, none of which is being written; null: none. They must outlive this.
-  explicit TextDrafter(const SuffixTrie* earlier = nullptr);
+  /// own: whether the text itself is looked up. earlier: texts that are, none of which is being written; null: none.
+  /// They must outlive this.
+  explicit TextDrafter(bool own = true, const SuffixTrie* earlier = nullptr);
 
   /// The text as it is now. One that is shorter than before is read anew, else it goes on as it was.
   void read(std::span<const uint32_t> text);
@@ -198,6 +201,7 @@ class TextDrafter {
     double p = 1;
   };
 
+  bool own_;
   const SuffixTrie* earlier_;
   SuffixTrie trie_;
   std::vector<uint32_t> end_;  // the last tokens

@@ -98,6 +98,16 @@ class EngineThreadTest : public ::testing::Test {
     return generate;
   }
 
+  /// Rounds of a reply in trees that earlier replies may help with, kept under a chat.
+  double rounds_of(uint64_t id, const std::string& chat) {
+    Generate asked = question(id, 40);
+    asked.mode = DecodeMode::tree;
+    asked.sources = kUsualSources | kFromEarlier;
+    asked.chat = chat;
+    engine_->post(asked);
+    return 39 / await<ReplyFinished>().tau;
+  }
+
   /// Waits for the first event T and returns all events up to it; empty if none comes within a minute.
   template <class T>
   std::vector<Event> until() {

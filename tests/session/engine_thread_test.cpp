@@ -304,13 +304,6 @@ TEST_F(EngineThreadTest, EarlierRepliesAreDraftedFromUntilTheyAreForgotten) {
   start();
   engine_->post(tiny());
   await<ModelReady>();
-  const auto rounds_of = [&](uint64_t id, const std::string& chat) {
-    Generate asked = question(id, 40);
-    asked.mode = DecodeMode::tree;
-    asked.chat = chat;
-    engine_->post(asked);
-    return 39 / await<ReplyFinished>().tau;
-  };
   const double first = rounds_of(1, ""), again = rounds_of(2, "a");
   EXPECT_DOUBLE_EQ(again, first);
   EXPECT_LT(rounds_of(3, ""), 0.5 * first) << "the reply of chat a says it all";
@@ -331,21 +324,14 @@ TEST_F(EngineThreadTest, ARecordingKnowsNoEarlierReplies) {
   start();
   engine_->post(tiny());
   await<ModelReady>();
-  const auto rounds_of = [&](uint64_t id) {
-    Generate asked = question(id, 40);
-    asked.mode = DecodeMode::tree;
-    asked.chat = "a";
-    engine_->post(asked);
-    return 39 / await<ReplyFinished>().tau;
-  };
   engine_->post(RecordTrace{(folder.path() / "a.canopytrace").string()});
-  const double first = rounds_of(1);
+  const double first = rounds_of(1, "a");
   EXPECT_FALSE(std::filesystem::exists(replies_));
   engine_->post(StopRecording{});
-  EXPECT_DOUBLE_EQ(rounds_of(2), first);
-  EXPECT_LT(rounds_of(3), 0.5 * first);
+  EXPECT_DOUBLE_EQ(rounds_of(2, "a"), first);
+  EXPECT_LT(rounds_of(3, "a"), 0.5 * first);
   engine_->post(RecordTrace{(folder.path() / "b.canopytrace").string()});
-  EXPECT_DOUBLE_EQ(rounds_of(4), first);
+  EXPECT_DOUBLE_EQ(rounds_of(4, "a"), first);
 }
 
 TEST_F(EngineThreadTest, UnpolledTextDoesNotPileUp) {

@@ -20,7 +20,7 @@ class SuffixStoreTest : public ::testing::Test {
   fs::path file() const { return fs::directory_iterator(folder())->path(); }
 
   static bool suggests(const SuffixStore& store, const Ids& text, uint32_t next) {
-    TextDrafter drafter(&store.trie());
+    TextDrafter drafter(true, &store.trie());
     drafter.read(text);
     const FreeDraft& draft = drafter.draft(8);
     return !draft.empty() && draft.earlier && draft.nodes[0].token == next;

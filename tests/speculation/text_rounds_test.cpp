@@ -18,15 +18,15 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 TEST(DraftSources, AreNamedAndRead) {
-  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling");
+  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling,earlier");
   EXPECT_EQ(list_of(kUsualSources), "dflash,suffix");
   EXPECT_EQ(list_of(0), "none");
   for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources, kAllSources}) {
     EXPECT_EQ(parse_sources(list_of(sources)), sources);
   }
-  EXPECT_EQ(parse_sources("suffix,recycling,dflash"), kAllSources);
+  EXPECT_EQ(parse_sources("earlier,suffix,recycling,dflash"), kAllSources);
   for (const char* list : {"", "suffix,", "eagle", "none,suffix", "suffix dflash"}) {
-    expect_error("allowed: dflash, suffix and recycling", [&] { parse_sources(list); });
+    expect_error("allowed: dflash, suffix, recycling and earlier", [&] { parse_sources(list); });
   }
 }
 

@@ -146,7 +146,7 @@ TEST(GuessedBy, KnowsOfARoundWithoutItsNodesWhetherADrafterWasAsked) {
 }
 
 TEST(GuessedBy, TakesSourcesThatNobodyKnowsForTheDrafter) {
-  for (const DraftSources sources : {DraftSources{0}, DraftSources{0xF8}}) {
+  for (const DraftSources sources : {DraftSources{0}, static_cast<DraftSources>(~kAllSources)}) {
     TreeNode node;
     node.sources = sources;
     EXPECT_EQ(proposed_by(node), kFromDflash);

@@ -92,21 +92,27 @@ TEST(RoundTable, NarrowAndLargeItLeavesColumnsOutRatherThanCutThem) {
   }
 }
 
-/// A recording of three rounds of a model with experts, of which the passes went through 6.5, 7.5 and 8.5.
-std::string recorded_mixture(const TempFolder& folder) {
-  const std::string file = (folder.path() / "mixture.canopytrace").string();
+/// A recording of as many rounds, which `change` makes what they are to be.
+template <class Change>
+std::string recorded(const TempFolder& folder, int rounds, Change&& change) {
+  const std::string file = (folder.path() / "rounds.canopytrace").string();
   TraceBuilder builder;
   TraceWriter trace(file, builder.header(), builder.pieces());
   trace.begin(builder.begin(DecodeMode::tree));
   trace.prefilled(builder.prefill());
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     RoundRecord round = builder.tree(9);
-    round.distinct_experts = 6.5f + static_cast<float>(i);
+    change(i, round);
     trace.append(round);
   }
   trace.end(builder.end());
   trace.finish();
   return file;
+}
+
+/// Passes of a model with experts, which went through 6.5, 7.5 and 8.5 of them.
+std::string recorded_mixture(const TempFolder& folder) {
+  return recorded(folder, 3, [](int i, RoundRecord& round) { round.distinct_experts = 6.5f + static_cast<float>(i); });
 }
 
 TEST(RoundTable, ShowsTheExpertsOfMixtures) {
@@ -121,22 +127,14 @@ TEST(RoundTable, ShowsTheExpertsOfMixtures) {
   }));
 }
 
-/// A recording of a round that the drafter guessed and one whose guesses are from the text alone.
+/// A round that the drafter guessed, and one whose guesses are from the text alone.
 std::string recorded_text_round(const TempFolder& folder) {
-  const std::string file = (folder.path() / "text.canopytrace").string();
-  TraceBuilder builder;
-  TraceWriter trace(file, builder.header(), builder.pieces());
-  trace.begin(builder.begin(DecodeMode::tree));
-  trace.prefilled(builder.prefill());
-  trace.append(builder.tree(9));
-  RoundRecord round = builder.tree(9);
-  for (size_t i = 1; i < round.nodes.size(); ++i) round.nodes[i].node.sources = kFromSuffix;
-  round.match = 14;
-  round.ms.draft = 0;
-  trace.append(round);
-  trace.end(builder.end());
-  trace.finish();
-  return file;
+  return recorded(folder, 2, [](int i, RoundRecord& round) {
+    if (i == 0) return;
+    for (size_t node = 1; node < round.nodes.size(); ++node) round.nodes[node].node.sources = kFromSuffix;
+    round.match = 14;
+    round.ms.draft = 0;
+  });
 }
 
 TEST(RoundTable, SaysWhoGuessedWhereTheTextDid) {

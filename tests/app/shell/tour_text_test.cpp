@@ -48,7 +48,7 @@ TEST(TourText, SaysThatTheTextItselfWasGuessedFrom) {
   facts.sources = kFromSuffix;
   facts.match = 14;
   const std::string words = words_of(app::tour_step(1, facts));
-  EXPECT_NE(words.find("The last 14 tokens of the text stood in it before"), std::string::npos) << words;
+  EXPECT_NE(words.find("The last 14 tokens of the text were written before"), std::string::npos) << words;
   EXPECT_EQ(words.find("smaller model"), std::string::npos) << words;
   EXPECT_TRUE(
       words_of(app::tour_step(3, facts)).starts_with("The likeliest guess was ., but the big model wanted stack"))

@@ -65,6 +65,8 @@ TEST(Drafting, TheSourcesGoWithTheNextReply) {
   EXPECT_EQ(asked(RunAgain{}), DraftSources{0});
   update(view, UiCommand(AskSource{kFromDflash, true}));
   EXPECT_EQ(asked(RunAgain{}), kFromDflash);
+  update(view, UiCommand(AskSource{kFromEarlier, true}));
+  EXPECT_EQ(asked(RunAgain{}), kFromDflash | kFromEarlier) << "chosen by the user alone";
   update(view, UiCommand(AskSource{0xff, true}));
   EXPECT_EQ(view.draft_sources, kAllSources) << "there are no others";
 }

@@ -259,11 +259,17 @@ TEST(TokenFacts, ExplainEachStateInOneSentence) {
 TEST(TokenFacts, SayWhereAGuessComesFrom) {
   EXPECT_EQ(facts_of(found_round(), 1).source, "Guessed by the drafter.");
   EXPECT_EQ(facts_of(found_round(), 3).source,
-            "Guessed by the drafter and found in the text: its last 14 tokens stood there already and went on like "
-            "this; expected with 30%.");
+            "Guessed by the drafter and found in the text: its last 14 tokens stood there and went on like this; "
+            "expected with 30%.");
   EXPECT_EQ(facts_of(found_round(), 6).source,
-            "Found in the text: its last 14 tokens and the guess before this one stood there already and went on like "
-            "this; expected with 20%.");
+            "Found in the text: its last 14 tokens and the guess before this one stood there and went on like this; "
+            "expected with 20%.");
+  RoundRecord earlier = found_round();
+  earlier.nodes[6].node.sources = kFromEarlier;
+  EXPECT_EQ(
+      facts_of(earlier, 6).source,
+      "Found in an earlier reply: the text\u2019s last 14 tokens and the guess before this one stood there and went "
+      "on like this; expected with 20%.");
   EXPECT_EQ(facts_of(found_round(), 0).source, "");
   EXPECT_EQ(facts_of(small_round(), 1).source, "") << "it was not recorded";
 }

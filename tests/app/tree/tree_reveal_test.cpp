@@ -140,7 +140,7 @@ TEST(SlowMotion, SaysWhereTheGuessesComeFrom) {
   EXPECT_NE(app::phase_sentence(Phase::fill, 3, both).find("The text adds"), std::string::npos);
   EXPECT_EQ(app::phase_sentence(Phase::insert, 3, both), app::phase_sentence(Phase::insert, 3));
   EXPECT_EQ(app::phase_sentence(Phase::insert, 3, text),
-            "The last 14 tokens of the text stood in it before: what followed then is guessed again, the likeliest "
+            "The last 14 tokens of the text were written before: what followed then is guessed again, the likeliest "
             "first. No drafter is asked.");
   for (const Phase phase : kAll)
     EXPECT_EQ(app::phase_sentence(phase, 3, text).find("drafter guesses"), std::string::npos);
