@@ -36,9 +36,11 @@ void add_device_settings(CLI::App& command, DeviceSettings& settings) {
 void add_model_options(CLI::App& command, ModelChoice& choice) {
   command.add_option("-m,--model", choice.model,
                      "GGUF file or Hugging Face folder (default: the SmolLM2 that the set-up fetches)");
-  command.add_option("--drafter", choice.drafter,
-                     "GGUF file or Hugging Face folder of a DFlash drafter, or none (default: the one that comes with "
-                     "Canopy, for the default model)");
+  command.add_option(
+      "--drafter", choice.drafter,
+      "GGUF file or Hugging Face folder of a DFlash drafter or of a smaller model with the same vocabulary, "
+      "or none (default: the one that comes with "
+      "Canopy, for the default model)");
   command.add_option("-d,--device", choice.device, device_help());
   command
       .add_option("--kv", choice.kv,

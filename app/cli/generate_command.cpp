@@ -324,7 +324,7 @@ void print_statistics(const Reply& reply, const Engine& model) {
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
   note("drafting: " + fixed(reply.tau(), 2) +
-       " tokens a round; drafter: " + (model.drafter != nullptr ? model.drafter_name : "none, from the text alone"));
+       " tokens a round; drafter: " + (model.block() > 0 ? model.drafter_name : "none, from the text alone"));
   if (model.self_test) note(model.self_test->sentence);
 }
 

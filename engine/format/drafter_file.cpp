@@ -356,10 +356,84 @@ std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& 
   return result;
 }
 
+namespace {
+
+/// Tokens of a text that models are told apart by: what steers a chat, and what only fills rows of the embedding.
+bool is_special(const std::string& text) {
+  return text.empty() || (text.starts_with('<') && text.ends_with('>')) ||
+         (text.starts_with('[') && text.ends_with(']'));
+}
+
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
+}  // namespace
+
+std::vector<std::string> check_draft_model(const ModelFile& target, const ModelFile& draft) {
+  if (is_same_file(target.path(), draft.path())) {
+    throw bad_input(
+        "It is the model itself, which would take as long to guess as to answer. Choose a smaller model of "
+        "the same family.");
+  }
+  constexpr uint32_t fewest = 8;  // a draft has so many candidates of each depth
+  if (std::min(draft.config().vocab, target.config().vocab) < fewest) {
+    throw bad_input("It has " + std::to_string(draft.config().vocab) + " tokens and the model " +
+                    std::to_string(target.config().vocab) + "; a pair of models needs at least " +
+                    std::to_string(fewest) + ".");
+  }
+  std::vector<std::string> notes;
+  const TokenTexts theirs = tokens_of(target.tokenizer()), own = tokens_of(draft.tokenizer());
+  if (theirs.empty() || own.empty()) {
+    const uint32_t here = draft.config().vocab, there = target.config().vocab;
+    if (here != there) {
+      throw bad_input("It has " + std::to_string(here) + " tokens and the model " + std::to_string(there) + ", and " +
+                      std::string(own.empty() ? "it" : "the model") + " brings no list of them to compare.");
+    }
+    notes.push_back("Nobody knows whether the draft model has the model's vocabulary: " +
+                    std::string(own.empty() ? "it" : "the model") + " brings no list of tokens.");
+  }
+  uint64_t different = 0;
+  std::string first;
+  const auto compare = [&](uint64_t id, const std::string& to_it, const std::string& to_model) {
+    if (to_it != to_model && (!is_special(to_it) || !is_special(to_model)) && ++different == 1) {
+      first = "token " + std::to_string(id) + " is " + quoted_name(to_it) + " to it and " + quoted_name(to_model) +
+              " to the model";
+    }
+  };
+  for (const auto& [id, text] : own) {
+    if (theirs.empty()) break;
+    const auto found = theirs.find(id);
+    compare(id, text, found != theirs.end() ? found->second : "");
+  }
+  for (const auto& [id, text] : theirs) {
+    if (!own.empty() && !own.contains(id)) compare(id, "", text);
+  }
+  if (different > 0) {
+    throw bad_input("It has another vocabulary than the model, so its guesses would be other words: of " +
+                    std::to_string(std::max(own.size(), theirs.size())) + " tokens, " + std::to_string(different) +
+                    (different == 1 ? " differs" : " differ") + " (" + first + ").");
+  }
+  if (draft.config().parameters >= target.config().parameters) {
+    notes.push_back(
+        "The draft model is not smaller than the model it drafts for: guessing will take longer than it "
+        "saves.");
+  }
+  if (draft.config().max_context < target.config().max_context) {
+    notes.push_back("The draft model reads " + std::to_string(draft.config().max_context) +
+                    " tokens at most, the model " + std::to_string(target.config().max_context) +
+                    ": behind that nothing comes from it.");
+  }
+  return notes;
+}
+
 PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter) {
   try {
     const ModelFile model = ModelFile::open(target);
-    return {true, "", check_pair(model, DrafterFile::open(drafter))};
+    if (DrafterFile::is_drafter(drafter)) return {true, "", check_pair(model, DrafterFile::open(drafter))};
+    const ModelFile draft = ModelFile::open(drafter);
+    return {true, "", with_context(model_path_name(drafter), [&] { return check_draft_model(model, draft); })};
   } catch (const Error& e) {
     return {false, e.what(), {}};
   }

@@ -83,6 +83,11 @@ std::vector<std::string> check_pair(const ModelConfig& target, const DrafterConf
 /// The same, tokenizers compared besides where the drafter brings one.
 std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& drafter);
 
+/// Whether a model can draft for another, token by token: their vocabularies are the same but for tokens that only pad
+/// them and special ones that one of them was given later. Throws bad_input with the reason where they are not, and for
+/// the model itself. Otherwise says what is unusual about the pair, one sentence each.
+std::vector<std::string> check_draft_model(const ModelFile& target, const ModelFile& draft);
+
 /// Whether a drafter fits a target, found out before anything is loaded, for lists of models.
 struct PairReport {
   bool fits = false;
@@ -90,9 +95,9 @@ struct PairReport {
   std::vector<std::string> warnings;  // unusual properties of the pair, one sentence each
 };
 
-/// The same from paths as ModelFile and DrafterFile open them. Reads what describes the models, no weights, and needs
-/// no device: milliseconds where the files are at hand. Any thread may call it; it does not throw for what is in the
-/// files.
+/// The same from paths as ModelFile and DrafterFile open them; the second may be a model that drafts token by token.
+/// Reads what describes the models, no weights, and needs no device: milliseconds where the files are at hand. Any
+/// thread may call it; it does not throw for what is in the files.
 PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter);
 
 /// One sentence where the drafter's tokenizer has other tokens than the target's; nothing where they agree, or where

@@ -138,6 +138,10 @@ class ForwardOutput {
   std::span<const uint32_t> likeliest(size_t i) const {
     return std::span(likeliest_).subspan(i * kLikeliest, kLikeliest);
   }
+  /// Of an argmax, their logits.
+  std::span<const float> likeliest_logits(size_t i) const {
+    return std::span(likeliest_logits_).subspan(i * kLikeliest, kLikeliest);
+  }
   size_t rows_with_likeliest() const { return likeliest_.size() / kLikeliest; }
 
   /// Where probabilities were asked for: natural, over the whole vocabulary, for each of the head_rows.
@@ -170,10 +174,11 @@ class ForwardOutput {
   uint32_t first_slot_ = 0;          // of the first row
   std::vector<uint32_t> positions_;  // of its rows
   std::vector<uint32_t> head_rows_;
-  std::vector<uint32_t> choices_;    // [head rows]
-  std::vector<float> best_logits_;   // [head rows]
-  std::vector<uint32_t> likeliest_;  // [head rows, kLikeliest]
-  std::vector<float> log_sum_exp_;   // [head rows]
+  std::vector<uint32_t> choices_;        // [head rows]
+  std::vector<float> best_logits_;       // [head rows]
+  std::vector<uint32_t> likeliest_;      // [head rows, kLikeliest]
+  std::vector<float> likeliest_logits_;  // likewise
+  std::vector<float> log_sum_exp_;       // [head rows]
   std::vector<float> token_logits_;
   std::vector<uint32_t> distinct_experts_;
   std::vector<uint32_t> parents_;     // index into head_rows of each of the token_logits, or TokenLogit::no_row

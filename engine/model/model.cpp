@@ -174,6 +174,9 @@ void Model::unpack_results(const PassShape& shape, std::span<const std::byte> pa
   const size_t top = top_tokens(shape);
   if (shape.likeliest) {
     output.likeliest_ = array_at<uint32_t>(packed, layout.likeliest, output.head_rows_.size() * top);
+    if (shape.head == HeadOutput::argmax) {
+      output.likeliest_logits_ = array_at<float>(packed, layout.likeliest_logits, output.head_rows_.size() * top);
+    }
   }
   if (shape.head == HeadOutput::argmax && top > 0) {
     output.choices_.resize(output.head_rows_.size());

@@ -399,7 +399,7 @@ ReplySettings reply_settings(const WayToDecode& way, const SweepSettings& settin
 bool read_ahead(const Engine& engine, const std::vector<uint32_t>& prompt, const std::stop_token& stop) {
   // The drafter reads the prompt's features with its first draft, and a reply of fewer than three tokens has none.
   ReplySettings settings;
-  settings.mode = engine.drafter != nullptr ? DecodeMode::chain : DecodeMode::ar;
+  settings.mode = engine.block() > 0 ? DecodeMode::chain : DecodeMode::ar;
   settings.max_tokens = 3;
   ReplyCallbacks callbacks;
   callbacks.stop = stop;
@@ -481,7 +481,7 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
     sweep.contestants.push_back({column.way, subject});
     const ComparisonWriter& writer = writers_[subject];
     const bool drafts = column.way.mode != DecodeMode::ar && writer.engine != nullptr;
-    if (drafts && column.way.sources == kFromDflash && writer.engine->drafter == nullptr)
+    if (drafts && (column.way.sources & ~kFromModels) == 0 && writer.engine->block() == 0)
       throw bad_input("The column '" + column.way.name() + "' needs a drafter, and " + writer.engine->file_name +
                       " has none here: name one, or let it draft from the text.");
     if (drafts) require_room_for(column.way, *writer.engine);

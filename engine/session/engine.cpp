@@ -148,31 +148,50 @@ SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
   return self_test_or_fall_back(model, test);
 }
 
-/// The drafter of the request, checked against its target; nothing where none is wanted, or an optional one does not
-/// fit.
-std::optional<DrafterFile> open_drafter(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
-  if (request.drafter.empty()) return std::nullopt;
+/// What drafts for a model, as files: one of the two at most.
+struct DraftFiles {
+  std::optional<DrafterFile> drafter;
+  std::optional<ModelFile> model;
+};
+
+/// That of the request, checked against its target; nothing where none is wanted, or an optional one does not fit.
+DraftFiles open_drafter(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
+  DraftFiles files;
+  if (request.drafter.empty()) return files;
   const std::string name = model_path_name(request.drafter);
   try {
-    DrafterFile drafter = DrafterFile::open(request.drafter);
-    loaded.drafter_warnings = with_context(name, [&] { return check_pair(target, drafter); });
+    if (DrafterFile::is_drafter(request.drafter)) {
+      DrafterFile drafter = DrafterFile::open(request.drafter);
+      loaded.drafter_warnings = with_context(name, [&] { return check_pair(target, drafter); });
+      files.drafter.emplace(std::move(drafter));
+    } else {
+      ModelFile model = ModelFile::open(request.drafter);
+      loaded.drafter_warnings = with_context(name, [&] { return check_draft_model(target, model); });
+      files.model.emplace(std::move(model));
+    }
     loaded.drafter_name = name;
-    return drafter;
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::bad_input) throw;
     log_info("No drafter: " + std::string(e.what()));
-    return std::nullopt;
   }
+  return files;
 }
 
 /// An optional drafter that does not fit beside its target is left out, like one for another model.
-void load_drafter(const DrafterFile& file, const ModelFile& target, const OpenRequest& request,
+void load_drafter(const DraftFiles& files, const ModelFile& target, const OpenRequest& request,
                   const OpenCallbacks& callbacks, ReclaimableMemory* memory, Engine& loaded) {
-  const std::string stage = "Loading the drafter";
+  const std::string stage = files.model ? "Loading the draft model" : "Loading the drafter";
   try {
-    loaded.drafter = with_context(loaded.drafter_name, [&] {
-      return Drafter::load(file, *loaded.model,
-                           {request.cache_type, load_callbacks(callbacks, stage), memory, &target});
+    with_context(loaded.drafter_name, [&] {
+      if (files.drafter) {
+        loaded.drafter = Drafter::load(*files.drafter, *loaded.model,
+                                       {request.cache_type, load_callbacks(callbacks, stage), memory, &target});
+        loaded.drafter_sizes = sizes_of(*files.drafter, loaded.drafter->drafted_tokens());
+      } else if (files.model) {
+        loaded.draft_model = DraftModel::load(*files.model, *loaded.model,
+                                              {request.cache_type, load_callbacks(callbacks, stage), memory});
+        loaded.drafter_sizes = sizes_of(*files.model, QuantizeOnLoad::none);
+      }
     });
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
@@ -193,9 +212,9 @@ CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callba
   }
   if (!known.note.empty()) log_warning(known.note);
   if (known.table) {
-    if (loaded.drafter != nullptr) {
+    if (loaded.block() > 0) {
       announce(callbacks, {"Preparing the drafter"});
-      prepare_drafts(*loaded.model, loaded.resident->current(), callbacks.stop);
+      prepare_drafts(*loaded.model, loaded.resident->current(), loaded.draft_model.get(), callbacks.stop);
     }
     return std::move(*known.table);
   }
@@ -224,7 +243,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   loaded->file_name = model_path_name(request.path);
   loaded->keeps_calibration = request.calibration_s > 0;
   // Before the weights are copied, which takes longest: what does not fit should say so at once.
-  std::optional<DrafterFile> drafter = open_drafter(request, file, *loaded);
+  const DraftFiles drafts = open_drafter(request, file, *loaded);
 
   with_context(loaded->file_name, [&] {
     announce(callbacks, {"Building the tokenizer"});
@@ -234,7 +253,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     loaded->texts = token_texts(loaded->text.tokenizer);
     announce(callbacks, {"Loading weights"});
     std::vector<uint32_t> aux_layers;
-    if (drafter) aux_layers = drafter->config().aux_layers;
+    if (drafts.drafter) aux_layers = drafts.drafter->config().aux_layers;
     loaded->model = load_model(device, file, request, std::move(aux_layers), callbacks, memory);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
@@ -244,11 +263,10 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     }
   });
   loaded->target_sizes = sizes_of(file, loaded->model->quantized());
-  if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
-  if (loaded->drafter != nullptr) loaded->drafter_sizes = sizes_of(*drafter, loaded->drafter->drafted_tokens());
+  load_drafter(drafts, file, request, callbacks, memory, *loaded);
   loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
-  loaded->speculation =
-      pair_speculation(*loaded->model, loaded->drafter.get(), cost_table(*loaded, request.calibration_s, callbacks));
+  loaded->speculation = pair_speculation(*loaded->model, loaded->drafter.get(), loaded->draft_model.get(),
+                                         cost_table(*loaded, request.calibration_s, callbacks));
   if (request.calibration_s > 0) {
     // Now rather than in the first reply: the roofline takes a second.
     announce(callbacks, {"Measuring the device"});
@@ -270,7 +288,7 @@ Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& setti
   const ReplyParts parts{*model,          text,
                          *resident,       speculation.get(),
                          draws_on_device, replies != nullptr ? &replies->trie() : nullptr,
-                         recycling.get()};
+                         recycling.get(), draft_model.get()};
   Reply reply = ReplyWriter(parts, prompt, settings, callbacks).write();
   resident->drop_repeated();
   return reply;
@@ -294,6 +312,10 @@ CalibrationKey Engine::calibration_key() const {
                   std::to_string(drafter->config().block_size) + ", " + std::to_string(drafter->drafted_tokens()) +
                   " tokens";
   }
+  if (draft_model != nullptr) {
+    key.drafter = drafter_name + ", " + std::to_string(draft_model->config().parameters) + " parameters, " +
+                  draft_model->config().quantization + ", token by token";
+  }
   key.quantization = model->config().quantization + " " + model->quantization();
   key.kv_type = to_string(model->limits().cache_type);
   const size_t version = std::min(device.kernels.find("; "), device.kernels.size());
@@ -303,13 +325,13 @@ CalibrationKey Engine::calibration_key() const {
 }
 
 CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
-  const CalibrationPlan plan = calibration_plan(*model, drafter.get(), seconds);
+  const CalibrationPlan plan = calibration_plan(*model, drafter.get(), draft_model.get(), seconds);
   const auto progress = [&](const CalibrationProgress& now) {
     if (!callbacks.progress) return;
     callbacks.progress({"Measuring what passes cost", now.done, now.total, false, now.seconds_left});
   };
   resident->clear();
-  ModelTimer timer(*model, resident->current(), callbacks.stop);
+  ModelTimer timer(*model, resident->current(), callbacks.stop, draft_model.get());
   const CostTable table = canopy::calibrate(timer, plan, progress);
   keep(table);
   if (speculation != nullptr) {  // not yet, while it is opened
@@ -377,10 +399,16 @@ ModelReady Engine::describe() const {
     ready.self_test_note = self_test->sentence;
   }
   ready.memory = memory_use();
-  if (drafter != nullptr) ready.block = drafter->config().block_size;
+  ready.block = block();
+  ready.drafts_by_token = draft_model != nullptr;
   ready.texts = texts;
   ready.costs = costs;
   return ready;
+}
+
+uint32_t Engine::block() const {
+  if (draft_model != nullptr) return DraftModel::kDeepest + 1;
+  return drafter != nullptr ? drafter->config().block_size : 0;
 }
 
 MemoryUse Engine::memory_use() const {
@@ -389,7 +417,8 @@ MemoryUse Engine::memory_use() const {
   const MemoryInfo device = model->device().memory();
   MemoryUse use;
   use.weights = plan.weights;
-  use.drafter = drafter != nullptr ? drafter->device_bytes() : 0;
+  if (drafter != nullptr) use.drafter = drafter->device_bytes();
+  if (draft_model != nullptr) use.drafter = draft_model->device_bytes();
   use.tree = plan.cache / limits.slots() * limits.tree_slots;
   use.cache = plan.cache - use.tree;
   use.states = plan.states;

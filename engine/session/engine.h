@@ -18,6 +18,7 @@
 #include "engine/format/quantize.h"
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
+#include "engine/session/draft_model.h"
 #include "engine/session/engine_client.h"
 #include "engine/session/reply.h"
 #include "engine/session/resident_texts.h"
@@ -38,8 +39,10 @@ TraceSizes sizes_of(const ModelFile& file, QuantizeOnLoad quantized);
 TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens);
 
 struct OpenRequest {
-  std::string path;     // a GGUF file or a Hugging Face folder
-  std::string drafter;  // likewise, of a DFlash drafter for that model; empty: drafts come from the text alone
+  std::string path;  // a GGUF file or a Hugging Face folder
+  /// Likewise, of a DFlash drafter for that model or of a smaller model with its vocabulary, which drafts token by
+  /// token; empty: drafts come from the text alone.
+  std::string drafter;
   bool drafter_is_optional = false;  // one that does not fit the model is left out instead of refused
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
@@ -73,6 +76,7 @@ struct Engine {
   std::string drafter_name;                       // last component of its path; empty without one
   std::vector<std::string> drafter_warnings;      // what is unusual about the pair
   std::unique_ptr<Drafter> drafter;               // null without one
+  std::unique_ptr<DraftModel> draft_model;        // likewise; a pair has one of the two at most
   std::unique_ptr<SpeculationState> speculation;  // never null once it is open
   TraceSizes target_sizes;                        // for traces
   std::optional<TraceSizes> drafter_sizes;        // none without a drafter
@@ -86,6 +90,9 @@ struct Engine {
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured, or no calibration was asked for
 
   uint64_t device_bytes = 0;  // what the device has less of since it was opened
+
+  /// Rows of the longest draft, the root's included; 0 where no model drafts.
+  uint32_t block() const;
 
   /// `memory` is that of a model on the same device which this one replaces; null: none. Throws bad_input with the path
   /// in front, also for a drafter that does not fit the model, out_of_memory, cancelled or device_lost.

@@ -224,7 +224,7 @@ std::unique_ptr<Drafter> load_random_drafter(const DrafterFile& file, Model& tar
 
 CostTable calibrate_pair(Model& model, Sequence& sequence, double seconds, const MeasuringCallbacks& callbacks) {
   ModelTimer timer(model, sequence, callbacks.stop);
-  return calibrate(timer, calibration_plan(model, sequence.drafter(), seconds),
+  return calibrate(timer, calibration_plan(model, sequence.drafter(), nullptr, seconds),
                    [&](const CalibrationProgress& now) { tell(callbacks, "Calibrating", now.done, now.total); });
 }
 

@@ -37,8 +37,8 @@ void grow_timed_tree(DraftTree& tree, uint32_t width) {
 
 }  // namespace
 
-ModelTimer::ModelTimer(Model& model, Sequence& sequence, std::stop_token stop)
-    : model_(model), sequence_(sequence), stop_(std::move(stop)) {
+ModelTimer::ModelTimer(Model& model, Sequence& sequence, std::stop_token stop, DraftModel* draft_model)
+    : model_(model), sequence_(sequence), stop_(std::move(stop)), draft_model_(draft_model) {
   sequence_.clear();  // before the first pass overwrites what the caches hold
 }
 
@@ -59,6 +59,10 @@ double ModelTimer::verify_ms(uint32_t width, uint32_t context) {
 }
 
 double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
+  if (draft_model_ != nullptr) {
+    return time_prepared([&] { draft_model_->draft_anywhere(backlog, context, stop_); },
+                         [&] { return draft_model_->recordings(); });
+  }
   const uint32_t waiting = std::min(backlog, context);
   Drafter& drafter = *sequence_.drafter();
   const auto draft = [&] {
@@ -68,21 +72,22 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
   return time_prepared(draft, [&] { return drafter.recordings(); });
 }
 
-void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop) {
+void prepare_drafts(Model& model, Sequence& sequence, DraftModel* draft_model, std::stop_token stop) {
   const uint32_t context = std::min(64u, model.limits().context);
-  ModelTimer timer(model, sequence, std::move(stop));
+  ModelTimer timer(model, sequence, std::move(stop), draft_model);
   for (const uint32_t backlog : {1u, context}) {
     if (!timer.stopped()) timer.draft_ms(backlog, context);
   }
 }
 
-CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, double budget_s) {
+CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, const DraftModel* draft_model,
+                                 double budget_s) {
   constexpr uint32_t deepest = 16;  // of the trees that are timed, with room to spare
   CalibrationPlan plan;
-  plan.drafts = drafter != nullptr;
+  plan.drafts = drafter != nullptr || draft_model != nullptr;
   plan.block = drafter != nullptr ? drafter->config().block_size : TextDrafter::kMostNodes + 1;
   plan.max_width = std::min(model.limits().max_width, model.limits().tree_slots + 1);
-  if (drafter == nullptr) plan.max_width = std::min(plan.max_width, TextDrafter::kMostNodes + 1);
+  if (!plan.drafts) plan.max_width = std::min(plan.max_width, TextDrafter::kMostNodes + 1);
   plan.max_context = std::max(16u, model.limits().context - std::min(model.limits().context, deepest));
   plan.budget_s = budget_s;
   return plan;

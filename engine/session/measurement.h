@@ -10,6 +10,7 @@
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
+#include "engine/session/draft_model.h"
 #include "engine/speculation/calibration.h"
 #include "engine/speculation/ddtree.h"
 
@@ -21,9 +22,9 @@ namespace canopy {
 /// pay for that.
 class ModelTimer final : public PassTimer {
  public:
-  /// Times passes of a sequence, and drafts where it has a drafter; it is cleared before and afterwards. Both must
-  /// outlive the timer.
-  ModelTimer(Model& model, Sequence& sequence, std::stop_token stop);
+  /// Times passes of a sequence, and drafts where it has a drafter or `draft_model` is not null; it is cleared before
+  /// and afterwards. All must outlive the timer.
+  ModelTimer(Model& model, Sequence& sequence, std::stop_token stop, DraftModel* draft_model = nullptr);
   ~ModelTimer() override;
 
   double verify_ms(uint32_t width, uint32_t context) override;
@@ -34,15 +35,17 @@ class ModelTimer final : public PassTimer {
   Model& model_;
   Sequence& sequence_;
   std::stop_token stop_;
+  DraftModel* draft_model_;
   DraftTree tree_;
 };
 
 /// Makes a draft with few and one with many features, so that the first of a reply does not wait for kernels to be
 /// compiled. The sequence is cleared.
-void prepare_drafts(Model& model, Sequence& sequence, std::stop_token stop);
+void prepare_drafts(Model& model, Sequence& sequence, DraftModel* draft_model, std::stop_token stop);
 
-/// Widths and contexts that can be measured of a pair, or of a model alone (null), in `budget_s` seconds.
-CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, double budget_s);
+/// Widths and contexts that can be measured of a pair, or of a model alone (both null), in `budget_s` seconds.
+CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, const DraftModel* draft_model,
+                                 double budget_s);
 
 // What the passes of a loaded model take on this device, for a report that a user can send: times by the device's clock
 // and the host's, and the rates that the device reaches at all.

@@ -19,8 +19,9 @@ TraceHeader header_of(const Engine& loaded) {
   TraceHeader header;
   header.target = {model.name,         model.file_name,    model.architecture,
                    model.quantization, model.quantized_to, loaded.target_sizes};
-  if (loaded.drafter != nullptr) {
-    const ModelConfig& drafter = loaded.drafter->config().transformer;
+  if (loaded.block() > 0) {
+    const ModelConfig& drafter =
+        loaded.draft_model != nullptr ? loaded.draft_model->config() : loaded.drafter->config().transformer;
     header.drafter =
         TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization, "", loaded.drafter_sizes};
   }
@@ -97,7 +98,7 @@ namespace {
 }
 
 void check_text(const Engine& model, std::span<const uint32_t> text) {
-  if (model.drafter == nullptr) refuse_text("there is no drafter.");
+  if (model.drafter == nullptr) refuse_text("there is no DFlash drafter.");
   const uint32_t context = model.model->limits().context;
   if (text.size() > size_t{context} + 1) {
     refuse_text("the text has " + std::to_string(text.size()) + " tokens, but the context holds only " +

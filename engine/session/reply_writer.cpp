@@ -55,15 +55,19 @@ ModelShape model_shape(const Model& model) {
   return shape;
 }
 
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter, CostTable table) {
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter,
+                                                   const DraftModel* draft_model, CostTable table) {
   PairFacts pair;
-  pair.block_size = drafter != nullptr ? drafter->config().block_size : 0;
+  if (drafter != nullptr) pair.block_size = drafter->config().block_size;
+  if (draft_model != nullptr) pair.block_size = DraftModel::kDeepest + 1;
+  pair.by_token = draft_model != nullptr;
   pair.roofline = [&target] {
     const DevicePeak peak = peak_of(target.device());
     return Roofline(model_shape(target), DevicePeaks{peak.product_gflop_s() * 1e9, peak.read_gb_s * 1e9});
   };
-  pair.recordings = [&target, drafter] {
-    return target.recordings() + (drafter != nullptr ? drafter->recordings() : 0);
+  pair.recordings = [&target, drafter, draft_model] {
+    return target.recordings() + (drafter != nullptr ? drafter->recordings() : 0) +
+           (draft_model != nullptr ? draft_model->recordings() : 0);
   };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
 }
@@ -80,16 +84,23 @@ const FreeDraft& SequenceDrafts::recycled(uint32_t root, uint32_t depths) {
   return recycled_;
 }
 
-const BlockDraft* SequenceDrafts::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
-  std::optional<Draft> draft = sequence_.draft(root, depths, stop);
+const BlockDraft* SequenceDrafts::draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) {
+  if (model_ != nullptr) {
+    const BlockDraft* const drafted = model_->draft(*text_, wish, stop);
+    if (drafted != nullptr) drafted_ = drafted->depths;
+    return drafted;
+  }
+  std::optional<Draft> draft = sequence_.draft(root, wish.depths, stop);
   if (!draft) return nullptr;
   draft_ = std::move(*draft);
+  drafted_ = draft_.depths;
   return &draft_;
 }
 
 // The device sorted the first of them; their values stand, since the host may round a softcap another way.
 bool SequenceDrafts::more(uint32_t depth, uint32_t, uint32_t count, std::vector<uint32_t>& tokens,
                           std::vector<float>& logits) {
+  if (model_ != nullptr) return false;
   const DepthCandidates known = draft_.at(depth);
   const std::vector<float> all = draft_.logits_at(depth);
   const Drafter& drafter = *sequence_.drafter();
@@ -155,7 +166,8 @@ ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prom
 std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
   if (settings_.mode == DecodeMode::ar) return std::make_unique<ArPlanner>();
   drafts_.emplace(*sequence_, history_, recycles() ? parts_.recycling : nullptr,
-                  (settings_.sources & kFromEarlier) != 0 ? parts_.earlier : nullptr, settings_.sources);
+                  (settings_.sources & kFromEarlier) != 0 ? parts_.earlier : nullptr, parts_.draft_model,
+                  settings_.sources);
   if (settings_.mode != DecodeMode::adaptive) {
     if (parts_.state != nullptr) parts_.state->use(parts_.state->policy());  // what was learnt under it stays
     return std::make_unique<FixedPlanner>(settings_.mode, settings_.budget, *drafts_, parts_.state);
@@ -188,7 +200,7 @@ Reply ReplyWriter::write() {
   if (going && callbacks_.drafting && parts_.state != nullptr) {
     TraceDrafting drafting =
         drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
-    drafting.sources = settings_.sources & (parts_.texts.drafter() != nullptr ? kAllSources : kFreeSources);
+    drafting.sources = asked_sources();
     drafting.prompt_read = committed() - reply_.reused_tokens;
     drafting.goes_on = goes_on_;
     callbacks_.drafting(drafting);
@@ -208,8 +220,8 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
   if (settings_.mode == DecodeMode::adaptive && settings_.policy == CostPolicy::paper && !asks_drafter()) {
     throw bad_input(
-        "The paper's rule needs a drafter, and none is loaded or asked; without one the policy measured is "
-        "possible, which drafts from the text.");
+        "The paper's rule needs a DFlash drafter, and none is loaded or asked; without one the policy measured is "
+        "possible, which drafts by another model and from the text.");
   }
   if (settings_.mode == DecodeMode::adaptive && parts_.state == nullptr) {
     throw bad_input("The mode adaptive needs to know what passes cost on this device; this session was not told.");
@@ -269,6 +281,10 @@ std::optional<uint32_t> ReplyWriter::prefill() {
     }
     if (callbacks_.prefill) callbacks_.prefill(first + count, total);
   }
+  if (asks_draft_model() && !parts_.draft_model->begin(history_, callbacks_.stop)) {
+    cancelled();
+    return std::nullopt;
+  }
   return count - 1;
 }
 
@@ -318,7 +334,7 @@ bool ReplyWriter::round() {
   record.distinct_experts = mean_of(output_.distinct_experts());
   record.ms.other = std::max(0.0, milliseconds_since(start) - record.ms.total());
   if (parts_.state != nullptr && parts_.state->times() != nullptr) {
-    take_times(*parts_.state->times(), record.ms.draft > 0, record);
+    take_times(*parts_.state->times(), record.ms.draft > 0 ? drafts_->drafted_depths() : 0, record);
   }
   reply_.decode_ms += record.ms.total();
   planner_->observe(record);
@@ -332,6 +348,14 @@ void ReplyWriter::recycle() {
   for (size_t i = 0; i < output_.rows_with_likeliest(); ++i) {
     parts_.recycling->learn((*tree_)[static_cast<uint32_t>(i)].token, output_.likeliest(i));
   }
+}
+
+/// Those of the settings that there are.
+DraftSources ReplyWriter::asked_sources() const {
+  const DraftSources free = settings_.sources & kFreeSources;
+  if ((settings_.sources & kFromModels) == 0) return free;
+  if (parts_.draft_model != nullptr) return free | kFromDraft;
+  return parts_.texts.drafter() != nullptr ? free | kFromDflash : free;
 }
 
 RoundStart ReplyWriter::start() const {

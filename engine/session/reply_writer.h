@@ -12,6 +12,7 @@
 #include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
+#include "engine/session/draft_model.h"
 #include "engine/session/reply.h"
 #include "engine/session/resident_texts.h"
 #include "engine/speculation/draft_source.h"
@@ -26,8 +27,9 @@ namespace canopy {
 // A loaded pair of models as the choice of a round's width sees it.
 
 /// The statistics of a pair on its device, which is measured (a second) as soon as its roofline is needed; of a model
-/// alone where `drafter` is null. Model and drafter must outlive them.
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter, CostTable table);
+/// alone where both others are null. All must outlive them.
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter,
+                                                   const DraftModel* draft_model, CostTable table);
 
 /// The sizes of the target that its roofline depends on.
 ModelShape model_shape(const Model& model);
@@ -40,33 +42,45 @@ class SequenceDrafts final : public DraftSource {
   /// `text`: prompt and reply so far, the root last, as it is at each call.
   /// `recycling`: what the target said lately; null: nothing is recycled.
   /// `earlier`: earlier replies to look in; null: none.
+  /// `model`: that drafts in the place of a drafter; null: none.
   SequenceDrafts(Sequence& sequence, const std::vector<uint32_t>& text, const RecyclingTable* recycling,
-                 const SuffixTrie* earlier, DraftSources sources)
+                 const SuffixTrie* earlier, DraftModel* model, DraftSources sources)
       : sequence_(sequence),
         text_(&text),
         recycling_(recycling),
+        model_((sources & kFromModels) != 0 ? model : nullptr),
         found_((sources & kFromSuffix) != 0, earlier),
         sources_(sources) {}
 
-  uint32_t max_depth() const override { return asks_drafter() ? sequence_.drafter()->max_depth() : 0; }
-  uint32_t backlog() const override { return sequence_.backlog(); }
-  uint32_t most_waiting() const override { return Drafter::most_waiting(); }
-  uint32_t drafted_tokens() const override { return asks_drafter() ? sequence_.drafter()->drafted_tokens() : 0; }
+  uint32_t max_depth() const override {
+    if (model_ != nullptr) return model_->deepest(text_->size());
+    return asks_drafter() ? sequence_.drafter()->max_depth() : 0;
+  }
+  uint32_t backlog() const override { return model_ != nullptr ? model_->unread(text_->size()) : sequence_.backlog(); }
+  uint32_t most_waiting() const override { return model_ != nullptr ? UINT32_MAX : Drafter::most_waiting(); }
+  uint32_t drafted_tokens() const override {
+    if (model_ != nullptr) return model_->drafted_tokens();
+    return asks_drafter() ? sequence_.drafter()->drafted_tokens() : 0;
+  }
   const FreeDraft& from_text(uint32_t depths) override;
   const FreeDraft& recycled(uint32_t root, uint32_t depths) override;
-  const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
-  double device_ms() const override { return draft_.device_ms; }
+  const BlockDraft* draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) override;
+  double device_ms() const override { return model_ != nullptr ? model_->device_ms() : draft_.device_ms; }
+  /// Tokens of the last draft.
+  uint32_t drafted_depths() const { return drafted_; }
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
             std::vector<float>& logits) override;
 
   const Draft& last() const { return draft_; }
 
  private:
-  bool asks_drafter() const { return sequence_.drafter() != nullptr && (sources_ & kFromDflash) != 0; }
+  bool asks_drafter() const { return sequence_.drafter() != nullptr && (sources_ & kFromModels) != 0; }
 
   Sequence& sequence_;
   const std::vector<uint32_t>* text_ = nullptr;
   const RecyclingTable* recycling_ = nullptr;
+  DraftModel* model_ = nullptr;
+  uint32_t drafted_ = 0;
   TextDrafter found_;
   DraftSources sources_;
   FreeDraft recycled_;
@@ -83,6 +97,7 @@ struct ReplyParts {
   bool draws_on_device = false;         // tokens are drawn there, not on the host; the same ones
   const SuffixTrie* earlier = nullptr;  // earlier replies to draft from; null: none
   RecyclingTable* recycling = nullptr;  // what the model said lately, to draft from and to add to; null: nothing is
+  DraftModel* draft_model = nullptr;    // null: a drafter drafts, or none
 };
 
 /// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
@@ -107,8 +122,12 @@ class ReplyWriter {
   bool drafts() const { return settings_.mode != DecodeMode::ar; }
   /// Other passes leave no aux hidden states, as writing them costs time.
   bool asks_drafter() const {
-    return drafts() && (settings_.sources & kFromDflash) != 0 && parts_.texts.drafter() != nullptr;
+    return drafts() && (settings_.sources & kFromModels) != 0 && parts_.texts.drafter() != nullptr;
   }
+  bool asks_draft_model() const {
+    return drafts() && (settings_.sources & kFromModels) != 0 && parts_.draft_model != nullptr;
+  }
+  DraftSources asked_sources() const;
   bool recycles() const {
     return drafts() && (settings_.sources & kFromRecycling) != 0 && parts_.recycling != nullptr &&
            parts_.model.config().vocab >= kLikeliest;

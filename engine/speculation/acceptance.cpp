@@ -390,13 +390,14 @@ uint32_t DepthCalibrator::bin_of(double q) {
   return static_cast<uint32_t>(std::upper_bound(std::begin(edges), std::end(edges) - 1, q) - std::begin(edges));
 }
 
-void DepthCalibrator::learn(const DraftOutcome& outcome) {
+void DepthCalibrator::learn(const DraftOutcome& outcome, bool behind_best) {
   if (outcome.depths() > seen_.size()) {
     throw bad_input("A draft of " + std::to_string(outcome.depths()) + " depths cannot calibrate " +
                     std::to_string(seen_.size()) + ".");
   }
   ++drafts_;
-  const auto reached = std::min<uint32_t>(static_cast<uint32_t>(outcome.reach.size()) + 1, outcome.depths());
+  const uint32_t followed = behind_best ? outcome.chain : static_cast<uint32_t>(outcome.reach.size());
+  const uint32_t reached = std::min(followed + 1, outcome.depths());
   for (uint32_t d = 0; d < reached; ++d) {
     fade(seen_[d]);
     for (uint32_t rank = 0; rank < outcome.listed; ++rank) {

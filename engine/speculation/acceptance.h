@@ -247,7 +247,8 @@ class DepthCalibrator {
   /// prior: what each depth or group is assumed to be like before anything is known of it.
   explicit DepthCalibrator(std::span<const DepthCalibration> prior);
 
-  void learn(const DraftOutcome& outcome);
+  /// behind_best: BlockDraft::behind_best of the draft.
+  void learn(const DraftOutcome& outcome, bool behind_best = false);
   /// Candidates of any groups.
   void learn(std::span<const FoundOutcome> found);
 

@@ -335,7 +335,7 @@ void Controller::consider_free(const DraftTree& found, uint32_t context, const W
   double promised = 0, cheapest = INFINITY;
   for (uint32_t width = 1; width <= widest; ++width) {
     if (width > 1) promised += std::exp(found[width - 1].score);
-    predicted.push_back(width == 1 ? Stages{0, plan.verify_ms, plan.other_ms} : stages(width, context, 0, cost));
+    predicted.push_back(width == 1 ? Stages{0, plan.verify_ms, plan.other_ms} : stages(width, context, 0, 1, cost));
     predicted.back().draft = 0;
     emitted.push_back(1 + std::min<double>(width - 1, promised));
     times.push_back(predicted.back().sum());
@@ -388,7 +388,7 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
   plan.depth = std::min(depths_, limits.deepest());
   plan.width = std::max(1u, std::min(limits.widest(), widest_considered));
   if (plan.width < 2 || plan.depth < 1) plan.width = 1;
-  const Stages one = stages(1, context, backlog, cost);
+  const Stages one = stages(1, context, backlog, plan.depth, cost);
   round_.predicted.assign(1, one);
   plan.draft_ms = one.draft;
   plan.verify_ms = one.verify;
@@ -409,7 +409,7 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
     return without_draft(plan, bound_.wait() > 0 ? reason::waiting(plan.speed_up, bound_.wait())
                                                  : reason::saving(plan.speed_up, plan.draft_ms));
   }
-  predict(plan.width, context, backlog, cost);
+  predict(plan, context, backlog, cost);
   if (const double most = most_possible(plan); most <= 1) {
     return without_draft(plan, reason::cannot_pay(most, plan.draft_ms, plan.ar_ms));
   }
@@ -420,26 +420,45 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
     return without_draft(plan, reason::measuring_ar(drafted_in_a_row_));
   }
   plan.trial = !hopeful;
+  plan.least_p = least_p(plan, context, cost);
   plan.reason = hopeful               ? reason::drafting(plan.speed_up, speed_.rounds())
                 : speed_.rounds() > 0 ? reason::trial(plan.speed_up)
                                       : reason::first_trial(plan.believed);
   return plan;
 }
 
-Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) const {
-  return {has_drafter() ? checked_ms(cost.draft_ms(backlog, context), "the draft") : 0,
+/// Where the drafter drafts token by token: the probability of a path behind which its next token takes more time than
+/// it is expected to save. It is accepted with the path or not at all, and then saves its share of the rounds of late.
+double Controller::least_p(const DraftPlan& plan, uint32_t context, const PassCost& cost) const {
+  if (!cost.drafts_by_token()) return 0;
+  constexpr double accepted = 0.85;  // of the next token, as believed_emitted() has it
+  const double token = cost.draft_ms(1, context);
+  const uint32_t wide = std::min(plan.width, 9u);
+  const double row = std::max(0.0, round_.predicted[wide - 1].verify - plan.verify_ms) / (wide - 1);
+  const double saved = accepted * plan.ar_ms / std::max(1.0, plan.speed_up);
+  return std::min(1.0, (token + row) / saved);
+}
+
+Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, uint32_t depths,
+                                      const PassCost& cost) const {
+  return {has_drafter() ? checked_ms(cost.whole_draft_ms(backlog, context, depths), "the draft") : 0,
           positive_ms(cost.verify_ms(width, context), "the target's pass"),
           checked_ms(cost.other_ms(width), "the rest of a round")};
 }
 
 /// Predicts the milliseconds of rounds of all widths.
-void Controller::predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost) {
+void Controller::predict(const DraftPlan& plan, uint32_t context, uint32_t backlog, const PassCost& cost) {
+  const uint32_t widest = plan.width;
+  round_.draft_ms.clear();
+  for (uint32_t depths = 1; cost.drafts_by_token() && depths <= plan.depth; ++depths) {
+    round_.draft_ms.push_back(checked_ms(cost.whole_draft_ms(backlog, context, depths), "the draft"));
+  }
   round_.predicted.resize(widest);
   round_.ms.resize(widest);
   round_.cheapest_ms = INFINITY;
   for (uint32_t width = 1; width <= widest; ++width) {
     Stages& here = round_.predicted[width - 1];
-    if (width > 1) here = stages(width, context, backlog, cost);
+    if (width > 1) here = stages(width, context, backlog, std::min(width - 1, plan.depth), cost);
     round_.ms[width - 1] = here.sum();
     if (width > 1) round_.cheapest_ms = std::min(round_.cheapest_ms, here.sum());
   }
@@ -460,7 +479,7 @@ Controller::Hopes Controller::hopes(const DraftPlan& plan, uint32_t context, con
   Hopes best;
   for (uint32_t width = 2; width <= widest; ++width) {
     const double emitted = believed_emitted(width, depths_);
-    const double ms = stages(width, context, static_cast<uint32_t>(emitted), cost).sum();
+    const double ms = stages(width, context, static_cast<uint32_t>(emitted), width - 1, cost).sum();
     best.believed = std::max(best.believed, emitted * plan.ar_ms / ms);
     best.most = std::max(best.most, width * plan.ar_ms / ms);
   }
@@ -476,6 +495,17 @@ bool Controller::is_hopeful(const DraftPlan& plan) const {
 std::span<const DepthCalibration> Controller::calibration(uint32_t depths) const {
   if (!options_.calibrate) return {};
   return calibrator_.calibration(std::min(depths, depths_));
+}
+
+void Controller::drafted(uint32_t depths) {
+  if (round_.draft_ms.empty()) return;
+  const double ms = round_.draft_ms[std::min<size_t>(std::max(depths, 1u), round_.draft_ms.size()) - 1];
+  round_.cheapest_ms = INFINITY;
+  for (size_t i = 0; i < round_.predicted.size(); ++i) {
+    round_.predicted[i].draft = ms;
+    round_.ms[i] = round_.predicted[i].sum();
+    if (i > 0) round_.cheapest_ms = std::min(round_.cheapest_ms, round_.ms[i]);
+  }
 }
 
 double Controller::tree_emitted(uint32_t width, double promised, uint32_t depth) const {
@@ -572,13 +602,13 @@ void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> c
 std::vector<WidthForecast> Controller::forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen,
                                                 uint32_t context, uint32_t backlog, const PassCost& cost) const {
   const auto nodes = tree.nodes();
-  const Stages one = stages(1, context, backlog, cost);
+  const Stages one = stages(1, context, backlog, depth, cost);
   std::vector<double> emitted(1, 1), ms(1, depth == 0 ? one.verify + one.other : one.sum());
   double promised = 0;
   for (uint32_t width = 2; width <= nodes.size(); ++width) {
     promised += std::exp(nodes[width - 1].score);
     emitted.push_back(depth == 0 ? 1 + std::min<double>(width - 1, promised) : tree_emitted(width, promised, depth));
-    Stages now = stages(width, context, backlog, cost);
+    Stages now = stages(width, context, backlog, depth, cost);
     if (depth == 0) now.draft = 0;
     ms.push_back(now.sum());
   }
@@ -659,7 +689,7 @@ void Controller::settle_free(const DraftOutcome& outcome) {
 void Controller::settle(const DraftOutcome& outcome) {
   const uint32_t width = std::min(judged_width, outcome.built());
   promises_.learn(outcome.raw[width - 1], outcome.predicted[width - 1], outcome.accepted(width));
-  calibrator_.learn(outcome);
+  calibrator_.learn(outcome, options_.by_token);
   hindsight_.learn(outcome);
   const double kept = fading_over(tokens_since_settled_, lines_memory);
   tokens_since_settled_ = 0;

@@ -153,6 +153,7 @@ namespace canopy {
 struct ControllerOptions {
   WidthObjective objective = WidthObjective::long_run;
   bool calibrate = true;  // the drafter's log q by depth
+  bool by_token = false;  // the drafter drafts token by token
   BoundSettings bound;
 };
 
@@ -162,6 +163,7 @@ struct DraftPlan {
   bool free = false;   // what costs no pass is verified alone, without the drafter's pass; never with `draft`
   bool trial = false;  // a trial: drafting did not pay lately, and is tried again
   uint32_t depth = 0;  // tokens to draft, at most B - 1
+  double least_p = 0;  // DraftWish::least_p
   uint32_t width = 1;  // of the widest tree that may come of it
   double ar_ms = 0;    // of an AR round: verify_ms + other_ms
   double verify_ms = 0, other_ms = 0;
@@ -203,6 +205,9 @@ class Controller {
   void watch_free(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled) {
     free_ledger_.add(tree, found, recycled);
   }
+
+  /// The drafter has drafted so many tokens, fewer than planned where the path became less probable than least_p.
+  void drafted(uint32_t depths);
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
@@ -257,6 +262,7 @@ class Controller {
     std::vector<Stages> predicted;    // [plan.width]
     std::vector<double> ms;           // [plan.width] of the whole round
     double cheapest_ms = 0;           // of the rounds that verify a draft
+    std::vector<double> draft_ms;     // [plan.depth] of drafts of 1 token ..., where it drafts token by token
     std::vector<double> promised;     // [tree so far] accepted tokens by score
     std::vector<double> tree, chain;  // expected emitted, by width
     uint32_t free_depth = 0;          // of drafts that cost no pass; 0: there are none
@@ -267,8 +273,9 @@ class Controller {
   DraftPlan without_draft(DraftPlan plan, std::string reason) const;
   double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
   bool has_drafter() const { return depths_ > 0; }
-  Stages stages(uint32_t width, uint32_t context, uint32_t backlog, const PassCost& cost) const;
-  void predict(uint32_t widest, uint32_t context, uint32_t backlog, const PassCost& cost);
+  Stages stages(uint32_t width, uint32_t context, uint32_t backlog, uint32_t depths, const PassCost& cost) const;
+  double least_p(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
+  void predict(const DraftPlan& plan, uint32_t context, uint32_t backlog, const PassCost& cost);
   double most_possible(const DraftPlan& plan) const;
   struct Hopes {
     double believed = 0;  // speed-up of a drafter as good as is believed of one that was not seen yet

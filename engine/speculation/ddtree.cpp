@@ -14,8 +14,11 @@ struct SourceName {
   DraftSources bit;
   std::string_view name;
 };
-constexpr SourceName names_of_sources[] = {
-    {kFromDflash, "dflash"}, {kFromSuffix, "suffix"}, {kFromRecycling, "recycling"}, {kFromEarlier, "earlier"}};
+constexpr SourceName names_of_sources[] = {{kFromDflash, "dflash"},
+                                           {kFromSuffix, "suffix"},
+                                           {kFromRecycling, "recycling"},
+                                           {kFromEarlier, "earlier"},
+                                           {kFromDraft, "draft"}};
 
 }  // namespace
 
@@ -42,7 +45,7 @@ DraftSources parse_sources(std::string_view list) {
     const auto* const known = std::ranges::find(names_of_sources, name, &SourceName::name);
     if (known == std::end(names_of_sources)) {
       throw bad_input("There is no source of drafts '" + std::string(name) +
-                      "'; allowed: dflash, suffix, recycling and earlier, with commas in between, or none.");
+                      "'; allowed: dflash, suffix, recycling, earlier and draft, with commas in between, or none.");
     }
     sources |= known->bit;
     first = end + 1;

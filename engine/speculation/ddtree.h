@@ -24,7 +24,10 @@ inline constexpr DraftSources kFromDflash = 1;     // a DFlash drafter's margina
 inline constexpr DraftSources kFromSuffix = 2;     // the text itself: what stood behind the same tokens before
 inline constexpr DraftSources kFromRecycling = 4;  // what the target found likeliest behind the same token lately
 inline constexpr DraftSources kFromEarlier = 8;    // earlier replies, as the text itself
-inline constexpr DraftSources kAllSources = kFromDflash | kFromSuffix | kFromRecycling | kFromEarlier;
+inline constexpr DraftSources kFromDraft = 16;     // a small model with the target's vocabulary, token by token
+/// Whatever model drafts: a pair has at most one of them, and asking for either asks that.
+inline constexpr DraftSources kFromModels = kFromDflash | kFromDraft;
+inline constexpr DraftSources kAllSources = kFromModels | kFromSuffix | kFromRecycling | kFromEarlier;
 /// Those that are asked where nothing else is said. Recycling makes every pass give the likeliest tokens of all rows,
 /// and brought less than that takes on the processor that it was measured on. What comes of earlier replies may show
 /// words of other chats.
@@ -32,7 +35,7 @@ inline constexpr DraftSources kUsualSources = kFromDflash | kFromSuffix;
 /// Those that cost no pass.
 inline constexpr DraftSources kFreeSources = kFromSuffix | kFromRecycling | kFromEarlier;
 
-/// "dflash", "suffix", "recycling", "earlier".
+/// "dflash", "suffix", "recycling", "earlier", "draft".
 std::vector<std::string_view> source_names(DraftSources sources);
 /// "dflash,suffix"; "none" of none: what parse_sources() reads.
 std::string list_of(DraftSources sources);

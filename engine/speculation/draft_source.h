@@ -2,6 +2,8 @@
 // What a DFlash drafter says of one block, the most probable tokens of each depth; and whatever can be asked for such
 // a draft: a model's drafter, or a recording of one.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <stop_token>
@@ -19,6 +21,9 @@ struct BlockDraft {
   std::vector<uint32_t> tokens;    // [depths, candidates] ids of the target's vocabulary
   std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
   std::vector<float> log_sum_exp;  // [depths] over all tokens that the drafter's head is over
+  /// The candidates of a depth are those behind the most probable tokens of the depths before, as a model gives them
+  /// that drafts token by token; else they are the same behind whatever tokens.
+  bool behind_best = false;
 
   /// depth: 1 ... depths
   DepthCandidates at(uint32_t depth) const {
@@ -26,6 +31,37 @@ struct BlockDraft {
     return {std::span(tokens).subspan(first, candidates), std::span(logits).subspan(first, candidates),
             double{log_sum_exp[depth - 1]}};
   }
+};
+
+/// How much is to be drafted.
+struct DraftWish {
+  uint32_t depths = 1;  // tokens behind the root
+  /// A model that drafts token by token ends behind a path that is less probable than this, as calibrated by depth
+  /// (empty: as it says).
+  double least_p = 0;
+  std::span<const DepthCalibration> calibration = {};
+};
+
+/// The path of the most probable tokens while it is drafted token by token.
+class BestPath {
+ public:
+  explicit BestPath(const DraftWish& wish) : wish_(wish) {}
+
+  /// Whether another token is worth drafting behind the best of these, the candidates of the next depth.
+  bool goes_on(const DepthCandidates& next) {
+    double log_q = std::min(0.0, next.logits.front() - next.log_sum_exp);
+    if (depth_ < wish_.calibration.size()) {
+      const DepthCalibration& c = wish_.calibration[depth_];
+      log_q = std::min(0.0, c.scale * log_q + c.shift);
+    }
+    log_p_ += log_q;
+    return ++depth_ < wish_.depths && std::exp(log_p_) >= wish_.least_p;
+  }
+
+ private:
+  const DraftWish& wish_;
+  double log_p_ = 0;
+  uint32_t depth_ = 0;
 };
 
 /// All the candidates of a depth that a tree asked for, more than the draft had of it: those first, then further ones.
@@ -98,9 +134,9 @@ class DraftSource {
   /// What was recycled for the root; likewise.
   virtual const FreeDraft& recycled(uint32_t root, uint32_t depths) = 0;
 
-  /// Drafts `depths` tokens behind the root, which stands behind the text; 1 ... max_depth(). Null when stop was
-  /// requested. Stays as it is until the next call.
-  virtual const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) = 0;
+  /// Drafts behind the root, which stands behind the text: 1 ... max_depth() tokens. Null when stop was requested.
+  /// Stays as it is until the next call.
+  virtual const BlockDraft* draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) = 0;
   /// Milliseconds of the last draft by the device's clock; 0 where it has none.
   virtual double device_ms() const { return 0; }
 

@@ -250,6 +250,7 @@ class RoundCost : public ObservedCost {
   double draft_ms(uint32_t backlog, uint32_t context) const override {
     return table_.draft_ms(backlog, context) * draft_.value();
   }
+  bool drafts_by_token() const override { return table_.drafts_by_token(); }
   double other_ms(uint32_t width) const override { return table_.other_ms(width); }
 
   void observe_draft(uint32_t backlog, uint32_t context, double ms) override {

@@ -27,15 +27,22 @@ class PassCost {
   /// and the download of its result included; positive and finite.
   virtual double verify_ms(uint32_t width, uint32_t context) const = 0;
 
-  /// Milliseconds of the drafter: `backlog` features are injected, then one block is drafted.
+  /// Milliseconds of the drafter: `backlog` features are injected, then one block is drafted. Of one that drafts token
+  /// by token: `backlog` tokens, the root among them, are read, and the first is drafted.
   virtual double draft_ms(uint32_t backlog, uint32_t context) const = 0;
+  virtual bool drafts_by_token() const { return false; }
+  /// Of a draft of so many tokens.
+  double whole_draft_ms(uint32_t backlog, uint32_t context, uint32_t depths) const {
+    const double first = draft_ms(backlog, context);
+    return drafts_by_token() && depths > 1 ? first + (depths - 1) * draft_ms(1, context) : first;
+  }
 
   /// Milliseconds of the rest of a round of `width` rows: build, walk, commit. `width` 1 is an AR round.
   virtual double other_ms(uint32_t width) const = 0;
 
   double ar_ms(uint32_t context) const { return verify_ms(1, context) + other_ms(1); }
   double round_ms(uint32_t width, uint32_t backlog, uint32_t context) const {
-    return draft_ms(backlog, context) + verify_ms(width, context) + other_ms(width);
+    return whole_draft_ms(backlog, context, width - 1) + verify_ms(width, context) + other_ms(width);
   }
 };
 
@@ -118,6 +125,9 @@ class CostTable : public PassCost {
   double verify_ms(uint32_t width, uint32_t context) const override;
   /// A pass of one row where no draft was measured: a guess until the first round.
   double draft_ms(uint32_t backlog, uint32_t context) const override;
+  bool drafts_by_token() const override { return by_token_; }
+  /// Of the pair, which no file of costs says.
+  void set_drafts_by_token(bool by_token) { by_token_ = by_token; }
   /// 0 where nothing was measured; the nearest width's beyond what was.
   double other_ms(uint32_t width) const override;
 
@@ -132,6 +142,7 @@ class CostTable : public PassCost {
   CostSurface draft_;
   std::vector<OtherCost> other_;
   std::optional<Roofline> roofline_;
+  bool by_token_ = false;
 };
 
 /// The roofline fitted to the verify times of the table, narrow passes counting most as in the paper; `bare` as it is

@@ -20,8 +20,8 @@ bool TreeDrafter::find(uint32_t root, uint32_t depths) {
   return has_found();
 }
 
-bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
-  const BlockDraft* const draft = source_.draft(root, depths, stop);
+bool TreeDrafter::draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) {
+  const BlockDraft* const draft = source_.draft(root, wish, stop);
   if (draft == nullptr) return false;
   root_ = root;
   draft_ = draft;
@@ -33,25 +33,61 @@ bool TreeDrafter::draft(uint32_t root, uint32_t depths, const std::stop_token& s
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> groups) {
   if (!has_found()) return begin(calibration);
+  begin_mixed(calibration);
+  if (!found_->empty())
+    mixed_.add_tree(found_->earlier ? kFromEarlier : kFromSuffix, found_->nodes, calibration_of(groups, *found_));
+  if (!recycled_->empty()) mixed_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
+}
+
+/// The model's draft alone, for now.
+void TreeDrafter::begin_mixed(std::span<const DepthCalibration> calibration) {
   is_mixed_ = true;
   mixed_.begin(root_);
+  if (is_by_token()) {
+    list_nodes();
+    mixed_.add_tree(kFromDraft, nodes_, calibration);
+  } else if (!depths_.empty()) {
+    list_rows();
+    mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
+  }
+}
+
+namespace {
+
+/// The probability of a candidate; 0 where it is too small to be one.
+double p_of(const DepthCandidates& depth, size_t rank) {
+  return std::exp(std::min(0.0, depth.logits[rank] - depth.log_sum_exp));
+}
+
+}  // namespace
+
+void TreeDrafter::list_nodes() {
+  nodes_.clear();
+  uint32_t parent = CandidateNode::root;
+  for (const DepthCandidates& depth : depths_) {
+    const auto first = static_cast<uint32_t>(nodes_.size());
+    for (size_t rank = 0; rank < depth.tokens.size(); ++rank) {
+      if (const double p = p_of(depth, rank); p > 0) nodes_.push_back({parent, depth.tokens[rank], p});
+    }
+    if (first == nodes_.size()) return;
+    parent = first;
+  }
+}
+
+void TreeDrafter::list_rows() {
   if (rows_.size() < depths_.size()) rows_.resize(depths_.size());
   for (size_t i = 0; i < depths_.size(); ++i) {
     const DepthCandidates& depth = depths_[i];
     std::vector<TokenCandidate>& row = rows_[i];
     row.clear();
     for (size_t rank = 0; rank < depth.tokens.size(); ++rank) {
-      const double p = std::exp(std::min(0.0, depth.logits[rank] - depth.log_sum_exp));
-      if (p > 0) row.push_back({depth.tokens[rank], p});
+      if (const double p = p_of(depth, rank); p > 0) row.push_back({depth.tokens[rank], p});
     }
   }
-  if (!depths_.empty()) mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
-  if (!found_->empty())
-    mixed_.add_tree(found_->earlier ? kFromEarlier : kFromSuffix, found_->nodes, calibration_of(groups, *found_));
-  if (!recycled_->empty()) mixed_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
 }
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
+  if (is_by_token()) return begin_mixed(calibration);
   is_mixed_ = false;
   available_ = std::min(available, source_.drafted_tokens());
   builder_.begin(root_, depths_, available_, calibration);
@@ -135,12 +171,12 @@ const DraftTree* find_free(const RoundStart& start, uint32_t depths, TreeDrafter
 }
 
 /// Drafts for a round; the record gets what that took. False when stop was requested.
-bool draft_for(const RoundStart& start, uint32_t depths, DraftSource& source, TreeDrafter& trees, RoundRecord& record,
-               const std::stop_token& stop) {
+bool draft_for(const RoundStart& start, const DraftWish& wish, DraftSource& source, TreeDrafter& trees,
+               RoundRecord& record, const std::stop_token& stop) {
   record.backlog = source.backlog();
   {
     const StageTimer timer(record.ms.draft);
-    if (!trees.draft(start.root, depths, stop)) return false;
+    if (!trees.draft(start.root, wish, stop)) return false;
   }
   record.device_ms.draft = trees.device_ms();
   return true;
@@ -177,10 +213,10 @@ TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const Dr
   return drafting;
 }
 
-void take_times(const PassCost& times, bool drafted, RoundRecord& record) {
+void take_times(const PassCost& times, uint32_t depths, RoundRecord& record) {
   record.ms = {};
   record.device_ms = {};
-  if (drafted) record.ms.draft = times.draft_ms(record.backlog, record.context);
+  if (depths > 0) record.ms.draft = times.whole_draft_ms(record.backlog, record.context, depths);
   record.ms.verify = times.verify_ms(record.width, record.context);
   record.ms.other = times.other_ms(record.width);
 }
@@ -192,6 +228,13 @@ const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, c
   return &tree_;
 }
 
+namespace {
+
+/// In a fixed mode a model that drafts token by token ends behind a path less probable than this.
+constexpr double kLeastFixed = 0.1;
+
+}  // namespace
+
 FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source, SpeculationState* state)
     : mode_(mode), budget_(budget), source_(source), state_(state), trees_(source) {
   if (state_ != nullptr) state_->controller().begin_reply();
@@ -199,7 +242,7 @@ FixedPlanner::FixedPlanner(DecodeMode mode, uint32_t budget, DraftSource& source
 
 const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record, const std::stop_token& stop) {
   const uint32_t budget = mode_ == DecodeMode::chain ? start.budget() : std::min(start.budget(), budget_);
-  const uint32_t depths = std::min({start.depths(), budget, source_.max_depth()});
+  uint32_t depths = std::min({start.depths(), budget, source_.max_depth()});
   record.choice.limits = limits_of(start, block_depth(source_), budget);
   record.choice.reason = mode_ == DecodeMode::chain
                              ? "A chain was asked for."
@@ -216,7 +259,10 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     record.choice.reason = "Nothing was drafted: nothing like the last words is known.";
     return ar_.plan(start, record, stop);
   }
-  if (depths > 0 && !draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
+  if (depths > 0) {
+    if (!draft_for(start, {depths, kLeastFixed}, source_, trees_, record, stop)) return nullptr;
+    depths = trees_.last().depths;
+  }
   const StageTimer timer(record.ms.build);
   record.shape = mode_;
   uint32_t chain = depths + 1;
@@ -256,7 +302,7 @@ void FixedPlanner::forecast(const RoundStart& start, uint32_t depths, uint32_t w
   record.choice.candidates =
       state_->controller().forecast(trees_.tree(), depths, width, start.context, record.backlog, cost);
   record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
-  if (depths > 0) record.predicted.draft = cost.draft_ms(record.backlog, start.context);
+  if (depths > 0) record.predicted.draft = cost.whole_draft_ms(record.backlog, start.context, depths);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
 }
@@ -294,8 +340,11 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   }
   if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
-  if (!draft_for(start, std::min(plan.depth, start.depths()), source_, trees_, record, stop)) return nullptr;
+  const uint32_t depths = std::min(plan.depth, start.depths());
+  const DraftWish wish{depths, plan.least_p, controller.calibration(depths)};
+  if (!draft_for(start, wish, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
+  controller.drafted(trees_.last().depths);
   return build(start, trees_.last().depths, record);
 }
 
@@ -346,7 +395,12 @@ void AdaptivePlanner::observe(RoundRecord& record) {
   state_.controller().observe({record.emitted, ms.draft, ms.verify, other});
   ObservedCost& cost = state_.cost();
   cost.observe_verify(record.width, record.context, ms.verify);
-  if (ms.draft > 0) cost.observe_draft(record.backlog, record.context, ms.draft);
+  if (ms.draft > 0) {
+    // Of a draft made token by token, the share of what comes before the first is told.
+    const double first = cost.draft_ms(record.backlog, record.context);
+    const double whole = cost.whole_draft_ms(record.backlog, record.context, trees_.last().depths);
+    cost.observe_draft(record.backlog, record.context, ms.draft * first / whole);
+  }
   cost.observe_other(record.width, other);
 }
 
@@ -359,7 +413,7 @@ const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record
   if (std::min({start.depths(), start.budget(), source_.max_depth()}) == 0) return ar_.plan(start, record, stop);
   record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
   const uint32_t depths = std::min(start.depths(), source_.max_depth());
-  if (!draft_for(start, depths, source_, trees_, record, stop)) return nullptr;
+  if (!draft_for(start, {depths}, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   return build(start, record);
 }

@@ -30,12 +30,13 @@ class TreeDrafter {
   bool find(uint32_t root, uint32_t depths);
 
   /// Drafts `depths` tokens behind the root by the model. False when stop was requested.
-  bool draft(uint32_t root, uint32_t depths, const std::stop_token& stop);
+  bool draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop);
 
   /// Starts a tree over what was found and drafted in this round. `calibration` is the model's, one entry for each
   /// depth or none at all, `groups` those of drafts that cost no pass.
   void begin(std::span<const DepthCalibration> calibration, std::span<const DepthCalibration> groups);
-  /// Starts a tree over the model's draft alone. Only the `available` most probable tokens of a depth are used.
+  /// Starts a tree over the model's draft alone. Only the `available` most probable tokens of a depth are used, of a
+  /// draft that is not made token by token.
   void begin(std::span<const DepthCalibration> calibration = {}, uint32_t available = TreeNode::none);
 
   /// TreeBuilder::next(), with candidates fetched where the tree wants more than the draft brought. False: complete, or
@@ -69,6 +70,10 @@ class TreeDrafter {
 
  private:
   bool fetch_more(uint32_t depth);
+  bool is_by_token() const { return draft_ != nullptr && draft_->behind_best; }
+  void begin_mixed(std::span<const DepthCalibration> calibration);
+  void list_rows();
+  void list_nodes();
 
   DraftSource& source_;
   TreeBuilder builder_;
@@ -80,6 +85,7 @@ class TreeDrafter {
   const BlockDraft* draft_ = nullptr;
   std::vector<DepthCandidates> depths_;
   std::vector<std::vector<TokenCandidate>> rows_;  // [at least depths_] of the model's draft, in a mixed tree
+  std::vector<CandidateNode> nodes_;               // the same of one that is made token by token
   std::vector<MoreCandidates> more_;               // that were fetched, by depth
 };
 
@@ -118,8 +124,9 @@ void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& 
 TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const DraftSource* source,
                               SpeculationState& state);
 
-/// Replaces the times of a round: it takes what `times` says, in the stages that it knows.
-void take_times(const PassCost& times, bool drafted, RoundRecord& record);
+/// Replaces the times of a round: it takes what `times` says, in the stages that it knows. depths: of the drafter's
+/// draft, 0 without one.
+void take_times(const PassCost& times, uint32_t depths, RoundRecord& record);
 
 /// The root alone.
 class ArPlanner final : public RoundPlanner {

@@ -200,7 +200,8 @@ void validate(const RoundRecord& record) {
 
 DraftSources proposed_by(const TreeNode& node) {
   const DraftSources free = (node.sources & kFreeSources) != 0 ? kFromSuffix : 0;
-  const auto known = static_cast<DraftSources>((node.sources & kFromDflash) | free);
+  const DraftSources model = (node.sources & kFromModels) != 0 ? kFromDflash : 0;
+  const auto known = static_cast<DraftSources>(model | free);
   return known != 0 ? known : kFromDflash;
 }
 

@@ -227,8 +227,9 @@ TraceDense parse_trace_dense(std::string_view text) {
   return dense;
 }
 
-ControllerOptions controller_options(CostPolicy policy) {
+ControllerOptions controller_options(CostPolicy policy, bool by_token) {
   ControllerOptions options;
+  options.by_token = by_token;
   if (policy != CostPolicy::measured) {
     options.objective = WidthObjective::per_round;
     options.calibrate = false;
@@ -237,7 +238,11 @@ ControllerOptions controller_options(CostPolicy policy) {
 }
 
 SpeculationState::SpeculationState(PairFacts pair, CostTable table)
-    : pair_(std::move(pair)), table_(std::move(table)), controller_(controller_options(policy_), pair_.block_size) {}
+    : pair_(std::move(pair)),
+      table_(std::move(table)),
+      controller_(controller_options(policy_, pair_.by_token), pair_.block_size) {
+  table_.set_drafts_by_token(pair_.by_token);
+}
 
 const Roofline& SpeculationState::roofline() {
   if (!roofline_) roofline_ = pair_.roofline();
@@ -249,7 +254,7 @@ void SpeculationState::use(CostPolicy policy) {
   if (policy == policy_) return;
   policy_ = policy;
   cost_.reset();
-  controller_ = Controller(controller_options(policy_), pair_.block_size);
+  controller_ = Controller(controller_options(policy_, pair_.by_token), pair_.block_size);
 }
 
 ObservedCost& SpeculationState::cost() {
@@ -259,6 +264,7 @@ ObservedCost& SpeculationState::cost() {
 
 void SpeculationState::replace(CostTable table) {
   table_ = std::move(table);
+  table_.set_drafts_by_token(pair_.by_token);
   shared_table_.reset();
   if (cost_ != nullptr) price();
 }

@@ -66,7 +66,8 @@ TraceDense parse_trace_dense(std::string_view json);
 
 /// What the statistics need to know of the pair.
 struct PairFacts {
-  uint32_t block_size = 0;  // rows of the drafter's pass; 0: there is no drafter
+  uint32_t block_size = 0;  // rows of the drafter's pass, one more than it drafts; 0: there is no drafter
+  bool by_token = false;    // it drafts token by token
   /// The target's roofline on this device, without corrections by measured passes; asked for once, when it is needed,
   /// as the device may have to be measured for it.
   std::function<Roofline()> roofline;
@@ -135,6 +136,6 @@ class SpeculationState {
 };
 
 /// How a policy chooses: those of the paper by its objective, and they know no calibration.
-ControllerOptions controller_options(CostPolicy policy);
+ControllerOptions controller_options(CostPolicy policy, bool by_token = false);
 
 }  // namespace canopy

@@ -149,9 +149,11 @@ RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::
       deepest_(deepest),
       whole_text_(reply.prompt),
       most_waiting_(std::max(1u, reply.drafting.most_waiting)),
-      waiting_(left && reply.drafting.goes_on ? waiting_after_prompt(*left, reply.drafting.prompt_read, most_waiting_)
-                                              : reply.drafting.backlog),
-      committed_(reply.drafting.committed) {
+      waiting_(left && reply.drafting.goes_on && (reply.drafting.sources & kFromDraft) == 0
+                   ? waiting_after_prompt(*left, reply.drafting.prompt_read, most_waiting_)
+                   : reply.drafting.backlog),
+      committed_(reply.drafting.committed),
+      by_token_((reply.drafting.sources & kFromDraft) != 0) {
   whole_text_.insert(whole_text_.end(), reply.text.begin(), reply.text.end());
 }
 
@@ -173,14 +175,22 @@ const FreeDraft& RecordedDrafts::from_text(uint32_t depths) {
   return found_.draft(std::min(depths, deepest_));
 }
 
-const BlockDraft* RecordedDrafts::draft(uint32_t, uint32_t depths, const std::stop_token& stop) {
+const BlockDraft* RecordedDrafts::draft(uint32_t, const DraftWish& wish, const std::stop_token& stop) {
   if (stop.stop_requested()) return nullptr;
   current_ = instead_ != nullptr ? instead_ : reply_.draft(committed_);
   if (current_ == nullptr) return nullptr;
-  drafted_ = true;
   const BlockDraft& whole = current_->block;
+  uint32_t depths = wish.depths;
+  if (by_token_) {
+    BestPath path(wish);
+    for (depths = 1; depths <= whole.depths && path.goes_on(whole.at(depths)); ++depths) {
+    }
+  }
   shallow_ = whole.depths < depths && instead_ == nullptr;
-  if (whole.depths <= depths) return &whole;
+  drafted_ = std::min(whole.depths, depths);
+  if (whole.depths <= depths && whole.behind_best == by_token_) return &whole;
+  depths = drafted_;
+  cut_.behind_best = by_token_;
   const size_t count = size_t{depths} * whole.candidates;
   cut_.depths = depths;
   cut_.candidates = whole.candidates;
@@ -205,7 +215,8 @@ bool RecordedDrafts::more(uint32_t depth, uint32_t known, uint32_t, std::vector<
 void RecordedDrafts::move_to(uint32_t committed, std::shared_ptr<const KeptDraft> instead) {
   committed_ = committed;
   instead_ = std::move(instead);
-  drafted_ = shallow_ = starved_ = false;
+  drafted_ = 0;
+  shallow_ = starved_ = false;
 }
 
 /// As Drafter::append_features_soon(): what does not fit beside what waits is preceded by an injection.

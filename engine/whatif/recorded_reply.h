@@ -72,15 +72,16 @@ class RecordedDrafts final : public DraftSource {
   /// What the target said of tokens beside the path was not recorded.
   const FreeDraft& recycled(uint32_t, uint32_t) override { return nothing_; }
   /// Null, too, where nothing was recorded.
-  const BlockDraft* draft(uint32_t root, uint32_t depths, const std::stop_token& stop) override;
+  const BlockDraft* draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) override;
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
             std::vector<float>& logits) override;
 
   /// The next draft is behind so many positions; where that is not null it is this one, which has all candidates there
   /// are (draft_of_tree).
   void move_to(uint32_t committed, std::shared_ptr<const KeptDraft> instead = nullptr);
-  /// Whether there was a draft since then.
-  bool drafted() const { return drafted_; }
+  /// Whether there was a draft since then, and of how many tokens; 0: none.
+  bool drafted() const { return drafted_ > 0; }
+  uint32_t drafted_depths() const { return drafted_; }
   /// A round has committed so many tokens; with `drafted`, a draft had injected what waited.
   void commit(uint32_t tokens, bool drafted);
 
@@ -100,7 +101,9 @@ class RecordedDrafts final : public DraftSource {
   uint32_t committed_;
   std::shared_ptr<const KeptDraft> instead_, current_;
   BlockDraft cut_;  // of current_, where fewer depths are asked for than it has
-  bool drafted_ = false, shallow_ = false, starved_ = false;
+  bool by_token_;
+  uint32_t drafted_ = 0;
+  bool shallow_ = false, starved_ = false;
 };
 
 }  // namespace canopy

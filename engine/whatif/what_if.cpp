@@ -99,6 +99,7 @@ void WhatIfState::take(CostTable table, const RecordedReply& first) {
 std::unique_ptr<SpeculationState> WhatIfState::make(const RecordedReply& reply, CostTable table) const {
   PairFacts pair;
   pair.block_size = reply.drafting.block == 0 ? 0 : std::max(2u, reply.drafting.block);
+  pair.by_token = (reply.drafting.sources & kFromDraft) != 0;
   pair.roofline = [&reply] { return reply.drafting.roofline.value_or(some_roofline()); };
   pair.recordings = [this] { return prepared_; };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
@@ -201,7 +202,7 @@ DecodeMode wished_mode(const RecordedReply& reply, const WhatIfWish& wish) {
 
 /// Of the drafter's longest draft; 0 where none is asked.
 uint32_t drafter_depth(const RecordedReply& reply, const WhatIfWish& wish) {
-  if (reply.drafting.block == 0 || (reply.drafting.sources & kFromDflash) == 0) return 0;
+  if (reply.drafting.block == 0 || (reply.drafting.sources & kFromModels) == 0) return 0;
   return std::min(std::max(1u, wish.deepest), std::max(2u, reply.drafting.block) - 1);
 }
 
@@ -345,7 +346,7 @@ void ReplyRerun::time(const RoundRecord* recorded, WhatIfRound& round) {
   RoundRecord& record = round.record;
   const bool drafted = drafts_.drafted();
   if (shared_.times() != nullptr) {
-    take_times(*shared_.times(), drafted, record);
+    take_times(*shared_.times(), drafts_.drafted_depths(), record);
     round.ar_ms = ar_ms(*shared_.times(), record);
     return;
   }
@@ -355,7 +356,7 @@ void ReplyRerun::time(const RoundRecord* recorded, WhatIfRound& round) {
     record.device_ms = recorded->device_ms;
     if (!recorded->teaches) shared_.prepare();
   } else if (priced) {
-    take_times(state_.cost(), drafted, record);
+    take_times(state_.cost(), drafts_.drafted_depths(), record);
   } else {
     throw bad_input("Round " + std::to_string(rounds_) +
                     " would be another one than was recorded, and what it would take was not recorded.");

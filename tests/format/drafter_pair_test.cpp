@@ -216,5 +216,35 @@ TEST(TokenizerDifference, LeavesOutWhatCannotBeCompared) {
   EXPECT_EQ(tokenizer_difference(target, padded), std::nullopt);
 }
 
+TEST(DraftModelPair, VocabulariesMayDifferInPaddingAndSpecialTokensOnly) {
+  test::TempFolder folder;
+  // Bytes of the same length in the place of others.
+  const auto write = [&](const char* name, std::string_view from = "", std::string_view to = "") {
+    std::string bytes = test::tiny_gguf().build();
+    if (!from.empty()) bytes.replace(bytes.find(from), from.size(), to);
+    return folder.write(name, bytes);
+  };
+  const auto target = write("target.gguf");
+  const PairReport fits = describe_pair(target, write("fits.gguf"));
+  EXPECT_TRUE(fits.fits) << fits.reason;
+  ASSERT_EQ(fits.warnings.size(), 1u);
+  EXPECT_NE(fits.warnings[0].find("not smaller than the model"), std::string::npos);
+  EXPECT_TRUE(describe_pair(target, write("special.gguf", "<|im_end|>", "<|in_end|>")).fits);
+  const std::string_view length("context_length\4\0\0\0\x40", 19), shorter_length("context_length\4\0\0\0\x20", 19);
+  const PairReport shorter = describe_pair(target, write("shorter.gguf", length, shorter_length));
+  EXPECT_TRUE(shorter.fits) << shorter.reason;
+  EXPECT_EQ(shorter.warnings.size(), 2u);
+  const std::string_view h("\1\0\0\0\0\0\0\0h", 9), x("\1\0\0\0\0\0\0\0x", 9);
+  const PairReport other = describe_pair(target, write("other.gguf", h, x));
+  EXPECT_FALSE(other.fits);
+  EXPECT_EQ(
+      other.reason,
+      "other.gguf: It has another vocabulary than the model, so its guesses would be other words: of 10 tokens, 1 "
+      "differs (token 7 is 'x' to it and 'h' to the model).");
+  const PairReport itself = describe_pair(target, target);
+  EXPECT_FALSE(itself.fits);
+  EXPECT_NE(itself.reason.find("It is the model itself"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace canopy

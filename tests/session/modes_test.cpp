@@ -54,7 +54,7 @@ class ModesTest : public ::testing::Test {
   void open(Device& device, uint32_t context = 512) {
     OpenRequest request;
     request.path = golden_folder() / "tiny-qwen3";
-    request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+    request.drafter = golden_folder() / drafter_;
     request.cache_type = cache_under_test();
     request.context = context;
     request.self_test = false;
@@ -103,6 +103,7 @@ class ModesTest : public ::testing::Test {
                                           loaded_->resident->current().tokens().end());
     const std::vector<float> kv = cache();
     for (const Way& way : kDrafted) {
+      if (way.policy == CostPolicy::paper && loaded_->drafter == nullptr) continue;
       SCOPED_TRACE(way.name);
       const Reply reply = fresh(way, prompt, settings);
       EXPECT_EQ(reply.ids, plain.ids);
@@ -113,13 +114,37 @@ class ModesTest : public ::testing::Test {
                 committed);
       const std::vector<float> drafted = cache();
       EXPECT_EQ(std::memcmp(drafted.data(), kv.data(), kv.size() * sizeof(float)), 0);
-      const bool asks_drafter = (way.sources & kFromDflash) != 0;
+      const bool asks_drafter = (way.sources & kFromDflash) != 0 && loaded_->drafter != nullptr;
       EXPECT_EQ(loaded_->resident->current().feature_length(), asks_drafter ? committed.size() : 0);
     }
   }
 
+  const char* drafter_ = "tiny-qwen3-dflash-b8";
   SteppingDevice stepping_{device_under_test()};
   std::unique_ptr<Engine> loaded_;
+};
+
+/// The model in another quantization drafts for it, token by token.
+class DraftModelTest : public ModesTest {
+ protected:
+  void SetUp() override {
+    drafter_ = "tiny-qwen3-q8_0.gguf";
+    open();
+    ASSERT_NE(loaded_->draft_model, nullptr);
+  }
+
+  /// Drafts cost little, so that the mode adaptive asks for some.
+  void make_drafts_cheap() {
+    CostTable costs;
+    for (const uint32_t width : {1u, 2u, 16u, 64u}) costs.set_verify(width, 16, 10 + 0.05 * width);
+    for (const uint32_t unread : {1u, 16u}) costs.set_draft(unread, 16, 1 + 0.01 * unread);
+    times_ = costs;
+    times_.set_drafts_by_token(true);
+    loaded_->speculation->replace(costs);
+    loaded_->speculation->run_on(&times_);
+  }
+
+  CostTable times_;
 };
 
 const char* const kCode = "def read_file(path, mode='r', encoding=None):\n    \"\"\"Return the contents";
@@ -195,9 +220,116 @@ TEST_F(ModesTest, AModelWithoutADrafterDraftsAllTheSame) {
   EXPECT_GT(accepted, 20u) << "the comparison shows little";
   EXPECT_GT(by_source[kFromSuffix], 5u);
   EXPECT_GT(by_source[kFromRecycling], 5u);
-  expect_error("The paper's rule needs a drafter", [&] {
+  expect_error("The paper's rule needs a DFlash drafter", [&] {
     fresh({"paper", DecodeMode::adaptive, 1, CostPolicy::paper}, prompt, tokens(8));
   });
+}
+
+TEST_F(DraftModelTest, TextAndCacheAreThoseOfPlainDecoding) {
+  for (const bool cheap : {false, true}) {
+    SCOPED_TRACE(cheap);
+    if (cheap) make_drafts_cheap();
+    expect_same(encode(kCode), tokens(48));
+    expect_same(encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,"), tokens(40));
+    ReplySettings drawn = tokens(32);
+    drawn.sampling.temperature = 0.9f;
+    drawn.sampling.seed = 7;
+    drawn.sampling.repetition_penalty = 1.2f;
+    expect_same(encode(kCode), drawn);
+  }
+}
+
+TEST_F(DraftModelTest, NearlyAllThatItIsSureOfIsAccepted) {
+  const auto prompt = encode(kCode);
+  for (const Way& way : {Way{"chain", DecodeMode::chain, 1, CostPolicy::measured, kFromDraft},
+                         Way{"tree", DecodeMode::tree, 16, CostPolicy::measured, kFromDraft}}) {
+    SCOPED_TRACE(way.name);
+    const Reply reply = fresh(way, prompt, tokens(100));
+    uint32_t longest = 0, accepted = 0;
+    for (const RoundRecord& round : reply.rounds) {
+      uint32_t depth = 0;
+      for (const RoundNode& row : round.nodes) {
+        depth = std::max(depth, row.node.depth);
+        EXPECT_EQ(row.node.sources, row.node.depth == 0 ? 0 : kFromDraft);
+        // Only the likeliest path goes on: the model knows nothing of what follows other tokens.
+        const uint32_t parent = row.node.parent;
+        if (row.node.depth > 1) {
+          EXPECT_EQ(round.nodes[parent].node.rank, 0u);
+        }
+      }
+      longest += depth, accepted += round.accepted;
+    }
+    EXPECT_GT(accepted, 50u);
+    EXPECT_GT(accepted, 0.9 * longest);
+  }
+}
+
+TEST_F(DraftModelTest, ADraftGrowsWhileItsTokensAreWorthTheirTime) {
+  make_drafts_cheap();
+  const Way way{"adaptive", DecodeMode::adaptive, 1, CostPolicy::measured, kFromDraft};
+  const auto depths = [&] {
+    uint32_t drafts = 0, tokens_drafted = 0, most = 0;
+    for (const RoundRecord& round : fresh(way, encode(kCode), tokens(150)).rounds) {
+      if (round.ms.draft == 0) continue;
+      // As long as it was, by the costs of the device.
+      const double tokens_of_it = 1 + std::round((round.ms.draft - times_.draft_ms(round.backlog, round.context)) /
+                                                 times_.draft_ms(1, round.context));
+      ++drafts, tokens_drafted += static_cast<uint32_t>(tokens_of_it);
+      most = std::max(most, static_cast<uint32_t>(tokens_of_it));
+    }
+    EXPECT_GT(drafts, 5u);
+    EXPECT_LE(most, DraftModel::kDeepest);
+    return drafts == 0 ? 0.0 : double{static_cast<double>(tokens_drafted)} / drafts;
+  };
+  const double cheap = depths();
+  CostTable dearer;
+  for (const uint32_t width : {1u, 2u, 16u, 64u}) dearer.set_verify(width, 16, 10 + 0.05 * width);
+  for (const uint32_t unread : {1u, 16u}) dearer.set_draft(unread, 16, 4 + 0.01 * unread);
+  times_ = dearer;
+  times_.set_drafts_by_token(true);
+  loaded_->speculation->replace(dearer);
+  EXPECT_LT(depths(), cheap - 0.5);
+}
+
+TEST_F(DraftModelTest, TextsAndBranchesTakeTurns) {
+  const Way way{"tree of 16", DecodeMode::tree, 16, CostPolicy::measured, kFromDraft};
+  const auto one = encode(kCode), other = encode("x = 1\ny = 1\nz = 1\n");
+  const Reply first = fresh(way, one, tokens(20)), second = fresh(way, other, tokens(20));
+  auto longer = one;
+  longer.insert(longer.end(), first.ids.begin(), first.ids.end());
+  const Reply branch = fresh(way, longer, tokens(20));
+  loaded_->resident->clear();
+  for (const auto& [prompt, expected] :
+       {std::pair{&one, &first}, {&other, &second}, {&longer, &branch}, {&one, &first}}) {
+    const Reply again = loaded_->reply(*prompt, in(way, tokens(20)));
+    EXPECT_EQ(again.ids, expected->ids);
+    ASSERT_EQ(again.rounds.size(), expected->rounds.size());
+    for (size_t i = 0; i < again.rounds.size(); ++i) EXPECT_EQ(again.rounds[i].width, expected->rounds[i].width) << i;
+  }
+}
+
+TEST_F(DraftModelTest, AFullContextAndACancelledReplyLeaveWhatPlainDecodingLeaves) {
+  const auto prompt = encode(kCode);
+  for (const uint32_t room : {1u, 4u, 9u}) {
+    open(static_cast<uint32_t>(prompt.size()) + room);
+    expect_same(prompt, tokens(200));
+  }
+  StopAtOp stop(stepping_);
+  open(stepping_);
+  const Way way{"tree of 16", DecodeMode::tree, 16, CostPolicy::measured, kFromDraft};
+  const Reply whole = fresh(kPlain, prompt, tokens(24));
+  bool was_cancelled = true;
+  for (uint64_t stop_at = 1; was_cancelled; stop_at += 1 + stop_at / 5) {
+    SCOPED_TRACE(stop_at);
+    ReplyCallbacks callbacks;
+    loaded_->resident->clear();
+    callbacks.stop = stop.arm(stop_at);
+    const Reply cut = loaded_->reply(prompt, in(way, tokens(24)), callbacks);
+    was_cancelled = cut.reason == FinishReason::cancelled;
+    ASSERT_LE(cut.ids.size(), whole.ids.size());
+    EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
+    EXPECT_EQ(loaded_->reply(prompt, in(way, tokens(24))).ids, whole.ids);
+  }
 }
 
 TEST_F(ModesTest, TokensDrawnOnTheDeviceAreThoseOfTheHost) {

@@ -118,7 +118,8 @@ class SpeculationFaults : public ::testing::Test {
 };
 
 TEST_F(SpeculationFaults, TheControllerIsThereBeforeAPolicyWasChosen) {
-  const std::unique_ptr<SpeculationState> made = pair_speculation(*loaded_->model, loaded_->drafter.get(), CostTable());
+  const std::unique_ptr<SpeculationState> made =
+      pair_speculation(*loaded_->model, loaded_->drafter.get(), nullptr, CostTable());
   SpeculationState& state = *made;
   EXPECT_FALSE(state.is_started());
   state.controller().begin_reply();

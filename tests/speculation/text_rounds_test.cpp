@@ -18,7 +18,7 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 TEST(DraftSources, AreNamedAndRead) {
-  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling,earlier");
+  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling,earlier,draft");
   EXPECT_EQ(list_of(kUsualSources), "dflash,suffix");
   EXPECT_EQ(list_of(0), "none");
   for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources, kAllSources}) {
@@ -26,7 +26,7 @@ TEST(DraftSources, AreNamedAndRead) {
   }
   EXPECT_EQ(parse_sources("earlier,suffix,recycling,dflash"), kAllSources);
   for (const char* list : {"", "suffix,", "eagle", "none,suffix", "suffix dflash"}) {
-    expect_error("allowed: dflash, suffix, recycling and earlier", [&] { parse_sources(list); });
+    expect_error("allowed: dflash, suffix, recycling, earlier and draft", [&] { parse_sources(list); });
   }
 }
 
@@ -89,7 +89,7 @@ class KnownText final : public DraftSource {
     return found_.draft(depths);
   }
   const FreeDraft& recycled(uint32_t, uint32_t) override { return nothing_; }
-  const BlockDraft* draft(uint32_t, uint32_t, const std::stop_token&) override {
+  const BlockDraft* draft(uint32_t, const DraftWish&, const std::stop_token&) override {
     ADD_FAILURE() << "nobody drafts here";
     return nullptr;
   }
@@ -150,7 +150,7 @@ Written write(const Ids& text, size_t prompt, const CostTable& table) {
     }
     record.emitted.push_back(path.bonus);
     for (uint32_t node = 1; node < tree->width(); ++node) EXPECT_EQ((*tree)[node].sources, kFromSuffix);
-    take_times(times, false, record);
+    take_times(times, 0, record);
     planner.observe(record);
     written.ms += record.ms.total();
     for (size_t i = 0; i < record.emitted.size(); ++i) written.plain_ms += times.ar_ms(record.context);
