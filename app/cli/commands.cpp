@@ -77,7 +77,8 @@ CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets)
             sets.clear();
             for (const std::string& list : lists) sets.push_back(parse_sources(list));
           },
-          "Where drafts come from: dflash (the drafter), suffix (the text itself) and recycling (what the model said "
+          "Where drafts come from: dflash or draft (the drafter), suffix (the text itself) and recycling (what the "
+          "model said "
           "lately), with commas in between, or none; given several times, each is measured (default: dflash,suffix)")
       ->allow_extra_args(false)
       ->check(sources_problem);

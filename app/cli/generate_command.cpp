@@ -689,7 +689,8 @@ void add_reply_options(CLI::App& command, GenerateOptions& options) {
   command
       .add_option_function<std::string>(
           "--sources", [&options](const std::string& list) { options.settings.sources = parse_sources(list); },
-          "Where drafts come from: dflash (the drafter), suffix (the text itself: what stood behind the same words "
+          "Where drafts come from: dflash or draft (the drafter), suffix (the text itself: what stood behind the same "
+          "words "
           "before) and recycling (what the model found likeliest behind the same word lately), with commas in between, "
           "or none (default: dflash,suffix, where they are there)")
       ->check(sources_problem);

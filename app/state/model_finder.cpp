@@ -65,6 +65,16 @@ uint64_t weight_bytes(const fs::path& path) {
 
 constexpr std::string_view kGguf = "GGUF";
 
+/// The file or folder itself, whatever links lead to it, and the first part of a split model; the path as it is where
+/// that cannot be told.
+fs::path place_of(const fs::path& path) {
+  try {
+    return fs::weakly_canonical(gguf_part_files(resolve_model_path(path)).front());
+  } catch (const std::exception&) {  // a broken link, no permission, a download that was never finished
+    return path;
+  }
+}
+
 bool starts_as_gguf(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string start(kGguf.size(), '\0');
@@ -115,15 +125,23 @@ std::vector<FoundModel> models_in_cache(const fs::path& cache, const std::stop_t
 
 std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found) {
   std::vector<DrafterCandidate> candidates;
-  for (const FoundModel& model : found) {
-    if (!model.drafter) continue;
-    DrafterCandidate candidate{model.path, model.name, false, model.problem};
+  const auto check = [&](const FoundModel& model) {
+    DrafterCandidate candidate{model.path, model.name, false, model.problem, ""};
     if (model.problem.empty()) {
       const PairReport report = describe_pair(target, model.path);
       candidate.fits = report.fits;
       candidate.reason = report.reason;
+      candidate.note = model.drafter ? "Fits this model" : "A model with the same vocabulary, guesses word by word";
+      if (!model.drafter && !report.warnings.empty()) candidate.note = report.warnings.front();
     }
     candidates.push_back(std::move(candidate));
+  };
+  const fs::path own = place_of(target);
+  for (const FoundModel& model : found) {
+    if (model.drafter) check(model);
+  }
+  for (const FoundModel& model : found) {
+    if (!model.drafter && place_of(model.path) != own) check(model);
   }
   std::stable_partition(candidates.begin(), candidates.end(), [](const DrafterCandidate& c) { return c.fits; });
   return candidates;
@@ -230,16 +248,6 @@ namespace {
 
 constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
 constexpr size_t kMostNeighbours = 100;
-
-/// The file or folder itself, whatever links lead to it, and the first part of a split model; the path as it is where
-/// that cannot be told.
-fs::path place_of(const fs::path& path) {
-  try {
-    return fs::weakly_canonical(gguf_part_files(resolve_model_path(path)).front());
-  } catch (const std::exception&) {  // a broken link, no permission, a download that was never finished
-    return path;
-  }
-}
 
 void add(std::vector<FoundModel>& found, const fs::path& path) {
   const fs::path place = place_of(path);

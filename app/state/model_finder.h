@@ -42,9 +42,11 @@ struct DrafterCandidate {
   std::string name;
   bool fits = false;
   std::string reason;  // "it reads layer 33; the model has the layers 0 to 29."; empty where it fits
+  std::string note;    // where it fits: what it is, or what is unusual about the pair
 };
 
-/// All drafters of `found`, checked against the target; those that fit come first.
+/// All drafters of `found` and all other models, checked against the target; those that fit come first, drafters
+/// before models.
 std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found);
 
 /// Why this file cannot be opened, as a sentence, if it is neither a model nor a trace. Empty in all other cases

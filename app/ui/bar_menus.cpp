@@ -179,14 +179,12 @@ void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) 
   if (row("None", "No drafter", "Guesses come from the text alone", !models.draft, true))
     sink.post(ModelsCommand(ChooseDrafter{"", false}));
   if (models.candidates.empty()) {
-    heading(models.looking ? "Looking for drafters beside the model and in the cache"
-                           : "No other drafter was found beside the model or in the cache");
+    heading(models.looking ? "Looking for drafters and smaller models" : "No other drafter or model was found");
   } else {
     heading("Found on this computer");
     for (const DrafterCandidate& each : models.candidates) {
       ImGui::PushID(each.path.c_str());
-      if (row("drafter", each.name, each.fits ? "Fits this model" : each.reason, models.drafter == each.path,
-              each.fits))
+      if (row("drafter", each.name, each.fits ? each.note : each.reason, models.drafter == each.path, each.fits))
         sink.post(ModelsCommand(ChooseDrafter{each.path}));
       if (!each.fits) tooltip(each.reason.c_str());
       ImGui::PopID();

@@ -251,6 +251,26 @@ TEST_F(ModelFiles, FittingDraftersComeFirst) {
       << candidates[1].reason;
 }
 
+TEST_F(ModelFiles, OtherModelsCanDraftWhereTheVocabularyIsTheSame) {
+  const fs::path target = folder_.write("target.gguf", tiny_target_of_four_layers());
+  const FoundModel itself = describe_model(target),
+                   small = describe_model(folder_.write("s.gguf", tiny_gguf().build()));
+  std::string bytes = tiny_gguf().build();
+  const std::string_view h("\1\0\0\0\0\0\0\0h", 9), x("\1\0\0\0\0\0\0\0x", 9);
+  bytes.replace(bytes.find(h), h.size(), x);
+  const FoundModel other = describe_model(folder_.write("a.gguf", bytes));
+  const FoundModel drafter = describe_model(folder_.write("d.gguf", tiny_drafter_gguf().build()));
+  const auto candidates = pair_drafters(target.string(), {other, itself, small, drafter});
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0].path, drafter.path);
+  EXPECT_EQ(candidates[0].note, "Fits this model");
+  EXPECT_EQ(candidates[1].path, small.path);
+  EXPECT_TRUE(candidates[1].fits);
+  EXPECT_EQ(candidates[1].note, "A model with the same vocabulary, guesses word by word");
+  EXPECT_FALSE(candidates[2].fits);
+  EXPECT_NE(candidates[2].reason.find("another vocabulary"), std::string::npos) << candidates[2].reason;
+}
+
 TEST(ModelsState, RecentModelsAreFewAndDistinct) {
   ModelsState state;
   for (int i = 0; i < 20; ++i) remember_model(state, "/models/" + std::to_string(i) + ".gguf");
