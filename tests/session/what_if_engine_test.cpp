@@ -40,10 +40,12 @@ const CostTable kBetween = made_up(6, 0.6, 1);
 
 class WhatIfEngine : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
+  static void SetUpTestSuite() { open("tiny-qwen3-dflash-b8"); }
+  static void open(const char* drafter) {
+    delete loaded_;
     OpenRequest request;
     request.path = golden_folder() / "tiny-qwen3";
-    request.drafter = golden_folder() / "tiny-qwen3-dflash-b8";
+    request.drafter = golden_folder() / drafter;
     request.cache_type = cache_under_test();
     request.context = 512;
     request.self_test = false;
@@ -61,7 +63,8 @@ class WhatIfEngine : public ::testing::Test {
     loaded_->resident->clear();
     const Roofline roofline = loaded_->speculation->roofline();
     PairFacts pair;
-    pair.block_size = loaded_->drafter->config().block_size;
+    pair.block_size = loaded_->block();
+    pair.by_token = loaded_->draft_model != nullptr;
     pair.roofline = [roofline] { return roofline; };
     loaded_->speculation = std::make_unique<SpeculationState>(std::move(pair), costs);
     times_ = costs;
@@ -194,6 +197,28 @@ TEST_F(WhatIfEngine, DraftsFromTheTextAreFoundAgain) {
   const WhatIf run = what_if(read("plain"), wish);
   EXPECT_TRUE(run.exact) << run.why_not;
   EXPECT_GT(run.ar_ms, run.ms);
+}
+
+/// As long as each draft of a smaller model was, token by token.
+TEST_F(WhatIfEngine, DraftsOfASmallerModelAreThoseRecorded) {
+  open("tiny-qwen3-q8_0.gguf");
+  CostTable cheap;
+  for (const uint32_t width : {1u, 2u, 16u, 64u}) cheap.set_verify(width, 16, 10 + 0.05 * width);
+  for (const uint32_t unread : {1u, 16u}) cheap.set_draft(unread, 16, 1 + 0.01 * unread);
+  for (const DecodeMode mode : {DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
+    SCOPED_TRACE(to_string(mode));
+    begin_anew(cheap, mode == DecodeMode::adaptive);
+    record("run", settings(mode));
+    const std::vector<RecordedReply> replies = read("run");
+    const WhatIf run = what_if(replies, {});
+    EXPECT_TRUE(run.exact) << run.why_not;
+    expect_same_rounds(run, replies);
+    const auto by_model = [](const WhatIfRound& each) {
+      return std::ranges::any_of(each.record.nodes, [](const RoundNode& row) { return row.node.sources == kFromDraft; });
+    };
+    EXPECT_GT(std::ranges::count_if(run.rounds, by_model), 5);
+  }
+  open("tiny-qwen3-dflash-b8");
 }
 
 TEST_F(WhatIfEngine, RecordingsOfFixedModesGiveTheirOwnTrees) {
