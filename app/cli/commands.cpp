@@ -130,6 +130,7 @@ OpenedModel open_model(const ModelChoice& choice) {
 
   request.max_width = choice.max_width;
   request.calibration_s = choice.calibration_s;
+  request.keeps_learnt = choice.keeps_learnt;
   request.replies = choice.replies;
   if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 

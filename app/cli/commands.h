@@ -56,9 +56,10 @@ struct ModelChoice {
   std::string quantize = "none";
   DeviceSettings settings;
   bool self_test = true;
-  uint32_t max_width = 128;  // most rows of a pass
-  double calibration_s = 0;  // see OpenRequest
-  std::string replies;       // folder of earlier replies; empty: none are kept
+  uint32_t max_width = 128;   // most rows of a pass
+  double calibration_s = 0;   // see OpenRequest
+  bool keeps_learnt = false;  // likewise
+  std::string replies;        // folder of earlier replies; empty: none are kept
 };
 void add_model_options(CLI::App& command, ModelChoice& choice);
 

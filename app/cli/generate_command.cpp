@@ -633,6 +633,7 @@ int run_generate(GenerateOptions& options) {
   const bool asks_costs =
       options.mode.empty() || options.mode == "adaptive" || (options.mode != "ar" && !options.trace.empty());
   if (asks_costs) options.model.calibration_s = kFirstCalibration;
+  options.model.keeps_learnt = true;
   options.settings.policy = *cost_policy_of(options.policy);
   const OpenedModel opened = open_model(options.model);
   std::optional<ReplyTrace> trace;

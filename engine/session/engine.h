@@ -52,6 +52,8 @@ struct OpenRequest {
   /// Seconds to measure what passes cost in, where no file of an earlier calibration fits; 0: no file is read or
   /// written, costs are guessed and learnt.
   double calibration_s = 0;
+  /// What is learnt of drafts is kept in a file and known to the next launch; where costs are kept.
+  bool keeps_learnt = false;
   uint32_t max_width = 128;  // rows of one pass: one more than the largest draft tree
 };
 
@@ -81,6 +83,7 @@ struct Engine {
   TraceSizes target_sizes;                        // for traces
   std::optional<TraceSizes> drafter_sizes;        // none without a drafter
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
+  bool keeps_learnt = false;                      // likewise, what was learnt of drafts
   std::optional<SelfTestReport> self_test;
   bool draws_on_device = false;             // ReplyParts::draws_on_device
   std::unique_ptr<ResidentTexts> resident;  // that are in the caches

@@ -357,6 +357,7 @@ EngineThread::Worker::Current EngineThread::Worker::open(const LoadModel& comman
   request.quantize = command.quantize;
   if (command.draft) choose_drafter(command.drafter, request);
   request.calibration_s = backend_.calibration_s;
+  request.keeps_learnt = true;
   request.replies = backend_.replies;
   try {
     const auto would_fit = [this](QuantizeOnLoad) { would_fit_quantized_ = true; };

@@ -595,4 +595,49 @@ std::string save_calibration(const std::filesystem::path& folder, const Calibrat
   return "";
 }
 
+namespace {
+
+constexpr std::string_view learnt_format = "Canopy, learnt of drafts, 1\n";
+
+std::filesystem::path learnt_path(const std::filesystem::path& folder, const CalibrationKey& key) {
+  return calibration_path(folder, key).replace_extension(".learnt");
+}
+
+/// Its head: format, whose it is, and what tells damage.
+std::string learnt_head(const CalibrationKey& key, std::string_view learnt) {
+  return std::string(learnt_format) + key_json(key).dump() + "\n" + damage_hash_text(learnt) + "\n";
+}
+
+}  // namespace
+
+std::optional<std::string> load_learnt(const std::filesystem::path& folder, const CalibrationKey& key) {
+  const std::filesystem::path path = learnt_path(folder, key);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  try {
+    const std::string text = read_text(path);
+    size_t head = 0;
+    for (int line = 0; line < 3 && head != std::string::npos; ++line) {
+      head = text.find('\n', head);
+      if (head != std::string::npos) ++head;
+    }
+    if (head == std::string::npos) return std::nullopt;
+    const std::string learnt = text.substr(head);
+    if (text.substr(0, head) != learnt_head(key, learnt)) return std::nullopt;
+    return learnt;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string save_learnt(const std::filesystem::path& folder, const CalibrationKey& key, std::string_view learnt) {
+  try {
+    std::filesystem::create_directories(folder);
+    write_file_atomically(learnt_path(folder, key), learnt_head(key, learnt) + std::string(learnt));
+  } catch (const std::exception& e) {
+    return std::string("What was learnt of drafts was not saved: ") + e.what();
+  }
+  return "";
+}
+
 }  // namespace canopy

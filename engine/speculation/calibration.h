@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/speculation/pass_cost.h"
@@ -113,6 +114,12 @@ ForeignCalibration parse_foreign_calibration(const std::string& text);
 
 /// Writes a file for elsewhere, atomically. Throws bad_input where it cannot be written.
 void write_calibration(const std::filesystem::path& path, const CalibrationKey& key, const CostTable& table);
+
+/// What was learnt of the drafts of a pair on a device (SpeculationState::learnt()), in a file beside: as it was saved
+/// for `key`, nothing where there is none, or one that is damaged.
+std::optional<std::string> load_learnt(const std::filesystem::path& folder, const CalibrationKey& key);
+/// As save_calibration().
+std::string save_learnt(const std::filesystem::path& folder, const CalibrationKey& key, std::string_view learnt);
 
 /// Writes the file of `key` atomically. Returns one sentence when that failed, else an empty string.
 std::string save_calibration(const std::filesystem::path& folder, const CalibrationKey& key, const CostTable& table);

@@ -282,6 +282,34 @@ void SpeculationState::archive(StateArchive& archive) {
   if (priced) cost().archive(archive);
 }
 
+std::string SpeculationState::learnt() {
+  std::string bytes;
+  StateWriter writer(bytes);
+  uint32_t rules = controller_rules, block = pair_.block_size;
+  writer.whole(rules, UINT32_MAX);
+  writer.whole(block, UINT32_MAX);
+  controller_.archive(writer);
+  return bytes;
+}
+
+bool SpeculationState::take_learnt(std::string_view bytes) {
+  Controller taken(controller_options(policy_, pair_.by_token), pair_.block_size);
+  try {
+    Reader reader(std::as_bytes(std::span(bytes)));
+    StateReader state(reader);
+    uint32_t rules = 0, block = 0;
+    state.whole(rules, UINT32_MAX);
+    state.whole(block, UINT32_MAX);
+    if (rules != controller_rules || block != pair_.block_size) return false;
+    taken.archive(state);
+  } catch (const Error&) {
+    return false;
+  }
+  taken.forget_times();
+  controller_ = std::move(taken);
+  return true;
+}
+
 double SpeculationState::ar_tokens_per_second(uint32_t context) const {
   return table_.verify_points().empty() ? 0 : 1000 / table_.ar_ms(context);
 }

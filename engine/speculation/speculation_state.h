@@ -113,6 +113,11 @@ class SpeculationState {
   /// with the same block size, roofline and table, and use the same policy.
   void archive(StateArchive& archive);
 
+  /// What was learnt of drafts alone, for the next launch; the times of passes are not part of it.
+  std::string learnt();
+  /// Takes that over. False, and nothing changes, where it is of other rules or another drafter.
+  bool take_learnt(std::string_view bytes);
+
   /// For tests and what-ifs: rounds count as taking the time that this says, whatever the clock says. It must outlive
   /// the state; null: the clock's.
   void run_on(const PassCost* times) { times_ = times; }

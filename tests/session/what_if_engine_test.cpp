@@ -214,7 +214,8 @@ TEST_F(WhatIfEngine, DraftsOfASmallerModelAreThoseRecorded) {
     EXPECT_TRUE(run.exact) << run.why_not;
     expect_same_rounds(run, replies);
     const auto by_model = [](const WhatIfRound& each) {
-      return std::ranges::any_of(each.record.nodes, [](const RoundNode& row) { return row.node.sources == kFromDraft; });
+      return std::ranges::any_of(each.record.nodes,
+                                 [](const RoundNode& row) { return row.node.sources == kFromDraft; });
     };
     EXPECT_GT(std::ranges::count_if(run.rounds, by_model), 5);
   }

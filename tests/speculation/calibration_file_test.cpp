@@ -321,5 +321,32 @@ TEST_F(CalibrationFile, ForElsewhereIsRefusedByNameWhateverIsWrong) {
   test::expect_error(path.filename().string(), [&] { read_calibration(path); });
 }
 
+TEST_F(CalibrationFile, WhatWasLearntIsReadBackAndNothingElse) {
+  EXPECT_EQ(load_learnt(folder.path(), key), std::nullopt);
+  const std::string learnt("bytes\n\0\nof any kind", 18);
+  ASSERT_EQ(save_learnt(folder.path(), key, learnt), "");
+  EXPECT_EQ(load_learnt(folder.path(), key), learnt);
+  CalibrationKey other = key;
+  other.drafter = "another";
+  EXPECT_EQ(load_learnt(folder.path(), other), std::nullopt);
+  std::filesystem::path file = path;
+  file.replace_extension(".learnt");
+  std::string text;
+  {
+    std::ifstream stream(file, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(stream), {});
+  }
+  for (size_t size = 0; size < text.size(); ++size) {
+    std::ofstream(file, std::ios::binary) << text.substr(0, size);
+    EXPECT_EQ(load_learnt(folder.path(), key), std::nullopt) << size;
+  }
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    std::ofstream(file, std::ios::binary) << damaged;
+    EXPECT_EQ(load_learnt(folder.path(), key), std::nullopt) << at;
+  }
+}
+
 }  // namespace
 }  // namespace canopy
