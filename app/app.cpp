@@ -112,6 +112,8 @@ void paste_once() {
     if (ImGui::GetKeyData(key)->DownDuration > 0) ImGui::SetKeyOwner(key, kNobody, ImGuiInputFlags_LockThisFrame);
 }
 
+constexpr int64_t kLookAtChatsMs = 2000;
+
 bool begins_measuring(const UiCommand& command) {
   const auto* comparison = std::get_if<ComparisonCommand>(&command);
   return comparison != nullptr &&
@@ -170,6 +172,10 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.devices = engine.devices();
   view_.chat.now_ms = clock_();
   desk_.begin(view_);
+  view_.shell.chat_list = settings.saved.chat_list;
+  view_.shell.chat_list_usual = !view_.chat.listings.empty();
+  view_.shell.chat_width = settings.saved.chat_width;
+  if (settings.reopen_chat) desk_.reopen(view_, settings.saved.last_chat);
   if (!settings.chat_note.empty()) warn(view_, "Chats are not saved", settings.chat_note);
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;
@@ -211,8 +217,9 @@ bool App::pump() {
   const bool read = take_sweeps();
   const bool posted = post_due_commands();
   const bool shared = take_share_news();
+  const bool looked = look_at_chats();
   const bool aged = age_note(view_);
-  return !events.empty() || searched || answered || elsewhere || read || posted || shared || aged;
+  return looked || !events.empty() || searched || answered || elsewhere || read || posted || shared || aged;
 }
 
 /// Nothing is computed for a view that is not on show.
@@ -270,8 +277,24 @@ bool App::show_as_if() {
   return !written.empty();
 }
 
+/// Whether the list of chats is on show.
+bool App::chats_listed() const {
+  if (!view_.chat.kept || view_.shell.page != WindowPage::rounds) return false;
+  if (view_.shell.layout == WindowLayout::lab) return !view_.shell.closed.contains("History");
+  const float scale = look_.scale > 0 ? look_.scale : 1;
+  return view_.shell.layout == WindowLayout::watch &&
+         chat_list_shown(view_.shell, ImGui::GetIO().DisplaySize.x / scale);
+}
+
+bool App::look_at_chats() {
+  if (!chats_listed() || view_.chat.now_ms - chats_seen_ms_ < kLookAtChatsMs) return false;
+  chats_seen_ms_ = view_.chat.now_ms;
+  return desk_.look(view_);
+}
+
 double App::seconds_to_change() const {
   std::optional<int64_t> due = release_due_ms(view_);
+  if (chats_listed()) due = std::min(due.value_or(chats_seen_ms_ + kLookAtChatsMs), chats_seen_ms_ + kLookAtChatsMs);
   if (!view_.chat.note.empty()) {
     const int64_t since = view_.chat.note == view_.chat.note_seen ? view_.chat.note_since_ms : view_.chat.now_ms;
     due = std::min(due.value_or(since + kNoteMs), since + kNoteMs);
@@ -463,6 +486,9 @@ void App::keep_settings(bool now) {
   remembered_.threads = view_.models.threads;
   remembered_.idle_minutes = view_.models.idle_minutes;
   remembered_.reduced_motion = view_.rounds.reduced_motion;
+  remembered_.chat_list = view_.shell.chat_list;
+  remembered_.chat_width = view_.shell.chat_width;
+  if (!view_.messages.id.empty()) remembered_.last_chat = view_.messages.id;
   // While a slider is dragged the settings change in every frame: write them once at its end.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
   const std::string failure = keeper_.keep(remembered_);

@@ -47,6 +47,7 @@ struct AppSettings {
   std::string settings_note;                   // what was wrong with the file, as a sentence for the user
   std::string chat_folder;                     // where chats are saved; empty: nowhere
   std::string chat_note;                       // why they are not saved, for the user
+  bool reopen_chat = true;                     // shows the chat that was on show last
   std::string trace_folder;                    // default folder of recordings; empty: none
   std::string sweep_folder;                    // where sweeps are kept; empty: nowhere
   std::string layout_file;                     // where the layout is saved; empty: nowhere
@@ -141,6 +142,9 @@ class App {
   /// Opens what was written of the recording on show. True where there was something.
   bool show_as_if();
   bool take_sweeps();
+  bool chats_listed() const;
+  /// Looks at what other windows did to the chats, where it is due. True where there was something new.
+  bool look_at_chats();
   std::string next_sweep_file() const;
   void keep_layout(const std::optional<SavedLayout>& layout);
 
@@ -150,6 +154,7 @@ class App {
   CommandSink sink_;
   bool was_moving_ = false, was_racing_ = false;
   ChatDesk desk_;
+  int64_t chats_seen_ms_ = 0;  // when the folder of chats was looked at
   std::function<int64_t()> clock_;
   std::string layout_file_, trace_folder_;
   std::string prompts_file_;  // of the system prompts with names; empty: they are not kept

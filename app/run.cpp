@@ -372,6 +372,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   if (options.settings.threads > 0) settings.saved.threads = 0;  // what is named now goes before what was kept
   settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
+  settings.reopen_chat = options.prompt.empty();  // that begins a chat
   if (options.keeps_chats) settings.trace_folder = user_trace_folder();
   if (options.keeps_chats) settings.sweep_folder = user_sweep_folder();
   settings.layout_file = layout_path_beside(options.settings_file);

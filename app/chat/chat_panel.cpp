@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/chat/reply.h"
+#include "app/ui/actions.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
 
@@ -381,10 +382,22 @@ void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, 
   tooltip("Rename this chat");
 }
 
+/// The button that shows the list of chats in Watch. Returns the width that it takes at the left of the header.
+static float draw_chats_button(const ViewModel& view, CommandSink& sink) {
+  const float window = ImGui::GetMainViewport()->Size.x / look().scale;
+  const bool beside = window >= kRoomForChatList && chat_list_shown(view.shell, window);
+  if (view.shell.layout != WindowLayout::watch || beside) return 0;
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({a.x, a.y + px(8)});
+  if (icon_button("Show chats", Icon::panels, "List of chats  Ctrl+B")) sink.post(switch_chat_list(view, false));
+  return px(28 + 4);
+}
+
 void ChatPanel::draw_header(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   const float button_width = px(28), buttons = button_width * 3;
-  draw_title(view, sink, {a.x, a.y + px(kHeader * 0.5f)}, width - buttons - px(12));
+  const float indent = draw_chats_button(view, sink);
+  draw_title(view, sink, {a.x + indent, a.y + px(kHeader * 0.5f)}, width - indent - buttons - px(12));
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y + px(8)});
   if (icon_button("Find in this chat", Icon::search, "Find in this chat  Ctrl+F"))
     sink.post(ShowFind{!view.chat.find_shown});

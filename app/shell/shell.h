@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/charts/transport.h"
-#include "app/chat/history.h"
+#include "app/chat/chat_files.h"
 #include "app/shell/dock_space.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/watch_layout.h"

@@ -1,5 +1,7 @@
 #include "app/shell/watch_layout.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +21,7 @@ constexpr float kWhole = 1000;      // narrower windows need all of their height
 constexpr float kSideBySide = 480;  // narrower windows have the chat below the tree
 constexpr float kLeastChat = 120, kChatShare = 0.55f;
 constexpr float kLeastTree = 60;  // with less left for it, there is only the chat
+constexpr float kListWidth = 232;
 
 /// Heights of the parts above and below the tree, each step with less.
 struct Step {
@@ -30,11 +33,6 @@ constexpr Step kSteps[] = {
     {40, 32, 0, 0, 32, false},  {0, 32, 0, 0, 32, false},    {0, 30, 0, 0, 0, false},
 };
 constexpr Step kTreeAlone = {0, 0, 0, 0, 0, false};
-
-float chat_width(float width) {
-  const float most = width >= 2400 ? 420.0f : width >= 1600 ? 340.0f : 288.0f;
-  return std::clamp(std::floor(width * 0.32f), 180.0f, most);
-}
 
 /// What a step leaves of a height for the tree.
 float tree_height(const Step& step, float height) {
@@ -70,15 +68,18 @@ void place_tree(WatchPlaces& at, const WatchRect& room, const Step& step, float 
 
 }  // namespace
 
-WatchPlaces watch_places(float width, float height, float bar, bool tour) {
+WatchPlaces watch_places(float width, float height, float bar, bool tour, const WatchSides& sides) {
   WatchPlaces at;
   const float top = bar + kGap, rest = height - top;
   if (width >= kSideBySide) {
-    const float chat = chat_width(width), left = chat + kGap;
+    const float begin = sides.list && width >= kRoomForChatList ? kListWidth + kGap : 0;
+    if (begin > 0) at.list = {0, top, kListWidth, rest};
+    const float chat = chat_width(sides.chat, width - begin), left = begin + chat + kGap;
     const Step& step = *step_for(rest, kTreeShare * height);
-    place_tree(at, {left, top, width - left, rest}, step, width < kWhole ? left : 0);
+    place_tree(at, {left, top, width - left, rest}, step, width < kWhole ? left : begin);
     const float end = width >= kWhole && at.strip.shown() ? at.strip.y - kGap : height;
-    at.chat = {0, top, chat, end - top};
+    at.chat = {begin, top, chat, end - top};
+    at.edge = {left - kGap, top, kGap, end - top};
     return at;
   }
   if (tour) {
@@ -373,20 +374,102 @@ void WatchLayout::draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2
   ImGui::PopStyleColor();
 }
 
+namespace {
+
+constexpr float kGrabWidth = 8, kDrawerWidth = 300;
+constexpr const char* kDrawer = "Chats over the chat";
+constexpr ImGuiWindowFlags kEdgeFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                        ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                                        ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNav |
+                                        ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoBackground;
+
+}  // namespace
+
+/// Draws the list of chats in its place, or without one over the chat while it is wanted there.
+void WatchLayout::draw_list(const ViewModel& view, CommandSink& sink, const WatchRect& place, float bar) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const auto corner = [&](float x, float y) { return ImVec2(viewport->Pos.x + px(x), viewport->Pos.y + px(y)); };
+  if (place.shown()) {
+    const ImVec2 pos = corner(place.x, place.y), end = corner(place.x + place.width, place.y + place.height);
+    draw_fixed("Watch chats", pos, {end.x - pos.x, end.y - pos.y}, colours().panel,
+               [&] { list_.draw(view, sink, ChatList::Place::column); });
+  } else if (listed_) {
+    ImGui::SetWindowFocus("Watch chat");  // which the list may have had
+  }
+  listed_ = place.shown();
+  const bool narrow = viewport->Size.x / look().scale < kRoomForChatList;
+  if (!narrow && view.shell.chat_list_over) sink.post(ShellCommand(ShowChatList{false, true}));
+  const bool wanted = narrow && view.shell.chat_list_over;
+  if (!wanted && !drawer_) return;
+  if (!drawer_) ImGui::OpenPopup(kDrawer);
+  drawer_ = wanted;
+  const float top = bar + px(kGap);
+  ImGui::SetNextWindowPos({viewport->Pos.x, viewport->Pos.y + top});
+  ImGui::SetNextWindowSize({std::min(px(kDrawerWidth), viewport->Size.x * 0.85f), viewport->Size.y - top});
+  ImGui::PushStyleColor(ImGuiCol_PopupBg, colours().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, 0);
+  const bool open = ImGui::BeginPopup(
+      kDrawer, ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+  if (open && wanted) list_.draw(view, sink, ChatList::Place::drawer);
+  if (open && !wanted) ImGui::CloseCurrentPopup();
+  if (open) ImGui::EndPopup();
+  if (wanted && !open) sink.post(ShellCommand(ShowChatList{false, true}));  // closed by Esc or a click beside it
+  if (!wanted) ImGui::SetWindowFocus("Watch chat");
+}
+
+/// Draws the edge between chat and tree: dragged it makes the chat wider, a double click gives the usual width.
+void WatchLayout::draw_edge(const ViewModel& view, CommandSink& sink, const WatchPlaces& at) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float scale = look().scale, x = viewport->Pos.x + px(at.edge.x), y = viewport->Pos.y + px(at.edge.y);
+  ImGui::SetNextWindowPos({x - px(1), y});
+  ImGui::SetNextWindowSize({px(kGrabWidth), px(at.edge.height)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
+  ImGui::Begin("Watch edge", nullptr, kEdgeFlags);
+  ImGui::PopStyleVar(2);
+  // It lies over a pixel of the chat and a little of the tree.
+  if (ImGui::IsWindowAppearing()) ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  ImGui::InvisibleButton("Width of the chat", ImGui::GetWindowSize());
+  const bool held = ImGui::IsItemActive();
+  if (held || ImGui::IsItemHovered()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+    ImGui::GetWindowDrawList()->AddRectFilled({x, y}, {x + px(at.edge.width), y + px(at.edge.height)},
+                                              held ? colours().accent : colours().ctl);
+  }
+  const float mouse = ImGui::GetIO().MousePos.x;
+  if (ImGui::IsItemActivated()) grabbed_ = mouse - x;
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+    sink.post(ShellCommand(SetChatWidth{}));
+  } else if (held && ImGui::IsMouseDragging(ImGuiMouseButton_Left, px(2))) {
+    const float room = viewport->Size.x / scale - at.chat.x;
+    const float wanted = (mouse - grabbed_ - viewport->Pos.x) / scale - at.chat.x;
+    const float width = chat_width(std::max(wanted, kLeastChatWidth), room);
+    if (width != view.shell.chat_width) sink.post(ShellCommand(SetChatWidth{width}));
+  }
+  if (ImGui::IsItemDeactivated()) ImGui::SetWindowFocus("Watch chat");
+  ImGui::End();
+}
+
 void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std::vector<ScreenRegion>& regions) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float scale = look().scale;
-  const WatchPlaces at =
-      watch_places(viewport->Size.x / scale, viewport->Size.y / scale, bar / scale, view.shell.tour.shown);
+  const float width = viewport->Size.x / scale;
+  const WatchPlaces at = watch_places(width, viewport->Size.y / scale, bar / scale, view.shell.tour.shown,
+                                      {chat_list_shown(view.shell, width), view.shell.chat_width});
   const auto place = [&](const WatchRect& part) {
     const ImVec2 pos = {viewport->Pos.x + px(part.x), viewport->Pos.y + px(part.y)};
     return std::pair(pos, ImVec2{px(part.x + part.width) - px(part.x), px(part.y + part.height) - px(part.y)});
   };
   const std::pair<std::string_view, const WatchRect*> named[] = {
-      {"Watch chat", &at.chat}, {"Numbers", &at.numbers},    {"Caption", &at.caption},  {"Tree", &at.tree},
-      {"Legend", &at.legend},   {"Budget line", &at.budget}, {strip_.name(), &at.strip}};
+      {"Watch chats", &at.list}, {"Watch chat", &at.chat}, {"Numbers", &at.numbers},    {"Caption", &at.caption},
+      {"Tree", &at.tree},        {"Legend", &at.legend},   {"Budget line", &at.budget}, {strip_.name(), &at.strip}};
   for (const auto& [name, part] : named)
     if (part->shown()) regions.push_back({name, place(*part).first, place(*part).second});
+  if (at.edge.shown()) draw_edge(view, sink, at);
+  draw_list(view, sink, at.list, bar);
   if (at.chat.shown()) {
     const auto [pos, size] = place(at.chat);
     draw_fixed("Watch chat", pos, size, colours().panel, [&] { chat_.draw(view, sink); });

@@ -10,6 +10,7 @@
 #include "app/charts/budget_panel.h"
 #include "app/charts/timeline_panel.h"
 #include "app/charts/watch_numbers_view.h"
+#include "app/chat/chat_list.h"
 #include "app/chat/chat_panel.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/tour.h"
@@ -27,15 +28,23 @@ struct WatchRect {
 
 /// Parts without room are not shown.
 struct WatchPlaces {
+  WatchRect list;  // of chats
+  WatchRect edge;  // between chat and tree where they are beside each other
   WatchRect chat, numbers, caption, tree, legend, budget, strip;
   bool subtitles = true;  // the numbers have a second line
+};
+
+/// What the user chose about the left side.
+struct WatchSides {
+  bool list = false;  // the list of chats is shown, where the window has room for it beside the chat
+  float chat = 0;     // width of the chat; 0: the usual one
 };
 
 /// The places in a window of this size. bar: height of the bar at the top, which lies above all of them; y counts from
 /// the top of the window. The chat is shown at every size. Beside it the tree gets at least 60% of the window's height;
 /// in windows too narrow for that the chat lies below the tree, or alone where there is no room for both. tour: its
 /// card is shown, for which such windows give up the chat.
-WatchPlaces watch_places(float width, float height, float bar, bool tour = false);
+WatchPlaces watch_places(float width, float height, float bar, bool tour = false, const WatchSides& sides = {});
 
 /// Draws tokens per pass, what a pass costs here, and the chip "as if on ...", as far as there is room; each says on
 /// hover how it is computed. The menu of the chip chooses its device. subtitles: draw the second lines.
@@ -53,11 +62,16 @@ class WatchLayout {
   void draw(const ViewModel& view, CommandSink& sink, float bar, std::vector<ScreenRegion>& regions);
 
  private:
+  void draw_list(const ViewModel& view, CommandSink& sink, const WatchRect& place, float bar);
+  void draw_edge(const ViewModel& view, CommandSink& sink, const WatchPlaces& at);
   void draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts);
   void draw_tour(const ViewModel& view, CommandSink& sink, TourPlaces places);
   TourFacts tour_facts() const;
   void draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
 
+  ChatList list_;
+  bool listed_ = false, drawer_ = false;  // in the last frame the list was on show, and was over the chat
+  float grabbed_ = 0;                     // pixels from the edge of the chat to the mouse that drags it
   ChatPanel chat_;
   WatchTree tree_;
   WatchStrip strip_;

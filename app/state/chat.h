@@ -84,8 +84,13 @@ struct ContinueInNewChat {  // makes a new chat of all messages up to this one
 struct SetSystemPrompt {
   std::string text;
 };
-struct RenameChat {  // renames the shown chat
+struct RenameChat {
   std::string title;
+  std::string id = {};  // empty: the shown chat
+};
+struct PinChat {  // keeps it on top of the list, or no longer
+  bool pinned = true;
+  std::string id = {};  // empty: the shown chat
 };
 struct DropOldestTurns {};  // leaves them out of later prompts; they stay in the chat
 struct SendAllTurns {};     // takes that back
@@ -145,15 +150,17 @@ using ChatCommand =
     std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt, RenameChat,
                  ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats, ExportChat, ImportChat,
                  DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns, SetThinking, AttachFile,
-                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt, ContinueReply>;
+                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt, ContinueReply, PinChat>;
 
-/// A row of the history.
+/// A row of the list of chats.
 struct ChatListing {
   std::string id;
   std::string title;
   std::string excerpt;     // the text around the match; empty without a search
   int64_t changed_ms = 0;  // since 1970, UTC
   size_t messages = 0;
+  bool pinned = false;
+  bool operator==(const ChatListing&) const = default;
 };
 
 struct ChatState {

@@ -417,9 +417,10 @@ class Reader {
     if (fields.has("continued")) return continued(fields);
     if (fields.has("grown")) return grown(fields);
     if (fields.has("ended")) return ended(fields, object);
-    if (fields.has("leaf")) leaf_ = fields.u32("leaf");
+    if (fields.has("leaf")) leaf(fields.u32("leaf"));
     if (fields.has("title")) chat_.title = fields.text("title");
     if (fields.has("left_out")) chat_.left_out = fields.u32("left_out");
+    if (fields.has("pinned")) chat_.pinned = fields.boolean_or("pinned", false);
     if (fields.has("system_prompt")) chat_.system_prompt = fields.text("system_prompt");
   }
 
@@ -431,7 +432,6 @@ class Reader {
 
   Conversation finish() {
     settle();
-    if (const auto leaf = nodes_.find(leaf_); leaf != nodes_.end()) chat_.show_leaf(leaf->second);
     return std::move(chat_);
   }
 
@@ -445,6 +445,11 @@ class Reader {
     chat_.title = fields.text_or("title", "");
     chat_.system_prompt = fields.text_or("system_prompt", "");
     chat_.left_out = fields.u32_or("left_out", 0);
+  }
+
+  /// Shows another path. Messages that follow in the file move it on: each was shown when it was written.
+  void leaf(uint32_t number) {
+    if (const auto node = nodes_.find(number); node != nodes_.end()) chat_.show_leaf(node->second);
   }
 
   /// Ends a reply that was still being written when the program ended, as cancelled.
@@ -553,7 +558,7 @@ class Reader {
   Message* writing_ = nullptr;  // in a node of chat_, so no node may be added while this is in use
   // From the number in the file to the node; they differ in a damaged file.
   std::unordered_map<uint32_t, uint32_t> nodes_;
-  uint32_t writing_number_ = 0, next_ = 0, leaf_ = Conversation::none;
+  uint32_t writing_number_ = 0, next_ = 0;
   bool damaged_ = false;
 };
 
@@ -595,9 +600,11 @@ std::string journal_lines(const Conversation& chat, JournalMark& mark) {
   if (chat.title != mark.title) add_line(lines, {{"title", chat.title}});
   if (chat.system_prompt != mark.system_prompt) add_line(lines, {{"system_prompt", chat.system_prompt}});
   if (chat.left_out != mark.left_out) add_line(lines, {{"left_out", chat.left_out}});
+  if (chat.pinned != mark.pinned) add_line(lines, {{"pinned", chat.pinned}});
   mark.left_out = chat.left_out;
   mark.title = chat.title;
   mark.system_prompt = chat.system_prompt;
+  mark.pinned = chat.pinned;
   return lines;
 }
 

@@ -41,6 +41,7 @@ struct JournalMark {
   uint32_t leaf = Conversation::none;
   std::string title, system_prompt;
   uint32_t left_out = 0;
+  bool pinned = false;
   bool operator==(const JournalMark&) const = default;
 };
 

@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".jsonl";
+constexpr auto kCoarseTime = std::chrono::milliseconds(50);  // more than file systems round times to
 constexpr auto kTrashKept = std::chrono::hours(24 * 30);
 constexpr size_t kMaxFile = size_t{1} << 30;  // bytes; larger files are not read
 constexpr size_t kExcerptBefore = 24, kExcerptAfter = 60;
@@ -138,6 +139,8 @@ ChatStore::Known ChatStore::read(const fs::path& path) const {
   known.listing.id = known.id;
   known.listing.title = chat.nodes().empty() && chat.title.empty() ? "Chat that cannot be read" : chat.shown_title();
   known.listing.messages = chat.size();
+  known.listing.pinned = chat.pinned;
+  known.title = chat.title;
   known.text = chat.title;
   for (const auto& node : chat.nodes()) {
     known.text += "\n" + node.message.text;
@@ -150,6 +153,8 @@ ChatStore::Known ChatStore::read(const fs::path& path) const {
 std::vector<ChatListing> ChatStore::list(const std::string& search) {
   std::vector<Known> now;
   std::error_code error;
+  folder_time_ = fs::last_write_time(folder_, error);
+  settled_ = !error && fs::file_time_type::clock::now() - folder_time_ > kCoarseTime;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().extension() != kEnding) continue;
     const auto time = fs::last_write_time(entry.path(), error);
@@ -173,18 +178,65 @@ std::vector<ChatListing> ChatStore::list(const std::string& search) {
     if (hit) found.back().excerpt = excerpt(known.text, hit->begin, hit->end - hit->begin);
   }
   std::sort(found.begin(), found.end(), [](const ChatListing& a, const ChatListing& b) {
+    if (a.pinned != b.pinned) return a.pinned;
     return a.changed_ms != b.changed_ms ? a.changed_ms > b.changed_ms : a.id > b.id;
   });
   return found;
 }
 
+bool ChatStore::changed() const {
+  std::error_code error;
+  return !settled_ || fs::last_write_time(folder_, error) != folder_time_;
+}
+
+void ChatStore::announce() const {
+  std::error_code ignored;  // then other windows learn of it later
+  fs::last_write_time(folder_, fs::file_time_type::clock::now(), ignored);
+}
+
+std::optional<ChatStore::Label> ChatStore::label_of(const std::string& id) const {
+  const auto known = std::ranges::find(known_, id, &Known::id);
+  if (known == known_.end()) return std::nullopt;
+  return Label{known->title, known->listing.pinned};
+}
+
+std::string ChatStore::newest() const {
+  const auto time = [](const Known& known) { return std::pair(known.listing.changed_ms, known.id); };
+  const auto found = std::ranges::max_element(known_, {}, time);
+  return found == known_.end() ? "" : found->id;
+}
+
+ChatStore::Loaded ChatStore::whole(const std::string& id, JournalRead read) const {
+  read.conversation.id = id;
+  return {std::move(read.conversation), "", read.note, rounds_of(id)};
+}
+
+std::optional<ChatStore::Loaded> ChatStore::load_whole(const std::string& id, uint64_t& last_id) const {
+  try {
+    JournalRead read = read_journal(bytes_of(path_of(id)), last_id);
+    if (!read.problem.empty()) return std::nullopt;
+    return whole(id, std::move(read));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void ChatStore::edit(const std::string& id, const std::function<void(Conversation&)>& change) const {
+  const auto mine = ChatFile::open(path_of(id));
+  if (!mine) throw bad_input("It is open in another window. Change it there.");
+  uint64_t unused = 0;
+  std::optional<Loaded> chat = load_whole(id, unused);
+  if (!chat) throw bad_input("Its file is damaged. Open the chat to see what can be read of it.");
+  JournalMark mark = mark_of(chat->conversation);
+  change(chat->conversation);
+  mine->append(journal_lines(chat->conversation, mark));
+  announce();
+}
+
 ChatStore::Loaded ChatStore::load(const std::string& id, uint64_t& last_id) {
   const fs::path path = path_of(id);
   JournalRead read = read_journal(bytes_of(path), last_id);
-  if (read.problem.empty()) {
-    read.conversation.id = id;
-    return {std::move(read.conversation), "", read.note, rounds_of(id)};
-  }
+  if (read.problem.empty()) return whole(id, std::move(read));
   fs::path aside = folder_ / "damaged" / path.filename();
   std::error_code ignored;
   for (int n = 2; fs::exists(aside, ignored); ++n)
@@ -292,6 +344,49 @@ void ChatDesk::begin(ViewModel& view) {
   }
 }
 
+void ChatDesk::reopen(ViewModel& view, const std::string& id) {
+  if (!store_) return;
+  const std::string wanted = id.empty() ? store_->newest() : id;
+  if (!store_->label_of(wanted)) return;
+  auto loaded = store_->load_whole(wanted, view.last_id);
+  if (!loaded || loaded->conversation.empty()) return;
+  Effects unused;  // nothing is written or read yet, so there is nothing to stop
+  show(view, std::move(loaded->conversation), unused);
+  restore_rounds(view, loaded->rounds);
+  view.chat.note = loaded->note;
+}
+
+bool ChatDesk::look(ViewModel& view) {
+  if (!store_ || !store_->changed()) return false;
+  const std::vector<ChatListing> before = view.chat.listings;
+  refresh(view);
+  bool changed = view.chat.listings != before;
+  Conversation& chat = view.messages;
+  if (chat.id.empty() || file_) return changed;  // nobody else can change it
+  const auto label = store_->label_of(chat.id);
+  if (!label) {
+    changed |= !gone_;
+    say_gone(view);
+    return changed;
+  }
+  gone_ = false;
+  adopt(chat, *label);
+  return changed;
+}
+
+/// Says once that the shown chat was deleted. It stays so until something is added to it.
+void ChatDesk::say_gone(ViewModel& view) {
+  if (!std::exchange(gone_, true)) view.chat.note = "Another window deleted this chat. What you add brings it back.";
+}
+
+/// Takes name and pin that another window gave the shown chat, unless they were changed here and not written yet.
+void ChatDesk::adopt(Conversation& chat, const ChatStore::Label& label) {
+  if (chat.title == mark_.title) chat.title = label.title;
+  if (chat.pinned == mark_.pinned) chat.pinned = label.pinned;
+  mark_.title = label.title;
+  mark_.pinned = label.pinned;
+}
+
 void ChatDesk::keep(ViewModel& view) {
   if (!store_) return;
   write(view, view.messages);
@@ -353,27 +448,45 @@ void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& fold
   }
   if (view.model && view.rounds.live->fits(*view.model)) update(view.rounds, Event(*view.model));
   if (view.rounds.log == view.rounds.live) update(view.rounds, FollowRounds{});
+  show_rounds_of_branch(view);
   if (left_out == 0) return;
   warn(view, "Rounds of this chat cannot be shown",
        problem + (left_out > 1 ? " So it is with " + std::to_string(left_out - 1) + " more." : "") +
            " Its text is whole.");
 }
 
-void ChatDesk::open_file(ViewModel& view, Conversation& chat) {
-  if (!chat.id.empty()) {
-    const auto path = store_->path_of(chat.id);
+/// Opens the file of the shown chat, or a new one where that cannot be. little: all that is new is its name, its pin or
+/// the path on show, for which no copy is made: then there may be no file.
+void ChatDesk::open_file(ViewModel& view, Conversation& chat, bool little) {
+  std::error_code error;
+  const auto path = store_->path_of(chat.id);
+  if (!chat.id.empty() && !fs::exists(path, error)) {
+    if (little) return say_gone(view);
+    view.chat.note = "Another window deleted this chat: it is kept as a new one.";
+  } else if (!chat.id.empty()) {
     file_ = ChatFile::open(path);
     if (file_) {
-      // Check that no other window has written to the file since it was read here.
+      // Check that no other window has written to the file since it was read here. A name, a pin and the path on show
+      // are taken over.
       uint64_t unused = 0;
       const JournalRead now = read_journal(read_small_file(path, kLargestImport), unused);
-      if (now.problem.empty() && mark_of(now.conversation) == mark_) return;
+      JournalMark read = mark_of(now.conversation);
+      adopt(chat, {read.title, read.pinned});
+      mark_.leaf = read.leaf;
+      if (now.problem.empty() && read == mark_) return;
       file_.reset();
+    } else if (little) {
+      if (chat.title != mark_.title || chat.pinned != mark_.pinned)
+        view.chat.note = "This chat is open in another window. Change it there.";
+      chat.title = mark_.title;
+      chat.pinned = mark_.pinned;
+      return;
     }
     view.chat.note = "Another window wrote to this chat: what you add goes to a copy.";
     chat.title = chat.shown_title() + " (copy)";
   }
   mark_ = {};
+  gone_ = false;
   rounds_kept_.clear();
   chat.id = store_->new_id(view.chat.now_ms);
   file_ = ChatFile::create(store_->path_of(chat.id));
@@ -383,19 +496,27 @@ void ChatDesk::write(ViewModel& view, Conversation& chat) {
   if (chat.nodes().empty()) return;
   try {
     // A chat without changes is not opened for writing, so that another window can write to it.
+    bool little = false;
     if (!file_ && !chat.id.empty()) {
       JournalMark mark = mark_;
       if (journal_lines(chat, mark).empty()) return;
+      mark.title = mark_.title;
+      mark.pinned = mark_.pinned;
+      mark.leaf = mark_.leaf;
+      little = mark == mark_;
     }
-    if (!file_) open_file(view, chat);
+    if (!file_) open_file(view, chat, little);
+    if (!file_) return;
     JournalMark mark = mark_;
     const std::string lines = journal_lines(chat, mark);
     if (lines.empty()) return;
-    unlisted_ |= mark.nodes != mark_.nodes || mark.title != mark_.title;
+    unlisted_ |= mark.nodes != mark_.nodes || mark.title != mark_.title || mark.pinned != mark_.pinned;
     file_->append(lines);
     mark_ = std::move(mark);
     failing_ = false;
-    if (unlisted_ && !view.busy()) refresh(view);
+    if (!unlisted_ || view.busy()) return;
+    store_->announce();
+    refresh(view);
   } catch (const Error& e) {
     if (!std::exchange(failing_, true))
       warn(view, "The chat is not saved",
@@ -411,6 +532,7 @@ void ChatDesk::close(ViewModel& view, Conversation& closed, const LiveLog& round
   file_.reset();
   rounds_kept_.clear();
   mark_ = {};
+  gone_ = false;
 }
 
 void ChatDesk::refresh(ViewModel& view) {
@@ -437,6 +559,13 @@ void ChatDesk::remove(ViewModel& view, const std::string& id, Effects& effects) 
   effects.engine.push_back(ForgetReplies{id});
   view.chat.deleted = std::move(deleted);
   view.chat.note = "Chat deleted";
+  refresh(view);
+}
+
+/// Changes a chat that is not on show; update() has changed the one that is.
+void ChatDesk::change(ViewModel& view, const std::string& id, const std::function<void(Conversation&)>& how) {
+  if (!store_ || id.empty() || id == view.messages.id) return;
+  store_->edit(id, how);
   refresh(view);
 }
 
@@ -482,6 +611,10 @@ void ChatDesk::command(ViewModel& view, const ChatCommand& command, Effects& eff
     view.chat.deleted.reset();
     view.chat.note.clear();
     refresh(view);
+  } else if (const auto* name = std::get_if<RenameChat>(&command)) {
+    change(view, name->id, [&](Conversation& chat) { chat.title = name->title; });
+  } else if (const auto* pin = std::get_if<PinChat>(&command)) {
+    change(view, pin->id, [&](Conversation& chat) { chat.pinned = pin->pinned; });
   } else if (const auto* file = std::get_if<AttachFile>(&command)) {
     attach(view, {file->path});
   } else if (const auto* search = std::get_if<SearchChats>(&command)) {
@@ -510,6 +643,8 @@ void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) 
       const bool import = std::holds_alternative<ImportChat>(*chat),
                  exported = std::holds_alternative<ExportChat>(*chat);
       const bool removed = std::holds_alternative<DeleteChat>(*chat);
+      const bool changed = std::holds_alternative<RenameChat>(*chat) || std::holds_alternative<PinChat>(*chat);
+      refresh(view);  // another window may have been first
       if ((import || exported) && view.chat.files != ChatFiles::closed)
         // No card: the dialog in which the path was typed is still open and shows this.
         view.chat.files_problem = e.what();
@@ -518,6 +653,7 @@ void ChatDesk::run(ViewModel& view, const UiCommand& command, Effects& effects) 
              import     ? "The chat cannot be imported"
              : exported ? "The chat cannot be exported"
              : removed  ? "The chat cannot be deleted"
+             : changed  ? "The chat cannot be changed"
                         : "The chat cannot be opened",
              e.what());
     }

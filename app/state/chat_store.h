@@ -3,6 +3,7 @@
 // others.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -50,9 +51,24 @@ class ChatStore {
   /// Makes the folders and removes chats that were deleted more than a month ago. Throws bad_input.
   explicit ChatStore(std::filesystem::path folder);
 
-  /// The chats in which `search` occurs, the newest first; upper and lower case are the same (FoldedText). Only files
-  /// that have changed are read again.
+  /// The chats in which `search` occurs, those that are pinned first, then the newest first; upper and lower case are
+  /// the same (FoldedText). Only files that have changed are read again.
   std::vector<ChatListing> list(const std::string& search);
+
+  /// Whether what list() gives may have changed since, by this window or another one. Only looks at the folder's time.
+  bool changed() const;
+  /// Tells other windows that what they list has changed.
+  void announce() const;
+
+  /// The name that was given to a chat, and whether it is pinned, as list() read them last.
+  struct Label {
+    std::string title;
+    bool pinned = false;
+  };
+  /// None where list() found no such chat.
+  std::optional<Label> label_of(const std::string& id) const;
+  /// The chat with the newest message; empty where there is none.
+  std::string newest() const;
 
   struct Loaded {
     Conversation conversation;
@@ -64,6 +80,12 @@ class ChatStore {
   /// Reads a chat. A damaged file is moved to damaged/; what could be read of it is returned as a chat that is not
   /// saved yet. Throws bad_input.
   Loaded load(const std::string& id, uint64_t& last_id);
+  /// The same, but none where the file is damaged, is not there or cannot be read; it stays as it is.
+  std::optional<Loaded> load_whole(const std::string& id, uint64_t& last_id) const;
+
+  /// Changes a chat that this window does not show, by appending to its file. Throws bad_input, also when another
+  /// window writes to the chat.
+  void edit(const std::string& id, const std::function<void(Conversation&)>& change) const;
 
   std::filesystem::path path_of(const std::string& id) const { return folder_ / (id + ".jsonl"); }
   /// The folder for the rounds of a chat. It goes to the trash with its chat, and comes back with it.
@@ -81,13 +103,17 @@ class ChatStore {
     std::filesystem::file_time_type time;
     uintmax_t size = 0;
     ChatListing listing;
-    std::string text;  // of all messages
+    std::string title;  // as it was given; empty: none was
+    std::string text;   // of all messages
     FoldedText folded;
   };
   Known read(const std::filesystem::path& path) const;
+  Loaded whole(const std::string& id, JournalRead read) const;
 
   std::filesystem::path folder_;
   std::vector<Known> known_;
+  std::filesystem::file_time_type folder_time_;  // when known_ was read
+  bool settled_ = false;  // a change after that has a later time, however coarse the clock of the files is
 };
 
 // Saves the shown conversation to the disk, and carries out the commands about the other chats there. A failure becomes
@@ -103,6 +129,12 @@ class ChatDesk {
 
   /// Opens the folder. Call once. A folder that cannot be used becomes a warning.
   void begin(ViewModel& view);
+  /// Shows the chat with this id, on the branch that was left; with an empty id the one with the newest message. Where
+  /// it is not there or is damaged, nothing changes. Call after begin().
+  void reopen(ViewModel& view, const std::string& id);
+  /// Takes up what other windows did to the chats: the list, and name and pin of the chat on show. True when something
+  /// changed. Cheap when nothing did.
+  bool look(ViewModel& view);
   /// Writes what is new in the shown conversation. Call after every change, so that a killed program loses nothing.
   void keep(ViewModel& view);
   /// Carries out the disk part of a command, and saves a conversation that `effects` closed. Adds the effects of
@@ -116,11 +148,14 @@ class ChatDesk {
   void keep_rounds(ViewModel& view, const Conversation& chat, const LiveLog& log);
   void restore_rounds(ViewModel& view, const std::filesystem::path& folder);
   void write(ViewModel& view, Conversation& chat);
-  void open_file(ViewModel& view, Conversation& chat);
+  void open_file(ViewModel& view, Conversation& chat, bool little);
+  void say_gone(ViewModel& view);
+  void adopt(Conversation& chat, const ChatStore::Label& label);
   void refresh(ViewModel& view);
   void show(ViewModel& view, Conversation next, Effects& effects);
   void command(ViewModel& view, const ChatCommand& command, Effects& effects);
   void remove(ViewModel& view, const std::string& id, Effects& effects);
+  void change(ViewModel& view, const std::string& id, const std::function<void(Conversation&)>& how);
 
   std::string folder_;
   std::optional<ChatStore> store_;
@@ -129,6 +164,7 @@ class ChatDesk {
   std::set<uint64_t> rounds_kept_;  // replies of the shown chat whose rounds are on the disk or could not be written
   bool failing_ = false;            // the last attempt to write failed, and the user was warned
   bool unlisted_ = false;           // something was written that the listings do not show yet
+  bool gone_ = false;               // another window deleted the shown chat, and the user was told
 };
 
 }  // namespace canopy::app

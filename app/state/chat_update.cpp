@@ -343,6 +343,7 @@ Effects answer_again(ViewModel& view, uint64_t message) {
 void show_alternative(ViewModel& view, const ShowAlternative& c) {
   if (view.busy()) return;
   view.messages.show_alternative(view.messages.find(c.message), c.by);
+  show_rounds_of_branch(view);
   forget_cards_of_replies(view);
   view.context_used = 0;
 }
@@ -478,6 +479,21 @@ Effects answer_last_again(ViewModel& view) {
   return view.messages.empty() ? Effects{} : begin_reply(view);
 }
 
+void show_rounds_of_branch(ViewModel& view) {
+  RoundsState& rounds = view.rounds;
+  if (rounds.log != rounds.live) return;
+  const std::vector<ReplySummary>& replies = rounds.live->replies();
+  for (size_t i = view.messages.size(); i-- > 0;) {
+    const auto of_message = [&](const ReplySummary& reply) {
+      return reply.message == view.messages[i].id && reply.rounds > 0;
+    };
+    const auto reply = std::find_if(replies.rbegin(), replies.rend(), of_message);
+    if (reply == replies.rend()) continue;
+    show_branch(rounds, reply->first_round + reply->rounds - 1);
+    return;
+  }
+}
+
 Effects show_conversation(ViewModel& view, Conversation next) {
   Effects effects = stop_reply(view);
   // End the reply that is being written: its later events are ignored, and its text stays in the old conversation.
@@ -541,7 +557,9 @@ Effects update_chat(ViewModel& view, const ChatCommand& command) {
   if (const auto* other = std::get_if<ShowAlternative>(&command)) show_alternative(view, *other);
   if (const auto* from = std::get_if<ContinueInNewChat>(&command)) return continue_in_new_chat(view, from->message);
   if (const auto* prompt = std::get_if<SetSystemPrompt>(&command)) view.messages.system_prompt = prompt->text;
-  if (const auto* name = std::get_if<RenameChat>(&command)) view.messages.title = name->title;
+  const auto shown = [&](const std::string& id) { return id.empty() || id == view.messages.id; };
+  if (const auto* name = std::get_if<RenameChat>(&command); name && shown(name->id)) view.messages.title = name->title;
+  if (const auto* pin = std::get_if<PinChat>(&command); pin && shown(pin->id)) view.messages.pinned = pin->pinned;
   if (const auto* sources = std::get_if<ShowTokenSources>(&command)) view.chat.sources_shown = sources->shown;
   if (const auto* find = std::get_if<ShowFind>(&command)) view.chat.find_shown = find->shown;
   if (const auto* files = std::get_if<ShowChatFiles>(&command)) {

@@ -125,6 +125,8 @@ bool age_note(ViewModel& view);
 Effects send_message(ViewModel& view, const std::string& text);
 Effects stop_reply(ViewModel& view);
 Effects answer_last_again(ViewModel& view);
+/// Shows the rounds of the branch on show: the last of its last reply that has any. A recording that is shown stays.
+void show_rounds_of_branch(ViewModel& view);
 /// Shows another conversation. The one that was shown goes into Effects::closed, to be saved.
 Effects show_conversation(ViewModel& view, Conversation next);
 Effects new_chat(ViewModel& view);

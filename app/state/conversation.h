@@ -236,6 +236,7 @@ class Conversation {
   std::string system_prompt;  // empty: none
   int64_t created_ms = 0;
   uint32_t left_out = 0;  // messages at the beginning of the path that are not sent to the model any more
+  bool pinned = false;    // stays on top of the list of chats
 
   /// Number of messages at the beginning of the shown path that are not sent: `left_out`, or fewer on a path so short
   /// that its last question would be among them. What is sent begins with a question.

@@ -266,6 +266,22 @@ void update(RoundsState& rounds, const RoundsCommand& command) {
              command);
 }
 
+void show_branch(RoundsState& rounds, size_t round) {
+  rounds.branch_end.reset();
+  forget_nodes(rounds);
+  follow(rounds.playback, *rounds.log);
+  if (round + 1 >= rounds.log->rounds()) return;
+  show(rounds.playback, *rounds.log, round);
+  rounds.branch_end = round;
+}
+
+void leave_branch(RoundsState& rounds) {
+  const auto end = std::exchange(rounds.branch_end, std::nullopt);
+  const Playback& playback = rounds.playback;
+  if (rounds.log == rounds.live && end == playback.shown && playback.state == PlayState::paused)
+    follow(rounds.playback, *rounds.log);
+}
+
 bool is_live(const RoundsState& rounds) {
   const std::vector<ReplySummary>& replies = rounds.log->replies();
   return rounds.log->is_live() && rounds.playback.state == PlayState::following && !replies.empty() &&
@@ -283,6 +299,7 @@ bool moves(const RoundsState& rounds) {
 void begin_live_log(RoundsState& rounds, const ModelReady* model) {
   const bool shown = rounds.log == rounds.live;
   rounds.live = std::make_shared<LiveLog>();
+  rounds.branch_end.reset();
   if (model) rounds.live->take(*model);
   if (!shown) return;
   forget_nodes(rounds);

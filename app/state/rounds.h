@@ -140,10 +140,13 @@ struct RoundsState {
   std::optional<NodeRef> selected;  // its card stays open
   std::string trace_path;           // of the trace that is shown; empty: the engine's own rounds
   bool reduced_motion = false;      // no animation: every duration is 0, and slow motion moves only by step()
+  // The newest round of the branch of the chat on show, where later rounds are those of other branches.
+  std::optional<size_t> branch_end;
 
   /// Whether the engine has written rounds after the shown one that are not followed.
   bool behind_live() const {
-    return log->is_live() && playback.state != PlayState::following && playback.shown + 1 < log->rounds();
+    return log->is_live() && playback.state != PlayState::following && playback.shown + 1 < log->rounds() &&
+           playback.shown != branch_end;
   }
 
   /// The round to show; null before the first round, and where its tree was dropped to save memory.
@@ -158,6 +161,12 @@ void update(RoundsState& rounds, const Event& event);
 /// Applies a command of the user. OpenTrace and WatchDemo do nothing here, as they need the disk: open_trace() and
 /// watch_demo() carry them out.
 void update(RoundsState& rounds, const RoundsCommand& command);
+
+/// Shows this round of the engine's own as the newest of the branch of the chat on show: follows where it is the newest
+/// of all.
+void show_branch(RoundsState& rounds, size_t round);
+/// Call when a reply is asked for: who saw the end of a branch follows what is written now.
+void leave_branch(RoundsState& rounds);
 
 /// Whether the newest round is shown as it is being written: following, and the reply has not ended.
 bool is_live(const RoundsState& rounds);

@@ -281,6 +281,9 @@ SavedSettings parse_settings(std::string_view text) {
   s.idle_minutes = fields.u32_or("idle_minutes", s.idle_minutes);
   check_range(fields, "idle_minutes", s.idle_minutes, 0, kMostIdleMinutes);
   s.device_tests = device_tests_in(fields);
+  if (fields.has("chat_list")) s.chat_list = fields.boolean_or("chat_list", false);
+  s.chat_width = number_in(fields, "chat_width", s.chat_width, 0, kMaxSide);
+  s.last_chat = fields.text_or("last_chat", "");
   return s;
 }
 
@@ -298,7 +301,8 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
          tree_budget == other.tree_budget && draft_sources == other.draft_sources && as_if_on == other.as_if_on &&
          recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
          tour_step == other.tour_step && thinking == other.thinking && device_tests == other.device_tests &&
-         idle_minutes == other.idle_minutes && threads == other.threads && a.temperature == b.temperature &&
+         idle_minutes == other.idle_minutes && threads == other.threads && chat_list == other.chat_list &&
+         chat_width == other.chat_width && last_chat == other.last_chat && a.temperature == b.temperature &&
          a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
@@ -342,6 +346,9 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.thinking) json["thinking"] = *settings.thinking;
   if (settings.threads > 0) json["threads"] = settings.threads;
   if (settings.idle_minutes > 0) json["idle_minutes"] = settings.idle_minutes;
+  if (settings.chat_list) json["chat_list"] = *settings.chat_list;
+  if (settings.chat_width > 0) json["chat_width"] = rounded(settings.chat_width);
+  if (!settings.last_chat.empty()) json["last_chat"] = settings.last_chat;
   for (const DeviceTest& test : settings.device_tests)
     json["device_tests"].push_back(
         {{"device", test.device}, {"driver", test.driver}, {"passed", test.passed}, {"note", test.note}});

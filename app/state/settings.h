@@ -142,6 +142,9 @@ struct SavedSettings {
   uint32_t threads = 0;                  // of the processor, to kMostThreads; 0: as the program was started
   uint32_t idle_minutes = 0;             // after which the model is released, to kMostIdleMinutes; 0: never
   std::vector<DeviceTest> device_tests;  // the newest first
+  std::optional<bool> chat_list;         // shown in Watch, where there is room; none: where there are chats
+  float chat_width = 0;                  // of the chat in Watch, at 100%; 0: the usual share of the window
+  std::string last_chat;                 // id of the chat that was on show last; empty: none
 
   bool operator==(const SavedSettings& other) const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 
 #include "app/state/view_model.h"
 
@@ -27,6 +28,28 @@ std::string as_if_device(const ShellState& state) {
   return state.as_if_on.empty() ? "rtx4090" : state.as_if_on;
 }
 
+bool chat_list_shown(const ShellState& state, float width) {
+  return width < kRoomForChatList ? state.chat_list_over : state.chat_list.value_or(state.chat_list_usual);
+}
+
+float chat_width(float set, float room) {
+  const float usual = std::min(std::max(room * kUsualChatShare, kUsualChatWidth), room - kUsualTreeWidth);
+  const float most = std::max(kLeastChatWidth, room - kLeastTreeWidth);
+  return std::floor(std::clamp(set > 0 ? set : usual, kLeastChatWidth, most));
+}
+
+namespace {
+
+void show_chat_list(ShellState& state, const ShowChatList& c) {
+  if (c.over)
+    state.chat_list_over = c.shown;
+  else
+    state.chat_list = c.shown;
+  if (c.shown && c.search) ++state.chat_list_searches;
+}
+
+}  // namespace
+
 void update(ShellState& state, const ShellCommand& command) {
   std::visit(Cases{
                  [&](const ShowPalette& c) { state.palette_shown = c.shown; },
@@ -43,10 +66,15 @@ void update(ShellState& state, const ShellCommand& command) {
                  [&](const LeaveStart&) { state.welcome = false; },
                  [&](const ResetLayout&) {
                    state.closed.clear();
+                   state.chat_width = 0;
                    ++state.layout_resets;
                  },
                  [&](const SetTreeBudget& c) { state.tree_budget = std::clamp(c.nodes, 1u, kLargestTreeBudget); },
                  [&](const SetAsIfOn& c) { state.as_if_on = c.device; },
+                 [&](const ShowChatList& c) { show_chat_list(state, c); },
+                 [&](const SetChatWidth& c) {
+                   if (std::isfinite(c.width)) state.chat_width = std::clamp(c.width, 0.0f, float{kMaxSide});
+                 },
              },
              command);
 }

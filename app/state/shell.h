@@ -2,6 +2,7 @@
 // The user's choices about the window itself: its layout, panels, pages and the tour.
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -36,7 +37,25 @@ struct ShellState {
   uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
   std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
+  // The list of chats and the chat in Watch; see chat_list_shown() and chat_width().
+  std::optional<bool> chat_list;    // what the user chose; none: chat_list_usual
+  bool chat_list_usual = false;     // there were chats when the window opened
+  bool chat_list_over = false;      // in a narrow window the list lies over the chat now
+  float chat_width = 0;             // at 100%; 0: the usual share
+  uint32_t chat_list_searches = 0;  // how often the list was asked for by its key, so that one may type at once
 };
+
+/// In narrower windows, at 100%, the list of chats lies over the chat, and only until a chat is chosen.
+inline constexpr float kRoomForChatList = 1100;
+/// Whether Watch shows the list of chats in a window of this width at 100%.
+bool chat_list_shown(const ShellState& state, float width);
+
+/// Widths of the chat in Watch, at 100%: what it has at least, what is left for the tree, and the usual share of the
+/// window. In narrow windows the usual width leaves more for the tree, so that its sentences have room.
+inline constexpr float kLeastChatWidth = 180, kUsualChatWidth = 288, kLeastTreeWidth = 260, kUsualTreeWidth = 408;
+inline constexpr float kUsualChatShare = 0.3f;
+/// The width that the chat has of `room`, which it shares with the tree. set: what the user chose; 0: the usual one.
+float chat_width(float set, float room);
 
 /// The profile that Watch predicts for.
 std::string as_if_device(const ShellState& state);
@@ -73,8 +92,17 @@ struct SetAsIfOn {  // predicts for this device; an unknown name is the usual on
   std::string device;
 };
 
+struct ShowChatList {  // in Watch
+  bool shown = true;
+  bool over = false;    // the window is narrow: the list lies over the chat, which is not remembered
+  bool search = false;  // with the keyboard in its search box
+};
+struct SetChatWidth {  // in Watch, at 100%; 0: the usual one
+  float width = 0;
+};
+
 using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart,
-                                  ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn>;
+                                  ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn, ShowChatList, SetChatWidth>;
 
 void update(ShellState& state, const ShellCommand& command);
 

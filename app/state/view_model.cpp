@@ -268,6 +268,7 @@ Effects ask_for_rounds(ViewModel& view, Effects effects) {
     // The shown rounds may be those of another model, read with the chat.
     if (view.model && !view.rounds.live->fits(*view.model)) begin_live_log(view.rounds, &*view.model);
     view.rounds.live->expect(*generate, view.messages.back().id);
+    leave_branch(view.rounds);
   }
   return effects;
 }

@@ -255,6 +255,8 @@ constexpr Part kParts[] = {
     {"Status bar", "Status", "What the engine does now, how full the context is, and a recording that runs."},
     {"Chat", "Chat", "Your conversation. Words with a tint were guessed before they were written."},
     {"History", "History", "Earlier conversations; a click opens one."},
+    {"Watch chats", "Chats",
+     "All your conversations; a click opens one, a double click renames it. Pin, delete and search them here."},
     {"Round table", "Rounds", "Every round as a line of numbers."},
     {"Budget", "Budget", "Speed for every number of guesses, predicted and measured, and why this number was taken."},
     {"Residuals", "Residuals", "How far the predicted times were from the real ones."},

@@ -26,10 +26,40 @@ Wanted switch_source(const ViewModel& view, DraftSources source) {
   return UiCommand(AskSource{source, (view.draft_sources & source) == 0});
 }
 
+/// The width of the window at 100%.
+float window_width() {
+  return ImGui::GetMainViewport()->Size.x / look().scale;
+}
+
+/// The command that makes the chat in Watch wider, or narrower with a negative value.
+Wanted widen_chat(const ViewModel& view, float by) {
+  const ShellState& shell = view.shell;
+  if (shell.layout != WindowLayout::watch || shell.page != WindowPage::rounds) return std::nullopt;
+  return UiCommand(ShellCommand(SetChatWidth{chat_width(shell.chat_width, window_width()) + by}));
+}
+
+constexpr float kWidthStep = 40;
+
 constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
 
 constexpr Action kActions[] = {
     {"Chat", "New chat", "Ctrl+N", kCtrl | ImGuiKey_N, [](const ViewModel&) { return Wanted(NewChat{}); }},
+    {"Chat", "List of chats", "Ctrl+B", kCtrl | ImGuiKey_B,
+     [](const ViewModel& v) -> Wanted {
+       if (v.shell.page != WindowPage::rounds || v.shell.layout == WindowLayout::what_if) return {};
+       if (v.shell.layout == WindowLayout::lab) return ShellCommand(ShowPanel{"History", true});
+       return switch_chat_list(v, true);
+     }},
+    {"Chat", "Pin or unpin this chat", "", 0,
+     [](const ViewModel& v) {
+       return v.messages.id.empty() ? Wanted() : Wanted(ChatCommand(PinChat{!v.messages.pinned}));
+     }},
+    {"Chat", "Delete this chat", "", 0,
+     [](const ViewModel& v) {
+       return v.messages.id.empty() ? Wanted() : Wanted(ChatCommand(DeleteChat{v.messages.id}));
+     }},
+    {"Chat", "Undo delete", "", 0,
+     [](const ViewModel& v) { return v.chat.deleted ? Wanted(ChatCommand(UndoDelete{})) : Wanted(); }},
     {"Chat", "Answer again", "Ctrl+R", kCtrl | ImGuiKey_R,
      [](const ViewModel& v) { return v.can_send() && v.last_reply() ? Wanted(RunAgain{}) : Wanted(); }},
     {"Chat", "Continue the reply", "", 0,
@@ -137,6 +167,10 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return Wanted(SetTheme{next_theme(v.theme)}); }},
     {"Window", "Reduced motion", "", 0,
      [](const ViewModel& v) { return Wanted(RoundsCommand(SetReducedMotion{!v.rounds.reduced_motion})); }},
+    {"Window", "Wider chat", "", 0, [](const ViewModel& v) { return widen_chat(v, kWidthStep); }},
+    {"Window", "Narrower chat", "", 0, [](const ViewModel& v) { return widen_chat(v, -kWidthStep); }},
+    {"Window", "Usual width of the chat", "", 0,
+     [](const ViewModel& v) { return v.shell.chat_width > 0 ? Wanted(ShellCommand(SetChatWidth{})) : Wanted(); }},
     {"Window", "Reset layout", "", 0, [](const ViewModel&) { return Wanted(ShellCommand(ResetLayout{})); }},
 };
 
@@ -186,6 +220,11 @@ void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
   if (view.shell.layout != WindowLayout::watch || popup || view.rounds.log->rounds() == 0) return;
   if (pressed(ImGuiKey_PageDown)) sink.post(RoundsCommand(StepRound{1}));
   if (pressed(ImGuiKey_PageUp)) sink.post(RoundsCommand(StepRound{-1}));
+}
+
+UiCommand switch_chat_list(const ViewModel& view, bool search) {
+  const float width = window_width();
+  return ShellCommand(ShowChatList{!chat_list_shown(view.shell, width), width < kRoomForChatList, search});
 }
 
 float next_scale(float scale, int direction) {

@@ -30,6 +30,9 @@ std::span<const Action> actions();
 /// when the last frame ended; then Esc closes that instead.
 void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink);
 
+/// The command that shows or hides the list of chats in Watch. search: whoever asks by a key types there at once.
+UiCommand switch_chat_list(const ViewModel& view, bool search);
+
 /// The next larger (direction 1) or smaller (-1) scale, in the steps known from browsers: 0.9, 1, 1.1, 1.25 ...
 float next_scale(float scale, int direction);
 

@@ -146,6 +146,14 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 centre, float size, Colour co
       pen.line({{6.5f, 3}, {6.5f, 13}});
       pen.line({{6.5f, 9}, {14, 9}});
       break;
+    case Icon::more:
+      for (const float x : {3.5f, 8.0f, 12.5f}) pen.disc({x, 8}, 1.4f);
+      break;
+    case Icon::pin:
+      pen.line({{5.5f, 2.5f}, {10.5f, 2.5f}});
+      pen.line({{6, 2.5f}, {6, 6.5f}, {4, 9.5f}, {12, 9.5f}, {10, 6.5f}, {10, 2.5f}});
+      pen.line({{8, 9.5f}, {8, 14}});
+      break;
     case Icon::play: pen.triangle({4.5f, 3}, {13, 8}, {4.5f, 13}); break;
     case Icon::pause:
       pen.box({4, 3}, {7, 13}, 1);

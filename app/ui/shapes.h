@@ -42,7 +42,9 @@ enum class Icon {
   first,
   previous,
   next,
-  panels  // a window in three parts
+  panels,  // a window in three parts
+  more,    // three dots
+  pin
 };
 
 /// Draws an icon centred on `centre`, `size` pixels wide. Inside a disabled group it is drawn with the group's alpha.

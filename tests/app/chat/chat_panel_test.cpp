@@ -260,7 +260,8 @@ TEST(ChatPanel, HistoryOpensDeletesAndBringsBack) {
     IM_CHECK(ImGui::FindWindowByName("Chat")->DockTabIsVisible);  // it is shown, not only opened behind the list
     ctx->WindowFocus("//History");
     ctx->Yield(3);
-    ctx->ItemClick(("//History/**/" + first + "/Delete").c_str());
+    ctx->ItemClick(("//History/**/" + first + "/More").c_str());
+    ctx->ItemClick("//$FOCUSED/Delete");
     ctx->Yield(3);
     IM_CHECK_EQ(ui.view().chat.listings.size(), 1u);
     IM_CHECK(ui.view().messages.empty());

@@ -58,13 +58,44 @@ TEST(WatchPlaces, TheDesignsSizesHaveAllParts) {
   for (const WatchRect& part : {at.chat, at.numbers, at.caption, at.tree, at.legend, at.budget, at.strip})
     EXPECT_TRUE(part.shown());
   EXPECT_TRUE(at.subtitles);
-  EXPECT_FLOAT_EQ(at.chat.width, 288);
-  EXPECT_FLOAT_EQ(app::watch_places(1600, 1000, kBar).chat.width, 340);
-  EXPECT_FLOAT_EQ(app::watch_places(2560, 1440, kBar).chat.width, 420);
+  EXPECT_FLOAT_EQ(at.chat.width, 384) << "30 % of the window";
+  EXPECT_FLOAT_EQ(app::watch_places(1600, 1000, kBar).chat.width, 480);
+  EXPECT_FLOAT_EQ(app::watch_places(2560, 1440, kBar).chat.width, 768);
   const WatchPlaces small = app::watch_places(900, 600, kBar);
+  EXPECT_FLOAT_EQ(small.chat.width, 288);
   EXPECT_FLOAT_EQ(small.chat.y + small.chat.height, 600) << "a narrow window has all its height for the chat";
   EXPECT_TRUE(small.numbers.shown());
   EXPECT_FALSE(small.subtitles);
+}
+
+TEST(WatchPlaces, TheChatIsAsWideAsItWasMadeAndLeavesRoomForTheTree) {
+  for (float width = 480; width <= 2600; width += 17) {
+    for (const float wanted : {1.0f, 300.0f, 512.0f, 5000.0f}) {
+      const WatchPlaces at = app::watch_places(width, 800, kBar, false, {false, wanted});
+      ASSERT_GE(at.chat.width, 180) << width;
+      ASSERT_GE(at.tree.width, 256) << width << ": 260 less the gap";
+      if (wanted >= 180 && wanted + 260 <= width) {
+        ASSERT_FLOAT_EQ(at.chat.width, wanted) << width;
+      }
+      ASSERT_FLOAT_EQ(at.edge.x, at.chat.x + at.chat.width);
+    }
+  }
+  EXPECT_FALSE(app::watch_places(400, 800, kBar).edge.shown()) << "the chat is below the tree";
+}
+
+TEST(WatchPlaces, TheListStandsAtTheLeftWhereThereIsRoom) {
+  for (const float width : {1100.0f, 1280.0f, 1920.0f, 2560.0f}) {
+    const WatchPlaces at = app::watch_places(width, 800, kBar, false, {true, 0});
+    ASSERT_TRUE(at.list.shown()) << width;
+    EXPECT_GE(at.chat.width, 288) << width;
+    EXPECT_FLOAT_EQ(at.list.y + at.list.height, 800);
+    for (const WatchRect& part : {at.chat, at.numbers, at.caption, at.tree, at.legend, at.budget, at.strip}) {
+      EXPECT_TRUE(part.shown()) << width;
+      EXPECT_FALSE(overlap(at.list, part)) << width;
+    }
+    EXPECT_FLOAT_EQ(at.tree.x + at.tree.width, width);
+  }
+  EXPECT_FALSE(app::watch_places(1099, 800, kBar, false, {true, 0}).list.shown());
 }
 
 // From 640x480 on, at every scale of the interface: 300% of it leaves 213x160.

@@ -113,7 +113,7 @@ TEST_F(WatchUi, TheBudgetLineCutsNothingOff) {
     }
     EXPECT_GE(predictions, 2u) << width;
     EXPECT_GE(badges, predictions) << width;
-    EXPECT_TRUE(drawn.any_contains("RTX 4090: ") || width < 1280) << width;
+    EXPECT_TRUE(drawn.any_contains("RTX 4090: ") || width < 1600) << width;
   }
 }
 

@@ -37,6 +37,14 @@ class Window : public test::ChatWindow {
   }
 };
 
+/// Ends the reply that is being written.
+void finish(Window& window, const std::string& reply) {
+  window.event(TextDelta{window.view.reply_id, reply, 1, 10, 10});
+  ReplyFinished finished;
+  finished.reply_id = window.view.reply_id;
+  window.event(finished);
+}
+
 size_t files_in(const fs::path& folder) {
   size_t count = 0;
   for (const auto& entry : fs::directory_iterator(folder)) count += entry.is_regular_file();
@@ -283,6 +291,200 @@ TEST(ChatStore, WhatAnotherWindowAddedMeanwhileIsNotMixedUp) {
   EXPECT_EQ(last.view.messages.back().text, "Kept");
   last.run(OpenChat{reader.view.messages.id});
   EXPECT_EQ(last.view.messages.back().text, "Also kept");
+}
+
+TEST(ChatStore, PinnedChatsStandOnTopAndStayPinned) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("The oldest", "Yes");
+  const std::string oldest = window.view.messages.id;
+  window.run(NewChat{});
+  window.ask("The middle one", "Yes");
+  window.run(NewChat{});
+  window.ask("The newest", "Yes");
+  window.run(PinChat{true, oldest});
+  const auto titles = [](const Window& of) {
+    std::vector<std::string> all;
+    for (const ChatListing& each : of.view.chat.listings) all.push_back(each.title);
+    return all;
+  };
+  const std::vector<std::string> pinned = {"The oldest", "The newest", "The middle one"};
+  EXPECT_EQ(titles(window), pinned);
+  Window later(folder.path());
+  EXPECT_EQ(titles(later), pinned);
+  later.run(OpenChat{oldest});
+  EXPECT_TRUE(later.view.messages.pinned);
+  later.run(PinChat{false});  // the chat on show
+  EXPECT_EQ(titles(later), (std::vector<std::string>{"The newest", "The middle one", "The oldest"}));
+  EXPECT_EQ(later.view.messages.id, oldest) << "no copy is made of it";
+  EXPECT_EQ(files_in(folder.path()), 3u);
+}
+
+TEST(ChatStore, AChatThatIsNotOnShowIsRenamed) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("First question", "Yes");
+  const std::string first = window.view.messages.id;
+  window.run(NewChat{});
+  window.ask("Second question", "Yes");
+  window.run(RenameChat{"Its own name", first});
+  EXPECT_EQ(window.view.messages.shown_title(), "Second question");
+  ASSERT_EQ(window.view.chat.listings.size(), 2u);
+  EXPECT_EQ(window.view.chat.listings[1].title, "Its own name");
+  window.run(OpenChat{first});
+  EXPECT_EQ(window.view.messages.title, "Its own name");
+  EXPECT_EQ(window.view.messages.back().text, "Yes");
+  window.run(RenameChat{"Nothing", "no-such-chat"});
+  ASSERT_EQ(window.view.cards.size(), 1u);
+  EXPECT_EQ(window.view.cards[0].title, "The chat cannot be changed");
+}
+
+TEST(ChatStore, TheLastChatIsReopenedOnTheBranchThatWasLeft) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Otters", "They swim.");
+  window.ask("More", "They eat.");
+  window.run(AnswerAgain{window.view.messages.back().id});
+  finish(window, "They sleep.");
+  window.run(ShowAlternative{window.view.messages.back().id, -1});
+  const std::string id = window.view.messages.id;
+  const auto last = [&] {
+    Window later(folder.path());
+    EXPECT_TRUE(later.view.messages.empty());
+    later.desk.reopen(later.view, id);
+    EXPECT_EQ(later.view.messages.id, id);
+    EXPECT_EQ(files_in(folder.path()), 1u);
+    return later.view.messages.empty() ? "" : later.view.messages.back().text;
+  };
+  EXPECT_EQ(last(), "They eat.");
+  window.run(EditQuestion{window.view.messages[0].id, "A Python class"});
+  EXPECT_EQ(last(), "") << "the reply that is being written";
+  finish(window, "class Point");
+  EXPECT_EQ(last(), "class Point");
+  window.ask("Go on", "pass");
+  EXPECT_EQ(last(), "pass");
+  window.run(ShowAlternative{window.view.messages[0].id, -1});
+  EXPECT_EQ(last(), "They eat.") << "of the otters the version that was on show";
+}
+
+// Canopy up to 2026-11 wrote no leaf after an edit, and took the last one that there was.
+TEST(ChatStore, AMessageThatFollowsALeafInTheFileIsOnShow) {
+  const std::string file =
+      "{\"canopy_chat\":1}\n"
+      "{\"message\":0,\"role\":\"user\",\"text\":\"One\"}\n"
+      "{\"message\":1,\"after\":0,\"role\":\"assistant\",\"text\":\"A\"}\n"
+      "{\"message\":2,\"after\":0,\"role\":\"assistant\",\"text\":\"B\"}\n"
+      "{\"leaf\":1}\n"
+      "{\"message\":3,\"role\":\"user\",\"text\":\"Uno\"}\n"
+      "{\"message\":4,\"after\":3,\"role\":\"assistant\",\"text\":\"C\"}\n";
+  uint64_t last_id = 0;
+  JournalRead read = read_journal(file, last_id);
+  EXPECT_EQ(read.problem, "");
+  EXPECT_FALSE(read.conversation.pinned);
+  EXPECT_EQ(read.conversation.back().text, "C");
+  read.conversation.show_alternative(0, -1);
+  EXPECT_EQ(read.conversation.back().text, "A");
+  EXPECT_EQ(read_journal(file + "{\"leaf\":2}\n", last_id).conversation.back().text, "B");
+}
+
+TEST(ChatStore, WithoutAWholeLastChatThereIsANewOne) {
+  const TempFolder folder;
+  Window window(folder.path());
+  window.ask("Older", "Yes");
+  const std::string older = window.view.messages.id;
+  window.run(PinChat{true});
+  window.run(NewChat{});
+  window.ask("Newer", "Yes");
+  const std::string newer = window.view.messages.id;
+  window.run(NewChat{});
+  EXPECT_EQ(files_in(folder.path()), 2u) << "an empty chat has no file";
+  {
+    Window later(folder.path());
+    later.desk.reopen(later.view, "20201122-000000-abcdef");
+    EXPECT_TRUE(later.view.messages.empty());
+    EXPECT_TRUE(later.view.cards.empty());
+    later.desk.reopen(later.view, "");
+    EXPECT_EQ(later.view.messages.id, newer) << "the newest where none was remembered";
+  }
+  const std::string bytes = "garbage\n";
+  std::ofstream(folder.path() / (older + ".jsonl"), std::ios::binary) << bytes;
+  Window later(folder.path());
+  later.desk.reopen(later.view, older);
+  EXPECT_TRUE(later.view.messages.empty());
+  EXPECT_TRUE(later.view.cards.empty());
+  EXPECT_EQ(read_small_file(folder.path() / (older + ".jsonl"), 1 << 20), bytes) << "it stays as it is";
+}
+
+TEST(ChatStore, AWindowSeesWhatAnotherOneDoes) {
+  const TempFolder folder;
+  std::string id;
+  {
+    Window writer(folder.path());
+    writer.ask("Shared", "One");
+    id = writer.view.messages.id;
+  }
+  Window first(folder.path());
+  first.run(OpenChat{id});
+  Window second(folder.path());
+  second.ask("Of the second", "Two");
+  EXPECT_TRUE(first.desk.look(first.view));
+  ASSERT_EQ(first.view.chat.listings.size(), 2u);
+  EXPECT_EQ(first.view.chat.listings[0].title, "Of the second");
+  second.run(RenameChat{"Renamed there", id});
+  second.run(PinChat{true, id});
+  EXPECT_TRUE(first.desk.look(first.view));
+  EXPECT_EQ(first.view.chat.listings[0].title, "Renamed there");
+  EXPECT_EQ(first.view.messages.title, "Renamed there");
+  EXPECT_TRUE(first.view.messages.pinned);
+  EXPECT_FALSE(first.desk.look(first.view)) << "nothing changed since";
+  first.ask("Goes on here", "Three");
+  EXPECT_EQ(first.view.messages.id, id) << "a name is no reason for a copy";
+  second.run(RenameChat{"Too late", id});
+  ASSERT_FALSE(second.view.cards.empty());
+  EXPECT_NE(second.view.cards.back().detail.find("another window"), std::string::npos);
+}
+
+TEST(ChatStore, AChatThatAnotherWindowDeletedStaysOnShowAndIsKeptWhenItGoesOn) {
+  const TempFolder folder;
+  std::string id;
+  {
+    Window writer(folder.path());
+    writer.ask("Shared", "One");
+    id = writer.view.messages.id;
+  }
+  Window first(folder.path());
+  first.run(OpenChat{id});
+  Window second(folder.path());
+  second.run(DeleteChat{id});
+  EXPECT_TRUE(first.desk.look(first.view));
+  EXPECT_TRUE(first.view.chat.listings.empty());
+  EXPECT_NE(first.view.chat.note.find("deleted"), std::string::npos);
+  EXPECT_EQ(first.view.messages.back().text, "One");
+  EXPECT_EQ(files_in(folder.path()), 0u) << "it is not brought back by being looked at";
+  first.ask("Still here?", "Two");
+  EXPECT_TRUE(first.view.cards.empty());
+  EXPECT_NE(first.view.messages.id, id);
+  Window later(folder.path());
+  later.run(OpenChat{first.view.messages.id});
+  EXPECT_EQ(later.view.messages.size(), 4u);
+  second.run(UndoDelete{});
+  EXPECT_EQ(files_in(folder.path()), 2u);
+}
+
+TEST(ChatStore, LookingAtBranchesOfAnotherWindowsChatMakesNoCopy) {
+  const TempFolder folder;
+  Window first(folder.path());
+  first.ask("Shared", "One");
+  first.run(AnswerAgain{first.view.messages.back().id});
+  finish(first, "Two");
+  Window second(folder.path());
+  second.run(OpenChat{first.view.messages.id});
+  second.run(ShowAlternative{second.view.messages.back().id, -1});
+  EXPECT_EQ(second.view.messages.back().text, "One");
+  second.run(RenameChat{"Mine"});
+  EXPECT_NE(second.view.chat.note.find("another window"), std::string::npos);
+  EXPECT_EQ(second.view.messages.title, "");
+  EXPECT_EQ(files_in(folder.path()), 1u);
 }
 
 TEST(ChatStore, AFolderThatCannotBeMadeWarnsOnceAndTheChatGoesOn) {  // gui.md, criterion 26: read-only home

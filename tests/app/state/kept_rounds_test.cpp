@@ -35,6 +35,9 @@ class RoundsWindow : public test::ChatWindow {
       : ChatWindow(folder, model_of_file(model)) {}
   void begin(const std::string& question, size_t rounds) {
     run(SendMessage{question});
+    write(rounds);
+  }
+  void write(size_t rounds) {
     event(TextDelta{view.reply_id, "An answer", 1, 10, 10});
     builder.begin(DecodeMode::tree);
     for (size_t i = 0; i < rounds; ++i) {
@@ -44,6 +47,9 @@ class RoundsWindow : public test::ChatWindow {
   }
   void ask(const std::string& question, size_t rounds) {
     begin(question, rounds);
+    finish();
+  }
+  void finish() {
     ReplyFinished finished;
     finished.reply_id = view.reply_id;
     finished.ar_tokens_per_second = 12.5;
@@ -102,6 +108,31 @@ TEST(KeptRounds, TheTimelineBelongsToTheChatOnShow) {
   window.run(NewChat{});
   window.run(OpenChat{one});
   EXPECT_EQ(window.log().rounds(), 5u);
+}
+
+TEST(KeptRounds, TheTreeIsThatOfTheBranchOnShow) {
+  TempFolder folder;
+  RoundsWindow window(folder.path());
+  window.ask("One", 3);
+  window.run(AnswerAgain{window.view.messages.back().id});
+  window.write(2);
+  window.finish();
+  EXPECT_EQ(window.view.rounds.playback.shown, 4u);
+  window.run(ShowAlternative{window.view.messages.back().id, -1});
+  EXPECT_EQ(window.view.rounds.playback.shown, 2u) << "the last round of the first answer";
+  EXPECT_FALSE(window.view.rounds.behind_live());
+  window.run(ShowAlternative{window.view.messages.back().id, 1});
+  EXPECT_EQ(window.view.rounds.playback.shown, 4u);
+  window.run(ShowAlternative{window.view.messages.back().id, -1});
+  RoundsWindow later(folder.path());
+  later.desk.reopen(later.view, window.view.messages.id);
+  ASSERT_EQ(later.log().rounds(), 5u);
+  EXPECT_EQ(later.view.rounds.playback.shown, 2u);
+  for (RoundsWindow* each : {&window, &later}) {
+    each->ask("Two", 1);
+    EXPECT_EQ(each->view.rounds.playback.shown, 5u) << "what is written now is followed";
+    EXPECT_EQ(each->view.rounds.playback.state, PlayState::following);
+  }
 }
 
 TEST(KeptRounds, DamagedAndForeignFilesCostOnlyTheirOwnRounds) {

@@ -49,6 +49,9 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.reduced_motion = true;
   s.idle_minutes = 15;
   s.threads = 3;
+  s.chat_list = false;
+  s.chat_width = 412;
+  s.last_chat = "20261127-101112-abc123";
   s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
                     {"llvmpipe", "22.3", false, "No."}};
   write_settings(path(), s);
@@ -101,6 +104,8 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"rtx3090\", "},
       {"{\"as_if_on\": 3}", "as_if_on"},
       {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
+      {"{\"chat_width\": -1}", "\"chat_width\" is -1; it must be 0 to 8192."},
+      {"{\"chat_list\": 3}", "chat_list"},
       {"{\"threads\": 4097}", "\"threads\" is 4097; it must be 0 to 4096."},
       {"{\"idle_minutes\": -5}", "idle_minutes"},
       {"{\"idle_minutes\": \"never\"}", "idle_minutes"},

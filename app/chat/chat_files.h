@@ -1,12 +1,11 @@
 #pragma once
-// Saved chats: the panel that lists and searches them, and the dialog that exports the shown one or imports one.
+// The dialog that exports the shown chat or imports one.
 
 #include <cstdint>
 #include <string>
 
 #include "app/state/view_model.h"
 #include "app/ui/dialogs.h"
-#include "app/ui/panel.h"
 
 namespace canopy::app {
 
@@ -33,18 +32,6 @@ class ChatFilesDialog {
   std::string looked_at_;   // the path that exists_ is about
   bool exists_ = false;     // there is a file at looked_at_
   PathBrowser browser_;
-};
-
-/// The panel of saved chats, the newest first, with a search over all their messages.
-class HistoryPanel final : public Panel {
- public:
-  const char* name() const override { return "History"; }
-  void draw(const ViewModel& view, CommandSink& sink) override;
-
- private:
-  void draw_row(const ViewModel& view, const ChatListing& listing, CommandSink& sink, float width);
-
-  std::string search_;
 };
 
 }  // namespace canopy::app
