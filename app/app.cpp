@@ -159,7 +159,8 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
   view_.rounds.reduced_motion = settings.saved.reduced_motion;
-  view_.what_if.known = predictable_devices();
+  view_.what_if.own = settings.saved.own_devices;
+  view_.what_if.known = predictable_devices(view_.what_if.own);
   view_.thinking = settings.saved.thinking;
   view_.models.threads = settings.saved.threads;
   view_.models.idle_minutes = settings.saved.idle_minutes;
@@ -480,6 +481,7 @@ void App::keep_settings(bool now) {
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.draft_sources = view_.draft_sources;
   remembered_.as_if_on = view_.shell.as_if_on;
+  remembered_.own_devices = view_.what_if.own;
   remembered_.recent = view_.models.recent;
   remembered_.device_tests = view_.models.device_tests;
   remembered_.thinking = view_.thinking;

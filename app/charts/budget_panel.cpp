@@ -64,7 +64,7 @@ std::optional<Speeds> speeds_that_favour(const WidthSpeed& chosen, const std::ve
 
 std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& best,
                                  const std::vector<WidthSpeed>& widths) {
-  const std::string passed_over = "S(N) is highest at " + budget_of(best) + " (" + speed_of(best) + "), but ";
+  const std::string passed_over = "Expected best was " + budget_of(best) + " (" + speed_of(best) + "), but ";
   if (const auto speeds = speeds_that_favour(chosen, widths)) {
     return passed_over + budget_of(chosen) +
            " leaves the most tokens above what its time brings at the usual speed, which is the long-run goal.";
@@ -75,10 +75,12 @@ std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& bes
                  : "it was passed over by the rule in force.");
 }
 
+constexpr const char* kPlainAlways = "Plain decoding in every pass: no guesses are made.";
+
 std::string why_ar(const RoundRecord& record, const WidthSpeed& best) {
-  if (record.mode == DecodeMode::ar) return "AR was asked for; no draft is made.";
-  return "S(N) is highest at " + budget_of(best) + " (" + speed_of(best) +
-         "), but within the bound on time lost to drafts, and over the long run, plain decoding was taken.";
+  if (record.mode == DecodeMode::ar) return kPlainAlways;
+  return "Expected best was " + budget_of(best) + " (" + speed_of(best) +
+         "), but within the bound on time lost to drafts, and over the long run, plain decoding was chosen.";
 }
 
 /// Compares the width of a round with the best one of the curve. curve: S(N) as shown, ascending widths.
@@ -111,16 +113,16 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
   if (record.mode == DecodeMode::chain) {
     check.why_not = "Mode Chain: always a chain, whatever S(N) says of trees.";
   } else if (record.mode == DecodeMode::tree) {
-    check.why_not = check.loses ? "AR promises more than any N." : "S(N) is highest at " + budget_of(best) + ".";
+    check.why_not = check.loses ? "Expected best was plain decoding." : "Expected best was " + budget_of(best) + ".";
   } else if (record.shape == DecodeMode::chain) {
     check.why_not = "A chain of " + grouped(record.width - 1) +
                     " was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";
   } else if (is_plain) {
     check.why_not = why_ar(record, best);
   } else if (check.loses) {
-    check.why_not = "Plain decoding promises more; this draft was made to see whether drafting pays by now.";
+    check.why_not = "Expected best was plain decoding; this draft was made to see whether drafting pays by now.";
   } else if (chosen == widths.end()) {
-    check.why_not = "N was set by a rule that does not look at S(N).";
+    check.why_not = "It was chosen by a rule that does not look at S(N).";
   } else {
     check.why_not = why_not_widest_speed(*chosen, best, widths);
   }
@@ -243,15 +245,17 @@ std::string title_of(const RoundRecord& record) {
   const std::string budget = grouped(record.width - 1);
   return record.mode == DecodeMode::adaptive ? "Why " + budget
          : record.mode == DecodeMode::chain  ? "A chain of " + budget
-                                             : budget + " was set";
+                                             : "A tree of " + budget;
 }
 
 std::string reason_of(const RoundRecord& record) {
-  if (!record.choice.reason.empty()) return record.choice.reason;
+  // Recordings say of every fixed size that it was asked for, also where nobody did: it may be what is taken by itself.
+  const std::string& reason = record.choice.reason;
+  if (!reason.empty() && !reason.ends_with(" asked for.")) return reason;
   switch (record.mode) {
-    case DecodeMode::ar: return "AR was asked for; no draft is made.";
+    case DecodeMode::ar: return kPlainAlways;
     case DecodeMode::chain: return "Mode Chain drafts as deep as it can; nothing is chosen.";
-    default: return "N was set, not chosen.";
+    default: return "All passes of this reply have one size; nothing is chosen.";
   }
 }
 
@@ -313,7 +317,7 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs, con
 
 std::string verdict(const BudgetView& view) {
   if (view.predicted.empty() || view.ar_tokens_per_second <= 0) return {};
-  return view.loses ? "Speculation loses here: use AR" : "Speculation pays here";
+  return view.loses ? "Guessing was not expected to pay" : "Guessing was expected to pay";
 }
 
 namespace {
@@ -410,7 +414,7 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
     const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->budget(), view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    labels.push_back({at, px(4.5f), "best in hindsight",
+    labels.push_back({at, px(4.5f), "best afterwards",
                       view.hindsight->width > 1 ? "N " + grouped(view.hindsight->budget()) : "no drafts", false});
   }
   if (view.own && view.realised.width > 1) {
@@ -575,7 +579,7 @@ void draw_rows(const BudgetView& view, float width) {
       tooltip(("Plain decoding, " + view.plain_from + ".").c_str());
       continue;
     }
-    std::string words = row.ran ? "What the round had." : row.best ? "The highest S(N) shown." : "";
+    std::string words = row.ran ? "What the round had." : row.best ? "Expected best." : "";
     words += std::string(words.empty() ? "" : " ") + "Expected tokens and time are predicted.";
     tooltip(words.c_str());
   }
@@ -594,12 +598,20 @@ void draw_outcome(const BudgetView& view, float width) {
   pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
 
+/// "7", "plain decoding"
+std::string afterwards_words(const BudgetView& view) {
+  const bool plain = view.hindsight->budget() == 0 || view.ar_tokens_per_second >= view.hindsight->tokens_per_second();
+  return plain ? "plain decoding" : budget_of(*view.hindsight);
+}
+
 /// Draws the verdict and the reason for the width.
 void draw_why(const BudgetView& view, float width) {
   const Theme& t = colours();
   const std::string title = view.loses ? verdict(view) : view.title;
   bar_card("Why", width, view.loses || view.slower ? t.bonus : t.accent, title, view.reason, view.not_argmax);
-  std::string more = view.is_argmax ? "It has the highest S(N) shown within the limits, plain decoding included." : "";
+  std::string more = view.is_argmax ? "It was expected best within the limits, plain decoding included." : "";
+  if (view.hindsight)
+    more += (more.empty() ? "" : " ") + ("Best afterwards, by what was accepted: " + afterwards_words(view) + ".");
   if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
   if (!view.recorded && !view.predicted.empty()) more += " S(N) is worked out from the tree and the cost table.";
   if (!more.empty()) tooltip(more.c_str());

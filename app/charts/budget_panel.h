@@ -46,15 +46,15 @@ struct BudgetView {
   std::optional<WidthSpeed> own;        // the forecast of the round's own width
   bool was_chosen = false;              // the engine chose that width; else it was set, or the mode has one alone
   WidthSpeed realised;                  // what the round brought; `expected` is the number of tokens it emitted
-  std::optional<WidthSpeed> hindsight;  // the best of `measured`
+  std::optional<WidthSpeed> hindsight;  // best afterwards: of `measured`
   std::optional<double> time_error;     // measured time / predicted time - 1
   uint32_t axis_end = 128;              // largest N on the axis
 
   std::vector<BudgetRow> rows;          // at most five
-  std::string title;                    // "Why 64", "64 was set"
+  std::string title;                    // "Why 64", "A tree of 64"
   std::string reason;                   // why the round had its width, as a sentence
   std::string next_row;                 // what one step wider would have cost; may be empty
-  std::optional<uint32_t> best_budget;  // N with the highest S(N) shown, within the limits; 0: plain decoding
+  std::optional<uint32_t> best_budget;  // expected best: N with the highest S(N) shown, within the limits; 0: plain
   bool is_argmax = false;               // the round had the width with the highest S(N) shown, within the limits
   std::string not_argmax;               // if not: the reason; empty otherwise, and where nothing was forecast
   bool loses = false;                   // no width with a draft promised more than plain decoding
@@ -70,7 +70,7 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs, con
 /// - 1 is for width W; [width of the round].
 std::vector<uint32_t> accepted_by_width(const RoundRecord& record);
 
-/// "Speculation loses here: use AR", "Speculation pays here"; empty where nothing was forecast.
+/// What was expected: "Guessing was not expected to pay"; empty where nothing was forecast.
 std::string verdict(const BudgetView& view);
 
 // The panel that explains the budget N of the shown round: the curve S(N), a sentence, and the candidates.

@@ -143,7 +143,7 @@ void tell(const RoundLog& log, size_t index) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
   const std::shared_ptr<const RoundRecord> record = log.round(index);
   std::string words = !record                         ? "Its tree was let go for memory."
-                      : record->choice.reason.empty() ? "N was set, not chosen."
+                      : record->choice.reason.empty() ? "N is the same in all rounds, not chosen."
                                                       : record->choice.reason;
   if (log.summary(index).cut) words += "\n* The reply ended inside the tree.";
   tooltip(words.c_str());

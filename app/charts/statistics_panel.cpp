@@ -392,7 +392,7 @@ void StatisticsPanel::draw(const ViewModel& view, CommandSink&) {
   for (const SourceFigure& each : view_.by_source) pair_line(each.name, each.figure.text, each.figure.denominator);
   if (!view_.by_source.empty()) gap(8);
   if (!view_.oracle.text.empty()) {
-    pair_line("Best widths in hindsight", view_.oracle.text, view_.oracle.denominator);
+    pair_line("Best afterwards", view_.oracle.text, view_.oracle.denominator);
     gap(8);
   }
   draw_verdict(view_);

@@ -140,7 +140,7 @@ void add_figures(const RoundStatistics& s, const OracleTally& oracle, Statistics
                      "Mean of " + rounds_word(s.rounds()) + " by the wall clock, all stages included."};
   if (oracle.rounds == 0) return;
   view.oracle = {speed(oracle.tokens_per_second()) + " tok/s",
-                 "Had each round had the width that was best in hindsight, plain decoding at its forecast included: " +
+                 "Had each round had the width that was best afterwards, plain decoding at its forecast included: " +
                      rounds_word(oracle.rounds) + ", which really ran at " + speed(oracle.real_tokens_per_second()) +
                      " tok/s. Tokens are measured, times of widths that did not run are predicted."};
 }
@@ -220,7 +220,7 @@ void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& p
     view.verdict_title = "Speculation pays here";
   } else if (view.ratio < 1 - kClearly) {
     view.verdict = VerdictKind::loses;
-    view.verdict_title = "Speculation loses here: use AR";
+    view.verdict_title = "Speculation loses here";
   } else {
     view.verdict = VerdictKind::even;
     view.verdict_title = "Speculation breaks even here";

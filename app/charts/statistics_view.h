@@ -19,7 +19,7 @@ namespace canopy::app {
 // Statistics of a reply from its first round to the shown one. A copy is kept every kStride rounds, so that moving
 // through a long reply does not count it from the start each time. Pure.
 
-/// What the reply would have reached if each round had had the width that was best in hindsight, plain decoding
+/// What the reply would have reached if each round had had the width that was best afterwards, plain decoding
 /// included. No rule for the width can do better with these drafts.
 struct OracleTally {
   uint64_t rounds = 0;  // rounds with forecasts, which give the times of other widths

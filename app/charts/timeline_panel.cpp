@@ -333,9 +333,17 @@ void draw_strip_buttons(const RoundsState& rounds, CommandSink& sink) {
   if (button(slow)) post(SetSlowMotion{!play.slow_motion});
 }
 
+/// Whether rounds of more than one reply are there, so that a pass belongs to one of them.
+bool has_several(const RoundLog& log) {
+  return std::ranges::count_if(log.replies(), [](const ReplySummary& reply) { return reply.rounds > 0; }) > 1;
+}
+
 std::string pass_words(const RoundsState& rounds) {
   if (rounds.log->rounds() == 0) return "No pass yet";
-  std::string words = "pass " + grouped(rounds.playback.shown + 1) + " of " + grouped(rounds.log->rounds());
+  const size_t shown = rounds.playback.shown;
+  const ReplySummary& reply = rounds.log->replies()[rounds.log->summary(shown).reply];
+  std::string words = "pass " + grouped(shown - reply.first_round + 1) + " of " + grouped(reply.rounds);
+  if (has_several(*rounds.log)) words = "reply " + grouped(rounds.log->summary(shown).reply + 1) + ", " + words;
   if (is_live(rounds)) return words + " \u00b7 live";
   if (rounds.playback.state == PlayState::following) return words;  // the newest pass of a reply that has ended
   char speed[32];
@@ -347,7 +355,9 @@ std::string pass_words(const RoundsState& rounds) {
 
 std::string bar_words(const RoundLog& log, size_t index) {
   const RoundSummary& round = log.summary(index);
-  return "Pass " + grouped(index + 1) + ": " + grouped(round.emitted) + (round.emitted == 1 ? " token" : " tokens") +
+  const std::string reply = has_several(log) ? " of reply " + grouped(round.reply + 1) : "";
+  const size_t pass = index - log.replies()[round.reply].first_round + 1;
+  return "Pass " + grouped(pass) + reply + ": " + grouped(round.emitted) + (round.emitted == 1 ? " token" : " tokens") +
          ", " + grouped(round.accepted) + " of them guessed" +
          (round.sources == kFromSuffix ? " from the text alone" : "");
 }
@@ -405,13 +415,15 @@ void WatchStrip::draw_bars(const RoundsState& rounds, CommandSink& sink, ImVec2 
   const double inner = size.x / px(1);
   const size_t shown = rounds.playback.shown;
   const TimelineView at = timeline_view({}, log.rounds(), shown, inner);
-  const float base = pos.y + size.y - px(size.y >= px(kTwoRows) ? 18 : 6), top = pos.y + px(8);
+  const bool marked = size.y >= px(kTwoRows) && has_several(log);  // with room for the names of replies above the bars
+  const float base = pos.y + size.y - px(size.y >= px(kTwoRows) ? 18 : 6), top = pos.y + px(marked ? 20 : 8);
   const float token = (base - top) / static_cast<float>(scale_.emitted + 1);
   // In slow motion the pass on show has its bar when its tokens are in the text.
   const bool pending = !rounds.playback.told();
-  // With room for the frame around the first bar.
-  list->PushClipRect({pos.x - px(5), pos.y}, {pos.x + size.x, pos.y + size.y}, true);
+  // With room for the frame around the first bar and the last.
+  list->PushClipRect({pos.x - px(5), pos.y}, {pos.x + size.x + px(8), pos.y + size.y}, true);
   list->AddLine({pos.x, base + 0.5f}, {pos.x + size.x, base + 0.5f}, t.line);
+  if (marked) draw_replies({list, pos, size, base, 0, 0, 0}, log, at);
   for (const TimelineColumn& column : timeline_columns(log, at, inner)) {
     const float a = std::floor(pos.x + px(1) * static_cast<float>(column.x));
     const float b = std::max(a + 1, std::floor(pos.x + px(1) * static_cast<float>(column.x + column.width)));

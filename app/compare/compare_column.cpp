@@ -305,7 +305,9 @@ bool CompareColumn::draw_head(const ColumnFigures& figures, ImVec2 pos, float wi
   draw_text_middle(list, x, middle, Type::title, t.text, figures.name);
   draw_icon(list, Icon::chevron, {x + name_width, middle}, px(14), t.text3);
   const float about_x = x + name_width + px(12);
-  const std::string about = figures.place.empty() ? figures.about : figures.place;
+  std::string about = figures.measured ? figures.about : "";
+  if (!figures.place.empty()) about += (about.empty() ? "" : ", ") + figures.place;
+  if (about.empty()) about = figures.about;
   if (right - badge_room - about_x > px(40))
     draw_text_middle(list, about_x, middle, Type::caption, t.text3,
                      elided(Type::caption, about, right - badge_room - about_x));
@@ -324,13 +326,28 @@ bool CompareColumn::draw_head(const ColumnFigures& figures, ImVec2 pos, float wi
   if (figures.measured && !unit.empty())
     tooltip_area("Speed", {x, base}, {after + text_size(Type::caption, unit).x, base + px(36)},
                  "The mean of all prompts and repeats. \u00b1 is the standard deviation of the repeats.");
-  draw_text_middle(list, right - ratio_width, base + px(18), Type::ratio, figures.fastest ? t.accent_text : t.text,
+  const bool doubtful = !figures.ratio_doubt.empty();
+  draw_text_middle(list, right - ratio_width, base + px(18), Type::ratio,
+                   figures.fastest ? t.accent_text
+                   : doubtful      ? t.text3
+                                   : t.text,
                    figures.ratio);
-  if (!figures.ratio.empty())
-    tooltip_area("Ratio", {right - ratio_width, base}, {right, base + px(32)}, "Compared with the reference column.");
-  if (!figures.ratio_error.empty())
-    draw_text(list, {right - text_size(Type::mono_caption, figures.ratio_error).x, base + px(32)}, Type::mono_caption,
-              t.text3, figures.ratio_error);
+  if (!figures.ratio.empty()) {
+    const std::string about =
+        "Compared with the reference column." + (doubtful ? "\n" + figures.ratio_doubt : std::string());
+    tooltip_area("Ratio", {right - ratio_width, base}, {right, base + px(32)}, about.c_str());
+  }
+  // The error stays clear of the speed's unit beside it.
+  const float error_room = right - px(8) - after - text_size(Type::caption, unit).x;
+  const std::string& error = figures.ratio_error;
+  const std::string shown_error = doubtful
+                                      ? first_fitting(Type::mono_caption,
+                                                      {error + (error.empty() ? "no error known" : ", cannot tell"),
+                                                       error.empty() ? "no error" : "cannot tell", error, ""},
+                                                      error_room)
+                                      : error;
+  draw_text(list, {right - text_size(Type::mono_caption, shown_error).x, base + px(32)}, Type::mono_caption, t.text3,
+            shown_error);
   draw_facts(list, figures, {x, pos.y + px(92)}, right - x);
   return pressed;
 }

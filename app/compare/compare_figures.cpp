@@ -51,12 +51,19 @@ void take_cell(const Sweep& sweep, const SweepCell& cell, ColumnFigures& column)
   if (cell.times_baseline.known()) {
     column.ratio = "\u00d7" + fixed(cell.times_baseline.value, 2);
     const double error = cell.times_baseline.error;
-    if (cell.times_baseline.has_error() && cell.contestant != sweep.baseline)
-      column.ratio_error = "\u00b1" + fixed(error, error < 0.0095 ? 3 : 2);
+    if (cell.contestant != sweep.baseline) {
+      if (cell.times_baseline.has_error()) column.ratio_error = "\u00b1" + fixed(error, error < 0.0095 ? 3 : 2);
+      column.ratio_doubt = doubt_of(cell.times_baseline);
+      if (!column.ratio_doubt.empty()) column.ratio_doubt = column.name + column.ratio_doubt + ".";
+    }
   }
   column.tau = cell.tau > 0 ? fixed(cell.tau, 2) : kUnknownFigure;
   column.rounds = cell.rounds > 0 ? grouped(cell.rounds) : kUnknownFigure;
   column.width = widths_of(sweep, cell.contestant, cell);
+  if (decoded_plainly(sweep, cell))
+    column.about = "decoded plainly";
+  else if (cell.rounds > 0 && sweep.contestants[cell.contestant].way.mode != DecodeMode::ar)
+    column.about = "mean width " + fixed(cell.mean_rows, 1);
   column.round = cell.round_ms;
   column.round_ms = cell.round_ms.total() > 0 ? fixed(cell.round_ms.total(), 2) : kUnknownFigure;
 }
@@ -121,7 +128,7 @@ std::string way_subtitle(const WayToDecode& way) {
     case DecodeMode::ar: return "one token per pass";
     case DecodeMode::chain: return drafter_alone ? "DFlash, one path" : "one path";
     case DecodeMode::tree: return drafter_alone ? "DDTree, fixed size" : "fixed size";
-    case DecodeMode::adaptive: return "width chosen each round";
+    case DecodeMode::adaptive: return "width chosen each pass";
   }
   return {};
 }
@@ -152,6 +159,10 @@ CompareFigures compare_figures(const ComparisonState& state) {
     figures.columns.push_back(std::move(column));
   }
   figures.verdict = verdict.sentence;
+  if (!figures.verdict.empty()) {
+    figures.about = remarks(plan->sweep);
+    figures.about.insert(figures.about.begin(), sweep_headline(plan->sweep));
+  }
   figures.agreement = verdict.agreement;
   // Before every column wrote once, only that something is wrong is worth saying.
   if (!verdict.sentence.empty() || verdict.agreement == Agreement::must_not)

@@ -25,10 +25,12 @@ enum class ColumnText {
 };
 
 struct ColumnFigures {
-  std::string name, about;  // "Tree", "DDTree, 16 drafted nodes"
+  std::string name, about;  // "Tree 16", "fixed size"; once it is measured "mean width 5.3" or "decoded plainly"
   std::string place;        // with what and where, where that is not the loaded model
   bool measured = false;    // the following are known
   std::string speed, speed_error, ratio, ratio_error;
+  std::string
+      ratio_doubt;  // why the ratio shows no difference, as a sentence; empty where it does, and of the baseline
   std::string tau, rounds, width, round_ms;  // "–" where they are not known
   ColumnText text = ColumnText::unknown;
   std::optional<uint32_t> differs_at;  // token of the shown prompt's first reply
@@ -39,6 +41,8 @@ struct ColumnFigures {
 struct CompareFigures {
   std::vector<ColumnFigures> columns;
   std::string verdict;  // a sentence; empty while there is none
+  std::vector<std::string>
+      about;  // who was measured, and what a reader must know of it; empty while there is no verdict
   Agreement agreement = Agreement::unknown;
   std::string agreement_words;  // "All four texts are the same"
   double longest_round = 0;     // ms, for the bars

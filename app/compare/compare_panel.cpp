@@ -479,7 +479,10 @@ void ComparePanel::draw_verdict(const ComparisonState& state, float left, float 
     ImGui::InvisibleButton("Verdict", {std::max(1.0f, text_size(Type::base, shown).x), px(20)});
     const std::string file =
         state.comparison && !state.comparison->file.empty() ? "\nSaved as " + file_part(state.comparison->file) : "";
-    tooltip((sentence + "." + file).c_str());
+    std::string about;
+    if (sentence == figures_.verdict)
+      for (const std::string& each : figures_.about) about += "\n" + each;
+    tooltip((sentence + "." + about + file).c_str());
   }
 }
 

@@ -144,6 +144,7 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   record_box_.draw(view, sink);
   report_box_.draw(view, sink);
   share_box_.draw(view, sink);
+  own_device_box_.draw(view, sink);
   draw_browser(view, sink);
   if (view.shell.regions_shown) draw_regions(regions_, sink);
   popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);

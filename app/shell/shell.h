@@ -57,6 +57,7 @@ class Shell {
   RecordBox record_box_;
   ReportBox report_box_;
   ShareBox share_box_;
+  OwnDeviceBox own_device_box_;
   PathBrowser browser_;
   std::vector<ScreenRegion> regions_;   // of this frame
   std::set<std::string> closed_;        // as last saved

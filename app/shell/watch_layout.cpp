@@ -152,7 +152,10 @@ void draw_dashed_badge(ImDrawList* list, float x, float middle, const std::strin
 }
 
 void draw_device_choices(const ViewModel& view, ImVec2 corner, CommandSink& sink) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float below = viewport->Pos.y + viewport->Size.y - px(8) - corner.y;
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
+  ImGui::SetNextWindowSizeConstraints({0, 0}, {viewport->Size.x, std::max(px(120), below)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kDeviceMenuOfWatch)) {
     label(Type::secondary, colours().text2, "Predicted from a profile of the device");
@@ -241,8 +244,7 @@ static void draw_question(ImVec2 pos, ImVec2 size, float right, WidthGame& game)
     answers += button_size(spec).x + px(6);
   }
   const std::string question =
-      first_fitting(Type::base_semibold,
-                    {"How many guesses would have been best for this pass?", "How many guesses were best?", "Best?"},
+      first_fitting(Type::base_semibold, {"How many guesses were best afterwards?", "Best afterwards?", "Best?"},
                     right - x - answers - px(12));
   draw_text_middle(ImGui::GetWindowDrawList(), x, middle, Type::base_semibold, colours().text, question);
   float at = x + text_size(Type::base_semibold, question).x + px(12);
@@ -306,7 +308,7 @@ bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfo
   ButtonSpec play{"Guess it", Icon::none};
   play.words = game.on() ? "End the game" : "Guess it";
   play.on = game.on();
-  play.tooltip = "For each pass, guess how many guesses would have been best, before it is said";
+  play.tooltip = "For each pass, guess how many guesses were best afterwards, before it is said";
   right -= button_size(play).x + px(4);
   ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
   if (button(play)) game.set(!game.on());
@@ -529,9 +531,10 @@ TourFacts WatchLayout::tour_facts() const {
   if (tree.bonus) facts.own = shown.labels[*tree.bonus];
   for (const uint32_t node : tree.path) {
     const auto children = tree.children(node);
-    if (children.empty() || tree.next_on_path(node) == tree.bonus || tree.on_path(children.front())) continue;
+    const uint32_t taken = tree.next_on_path(node);
+    if (children.empty() || taken == TreeNode::none || taken == tree.bonus || tree.on_path(children.front())) continue;
     facts.favourite = shown.labels[children.front()];
-    facts.taken = shown.labels[tree.next_on_path(node)];
+    facts.taken = shown.labels[taken];
     break;
   }
   if (const auto chain = chain_estimate(*shown.record, tree)) {

@@ -15,6 +15,7 @@
 namespace canopy::app {
 namespace {
 
+constexpr float kWaiting = 0.35f;      // strength of passes that are still to come
 constexpr double kFastestSeconds = 4;  // in which the fastest is done
 constexpr float kRaceNames = 150, kRaceRight = 92, kRaceHead = 46, kRaceFoot = 24;
 
@@ -53,10 +54,9 @@ void RaceView::take(const ViewModel& view) {
   number_ = answer.number;
   lanes_ = answer.there.size();
   race_ = race_of(answer);
-  if (!begins) return;
-  // With motion reduced the end is shown at once.
-  running_ = false;
-  now_ms_ = race_.axis_ms;
+  // Another race opens at its first frame; one that got a further lane may end earlier.
+  now_ms_ = begins ? 0 : std::min(now_ms_, race_.axis_ms);
+  if (begins) running_ = false;
 }
 
 void RaceView::draw_controls(ImVec2 pos, ImVec2 size) {
@@ -123,12 +123,12 @@ void RaceView::draw_lane(const ViewModel& view, const RaceLane& lane, ImVec2 pos
     const float x0 = x_of(begin),
                 x1 = std::max(x0 + 1, x_of(pass.end_ms) - (x_of(pass.end_ms) - x0 > px(4) ? px(1) : 0));
     const bool waits = pass.end_ms > now_ms_;
-    const float strength = waits ? 0.35f : 1.0f;
+    const auto ink = [&](Colour colour) { return waits ? mix(t.panel, colour, kWaiting) : colour; };
     const float top = base - token * static_cast<float>(pass.guessed);
-    list->AddRectFilled({x0, top}, {x1, base}, faded(t.accepted, strength));
+    list->AddRectFilled({x0, top}, {x1, base}, ink(t.accepted));
     if (pass.added > 0)
       list->AddRectFilled({x0, std::max(pos.y, top - std::max(px(1.5f), std::min(token, px(3))))}, {x1, top},
-                          faded(t.bonus, strength));
+                          ink(t.bonus));
     begin = pass.end_ms;
     if (begin > race_.axis_ms) break;
   }
@@ -223,9 +223,17 @@ float draw_paragraph(ImDrawList* list, ImVec2 pos, float width, Type type, Colou
 }
 
 /// The menu with which a predicted device becomes another one.
-void draw_device_menu(const ViewModel& view, size_t place, const WhatIfThere& there, CommandSink& sink) {
+void draw_device_menu(const ViewModel& view, size_t place, const WhatIfThere& there, ImVec2 at, CommandSink& sink) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float below = viewport->Pos.y + viewport->Size.y - px(8) - at.y;
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSizeConstraints({0, 0}, {viewport->Size.x, std::max(px(120), below)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup("As if on")) {
+    if (choice("A device of your own", "A device of your own \u2026", "Name, GB/s, TFLOPS", false, true, px(260))) {
+      sink.post(WhatIfCommand(DescribeDevice{}));
+      ImGui::CloseCurrentPopup();
+    }
     label(Type::secondary, colours().text2, "Predicted from a profile of the device");
     for (const WhatIfDevice& each : view.what_if.known) {
       if (!choice(each.choice.c_str(), each.name, each.detail, there.choice == each.choice, true, px(260))) continue;
@@ -315,8 +323,7 @@ class DeviceCard {
       ImGui::OpenPopup("As if on");
     tooltip((there_.from.empty() ? "As if on another device" : there_.from).c_str());
     draw_icon(list_, Icon::chevron, {x + px(12), middle}, px(12), colours().text3);
-    ImGui::SetNextWindowPos({left_ - px(4), middle + px(14)});
-    draw_device_menu(view_, place, there_, sink_);
+    draw_device_menu(view_, place, there_, {left_ - px(4), middle + px(14)}, sink_);
   }
 
   float draw_figures(float y) {

@@ -282,10 +282,17 @@ void leave_branch(RoundsState& rounds) {
     follow(rounds.playback, *rounds.log);
 }
 
+static bool is_being_written(const RoundLog& log) {
+  return log.is_live() && !log.replies().empty() && !log.replies().back().reason;
+}
+
+bool RoundsState::behind_live() const {
+  return is_being_written(*log) && playback.state != PlayState::following && playback.shown + 1 < log->rounds() &&
+         playback.shown != branch_end;
+}
+
 bool is_live(const RoundsState& rounds) {
-  const std::vector<ReplySummary>& replies = rounds.log->replies();
-  return rounds.log->is_live() && rounds.playback.state == PlayState::following && !replies.empty() &&
-         !replies.back().reason;
+  return is_being_written(*rounds.log) && rounds.playback.state == PlayState::following;
 }
 
 void advance(RoundsState& rounds, double milliseconds) {

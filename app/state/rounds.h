@@ -143,11 +143,8 @@ struct RoundsState {
   // The newest round of the branch of the chat on show, where later rounds are those of other branches.
   std::optional<size_t> branch_end;
 
-  /// Whether the engine has written rounds after the shown one that are not followed.
-  bool behind_live() const {
-    return log->is_live() && playback.state != PlayState::following && playback.shown + 1 < log->rounds() &&
-           playback.shown != branch_end;
-  }
+  /// Whether a reply is being written that is not followed, with rounds after the shown one.
+  bool behind_live() const;
 
   /// The round to show; null before the first round, and where its tree was dropped to save memory.
   std::shared_ptr<const RoundRecord> shown() const {

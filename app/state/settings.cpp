@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/state/number_options.h"
+#include "app/state/what_if.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
@@ -212,9 +213,25 @@ DraftSources sources_in(const JsonFields& fields) {
   }
 }
 
-/// The name of a profile; earlier versions wrote "RTX 4090" for rtx4090.
-std::string as_if_on_in(const JsonFields& fields) {
+std::vector<predict::OwnDevice> own_devices_in(const JsonFields& fields) {
+  std::vector<predict::OwnDevice> devices;
+  if (!fields.has("own_devices")) return devices;
+  for (const nlohmann::json& each : fields.list("own_devices")) {
+    const JsonFields device(each, fields.what() + ": \"own_devices\"");
+    if (devices.size() == kMostOwnDevices) break;
+    devices.push_back(
+        {device.text("name"), device.number("gb_s"), device.number("tflops"), device.number("dispatch_us")});
+    if (const std::string problem = problem_of(devices.back()); !problem.empty())
+      throw bad_input(device.what() + ": " + problem);
+  }
+  return devices;
+}
+
+/// The name of a profile, or of a device of the user's own; earlier versions wrote "RTX 4090" for rtx4090.
+std::string as_if_on_in(const JsonFields& fields, const std::vector<predict::OwnDevice>& own) {
   const std::string written = fields.text_or("as_if_on", "");
+  for (const predict::OwnDevice& each : own)
+    if (written == own_choice(each.name)) return written;
   std::string name;
   for (const char c : written)
     if (c != ' ') name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -269,7 +286,8 @@ SavedSettings parse_settings(std::string_view text) {
   s.tree_budget = fields.u32_or("tree_budget", s.tree_budget);
   check_range(fields, "tree_budget", s.tree_budget, 1, kLargestTreeBudget);
   s.draft_sources = sources_in(fields);
-  s.as_if_on = as_if_on_in(fields);
+  s.own_devices = own_devices_in(fields);
+  s.as_if_on = as_if_on_in(fields, s.own_devices);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
   s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
@@ -299,11 +317,12 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
          tree_budget == other.tree_budget && draft_sources == other.draft_sources && as_if_on == other.as_if_on &&
-         recent == other.recent && reduced_motion == other.reduced_motion && tour_seen == other.tour_seen &&
-         tour_step == other.tour_step && thinking == other.thinking && device_tests == other.device_tests &&
-         idle_minutes == other.idle_minutes && threads == other.threads && chat_list == other.chat_list &&
-         chat_width == other.chat_width && last_chat == other.last_chat && a.temperature == b.temperature &&
-         a.top_p == b.top_p && a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
+         own_devices == other.own_devices && recent == other.recent && reduced_motion == other.reduced_motion &&
+         tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
+         device_tests == other.device_tests && idle_minutes == other.idle_minutes && threads == other.threads &&
+         chat_list == other.chat_list && chat_width == other.chat_width && last_chat == other.last_chat &&
+         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {
@@ -339,6 +358,9 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   json["tree_budget"] = settings.tree_budget;
   if (settings.draft_sources != kUsualSources) json["draft_sources"] = list_of(settings.draft_sources);
   if (!settings.as_if_on.empty()) json["as_if_on"] = settings.as_if_on;
+  for (const predict::OwnDevice& own : settings.own_devices)
+    json["own_devices"].push_back(
+        {{"name", own.name}, {"gb_s", own.gb_s}, {"tflops", own.tflops}, {"dispatch_us", own.dispatch_us}});
   if (!settings.recent.empty()) json["recent"] = settings.recent;
   if (settings.reduced_motion) json["reduced_motion"] = true;
   if (settings.tour_seen) json["tour_seen"] = true;

@@ -15,6 +15,7 @@
 #include "engine/speculation/ddtree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
+#include "engine/whatif/device_profile.h"
 
 namespace canopy::app {
 
@@ -133,8 +134,10 @@ struct SavedSettings {
   std::optional<DecodeMode> drafting;          // none: the default of the device
   uint32_t tree_budget = kShownBudget;         // of mode Tree, 1 ... kLargestTreeBudget
   DraftSources draft_sources = kUsualSources;  // that replies ask, where they are there
-  std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
-  std::vector<std::string> recent;  // paths of models, the newest first
+  /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
+  std::string as_if_on;
+  std::vector<predict::OwnDevice> own_devices;  // of What if
+  std::vector<std::string> recent;              // paths of models, the newest first
   bool reduced_motion = false;
   bool tour_seen = false;
   uint32_t tour_step = 0;                // where it was left

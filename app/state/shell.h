@@ -36,7 +36,8 @@ struct ShellState {
   uint32_t raises = 0;                  // how often a panel was brought to the front
   uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
-  std::string as_if_on;  // the device of Watch's prediction, a profile of engine/predict; empty: the usual one
+  /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
+  std::string as_if_on;
   // The list of chats and the chat in Watch; see chat_list_shown() and chat_width().
   std::optional<bool> chat_list;    // what the user chose; none: chat_list_usual
   bool chat_list_usual = false;     // there were chats when the window opened

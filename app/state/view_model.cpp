@@ -163,7 +163,13 @@ Effects on_what_if_command(ViewModel& view, const WhatIfCommand& command) {
     effects.engine.push_back(DensifyTrace{view.rounds.trace_path});
   }
   if (std::holds_alternative<StopDense>(command) && view.what_if.densifying) effects.engine.push_back(CancelDensify{});
-  if (std::holds_alternative<AddCalibration>(command)) view.shell.layout = WindowLayout::what_if;
+  const auto* describes = std::get_if<DescribeDevice>(&command);
+  if (std::holds_alternative<AddCalibration>(command) || (describes != nullptr && describes->shown)) {
+    view.shell.layout = WindowLayout::what_if;
+    view.shell.page = WindowPage::rounds;
+  }
+  const auto* drop = std::get_if<DropOwnDevice>(&command);
+  if (drop != nullptr && view.shell.as_if_on == own_choice(drop->name)) view.shell.as_if_on.clear();
   return effects;
 }
 

@@ -36,6 +36,17 @@ std::string detail_of(const predict::DeviceProfile& profile) {
   return grouped(static_cast<uint64_t>(profile.memory_gb_s)) + " GB/s";
 }
 
+std::string detail_of(const predict::OwnDevice& own) {
+  return grouped(static_cast<uint64_t>(std::lround(own.gb_s))) + " GB/s, your own";
+}
+
+/// The device that is chosen so; null where none is.
+const predict::OwnDevice* own_named(const std::vector<predict::OwnDevice>& own, const std::string& choice) {
+  const auto found =
+      std::ranges::find_if(own, [&](const predict::OwnDevice& each) { return own_choice(each.name) == choice; });
+  return found == own.end() ? nullptr : &*found;
+}
+
 TimesFrom times_from(CostSource source) {
   switch (source) {
     case CostSource::recorded: return TimesFrom::recorded;
@@ -106,7 +117,11 @@ class Answering {
       add(path, [&] { return costs_of_file(path, question_.header, replies_); });
     }
     for (const std::string& name : question_.devices) {
-      add(name, [&] { return costs_of_device(predict::device_profile(name), question_.header, replies_); });
+      add(name, [&] {
+        const predict::OwnDevice* const own = own_named(question_.own, name);
+        return costs_of_device(own != nullptr ? profile_of(*own) : predict::device_profile(name), question_.header,
+                               replies_);
+      });
     }
     answer_.whole = true;
     return std::move(answer_);
@@ -134,6 +149,12 @@ class Answering {
     there.name = question_.trace != nullptr ? "As recorded" : "This machine";
     there.detail = question_.header.device.substr(0, question_.header.device.find(" ("));
     if (there.choice.empty()) return;
+    if (const predict::OwnDevice* const own = own_named(question_.own, there.choice)) {
+      there.times = TimesFrom::predicted;
+      there.name = own->name;
+      there.detail = detail_of(*own);
+      return;
+    }
     for (const predict::DeviceProfile& profile : predict::device_profiles()) {
       if (profile.name != there.choice) continue;
       there.times = TimesFrom::predicted;
@@ -204,11 +225,16 @@ WhatIfAnswer answer_what_if(const WhatIfQuestion& question, const std::function<
   return Answering(question, tell, stop).all();
 }
 
-std::vector<WhatIfDevice> predictable_devices() {
+std::string own_choice(const std::string& name) {
+  return "own:" + name;
+}
+
+std::vector<WhatIfDevice> predictable_devices(const std::vector<predict::OwnDevice>& own) {
   std::vector<WhatIfDevice> devices;
   for (const predict::DeviceProfile& profile : predict::device_profiles()) {
     devices.push_back({std::string(profile.name), short_name(profile.gpu), detail_of(profile)});
   }
+  for (const predict::OwnDevice& each : own) devices.push_back({own_choice(each.name), each.name, detail_of(each)});
   return devices;
 }
 
@@ -365,6 +391,23 @@ RaceLane lane_of(const WhatIf& run, size_t there) {
   return lane;
 }
 
+/// Ends the lane with so many tokens. What is left out of its last pass comes last in that: what the big model added.
+void end_after(RaceLane& lane, uint64_t tokens) {
+  uint64_t left = tokens;
+  size_t passes = 0;
+  for (; passes < lane.passes.size() && left > 0; ++passes) {
+    RacePass& pass = lane.passes[passes];
+    const auto kept = static_cast<uint32_t>(std::min<uint64_t>(left, pass.guessed + pass.added));
+    pass.guessed = std::min(pass.guessed, kept);
+    pass.added = kept - pass.guessed;
+    left -= kept;
+  }
+  lane.passes.resize(passes);
+  if (lane.tokens > 0) lane.plain_ms *= static_cast<double>(tokens) / static_cast<double>(lane.tokens);
+  lane.tokens = tokens;
+  lane.ms = lane.passes.empty() ? 0 : lane.passes.back().end_ms;
+}
+
 /// The next of 1, 2 and 5 times a power of ten.
 double round_up(double value) {
   if (!(value > 0)) return 1;
@@ -388,14 +431,18 @@ uint64_t RaceLane::tokens_at(double now) const {
 
 Race race_of(const WhatIfAnswer& answer) {
   Race race;
-  double last = 0;
+  uint64_t tokens = UINT64_MAX;
   for (size_t i = 0; i < answer.there.size(); ++i) {
     const WhatIfThere& there = *answer.there[i];
-    if (there.run.rounds.empty() || there.run.ms <= 0) continue;
+    if (there.run.rounds.empty() || there.run.ms <= 0 || there.run.tokens == 0) continue;
     race.lanes.push_back(lane_of(there.run, i));
-    const RaceLane& lane = race.lanes.back();
+    tokens = std::min(tokens, race.lanes.back().tokens);
+  }
+  double last = 0;
+  for (RaceLane& lane : race.lanes) {
+    end_after(lane, tokens);
     last = std::max({last, lane.ms, lane.plain_ms});
-    race.fastest_ms = race.lanes.size() == 1 ? lane.ms : std::min(race.fastest_ms, lane.ms);
+    race.fastest_ms = race.fastest_ms > 0 ? std::min(race.fastest_ms, lane.ms) : lane.ms;
     for (const RacePass& pass : lane.passes) race.most_tokens = std::max(race.most_tokens, pass.guessed + pass.added);
   }
   std::ranges::stable_sort(race.lanes, {}, &RaceLane::ms);
@@ -411,6 +458,7 @@ namespace {
 
 // Rounds of a growing reply before it is worth asking again.
 constexpr size_t kLeastNews = 16, kLeastChipNews = 64;
+constexpr const char* kInItsPlace = "rtx4090";  // of a device that is described no longer
 
 void change(WhatIfState& state, const SetWhatIfDevice& c) {
   if (c.place < state.devices.size()) state.devices[c.place] = c.device;
@@ -424,6 +472,31 @@ void change(WhatIfState& state, const AddCalibration& c) {
 
 void change(WhatIfState& state, const DropCalibration& c) {
   std::erase(state.calibrations, c.path);
+}
+
+void change(WhatIfState& state, const DescribeDevice& c) {
+  state.describing = c.shown;
+}
+
+void change(WhatIfState& state, const KeepOwnDevice& c) {
+  if (!own_device_problem(state, c.device).empty()) return;
+  const auto known = std::ranges::find(state.own, c.device.name, &predict::OwnDevice::name);
+  if (known != state.own.end())
+    *known = c.device;
+  else
+    state.own.push_back(c.device);
+  state.known = predictable_devices(state.own);
+  const std::string choice = own_choice(c.device.name);
+  if (std::ranges::find(state.devices, choice) == state.devices.end()) state.devices.back() = choice;
+  // What was asked about its former figures is asked anew.
+  state.choices.clear();
+  state.chip.choices.clear();
+}
+
+void change(WhatIfState& state, const DropOwnDevice& c) {
+  std::erase_if(state.own, [&](const predict::OwnDevice& each) { return each.name == c.name; });
+  state.known = predictable_devices(state.own);
+  std::ranges::replace(state.devices, own_choice(c.name), std::string(kInItsPlace));
 }
 
 void change(WhatIfState&, const ShowAsIf&) {}
@@ -491,6 +564,13 @@ std::optional<WhatIfQuestion> ask(WhatIfAsked& asked, const RoundsState& rounds,
 
 }  // namespace
 
+std::string own_device_problem(const WhatIfState& state, const predict::OwnDevice& device) {
+  if (std::string problem = problem_of(device); !problem.empty()) return problem;
+  const bool known = std::ranges::find(state.own, device.name, &predict::OwnDevice::name) != state.own.end();
+  if (known || state.own.size() < kMostOwnDevices) return {};
+  return "There are " + grouped(kMostOwnDevices) + " devices of your own already; remove one first.";
+}
+
 void update(WhatIfState& state, const WhatIfCommand& command) {
   std::visit([&](const auto& c) { change(state, c); }, command);
 }
@@ -500,6 +580,7 @@ std::optional<WhatIfQuestion> next_question(WhatIfState& state, const RoundsStat
   if (!question) return question;
   question->calibrations = state.calibrations;
   question->devices = state.devices;
+  question->own = state.own;
   return question;
 }
 
@@ -510,6 +591,7 @@ std::optional<WhatIfQuestion> next_chip_question(WhatIfState& state, const Round
   std::optional<WhatIfQuestion> question = ask(state.chip, rounds, {device}, kLeastChipNews);
   if (!question) return question;
   question->devices = {device};
+  question->own = state.own;
   question->brief = true;
   return question;
 }

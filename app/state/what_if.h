@@ -19,6 +19,7 @@
 #include "app/state/rounds.h"
 #include "engine/session/engine_client.h"
 #include "engine/trace/trace_records.h"
+#include "engine/whatif/device_profile.h"
 #include "engine/whatif/what_if.h"
 
 namespace canopy::app {
@@ -35,7 +36,8 @@ struct WhatIfQuestion {
   bool ended = false;
   double ar_tokens_per_second = 0;        // measured beside the rounds; 0: it was not
   std::vector<std::string> calibrations;  // files that were measured elsewhere
-  std::vector<std::string> devices;       // to predict for, by the names of profiles
+  std::vector<std::string> devices;       // to predict for: names of profiles, choices of own devices
+  std::vector<predict::OwnDevice> own;    // that the user described
   bool brief = false;                     // of these alone, without how the rounds were, and without curves
 };
 
@@ -80,8 +82,11 @@ struct WhatIfDevice {
 WhatIfAnswer answer_what_if(const WhatIfQuestion& question, const std::function<void(const WhatIfAnswer&)>& tell,
                             const std::stop_token& stop);
 
-/// The devices that can be predicted for.
-std::vector<WhatIfDevice> predictable_devices();
+/// The devices that can be predicted for, those that the user described last.
+std::vector<WhatIfDevice> predictable_devices(const std::vector<predict::OwnDevice>& own = {});
+
+/// What such a device is chosen by: no profile has such a name.
+std::string own_choice(const std::string& name);
 
 /// Whether the file says that it is a calibration, as the window opens files by their contents.
 bool looks_like_calibration(const std::filesystem::path& path);
@@ -160,7 +165,7 @@ struct RaceLane {
   std::vector<RacePass> passes;
   double ms = 0;        // of all
   double plain_ms = 0;  // of the same tokens by plain decoding; 0: not known
-  uint64_t tokens = 0;
+  uint64_t tokens = 0;  // of all lanes the same
 
   /// Tokens written after that time; those of a pass come when it ends.
   uint64_t tokens_at(double ms) const;
@@ -175,7 +180,8 @@ struct Race {
   bool empty() const { return lanes.empty(); }
 };
 
-/// Lanes for the devices that are known.
+/// Lanes for the devices that are known. All run over as many tokens: those of the shortest, as not every device could
+/// be computed for the whole text.
 Race race_of(const WhatIfAnswer& answer);
 
 /// How many seconds of the clock's time pass in one of the viewer's: the fastest lane takes `seconds`.
@@ -183,6 +189,7 @@ double race_speed(const Race& race, double seconds);
 
 // What the view "What if" shows: the devices that were chosen, the answer as far as it is there, and when to ask anew.
 
+inline constexpr size_t kMostOwnDevices = 8;
 inline constexpr size_t kMostCalibrations = 3;  // from elsewhere; a further one takes the place of the oldest
 
 /// What was asked about the rounds on show, and the answer as far as it is there.
@@ -199,6 +206,8 @@ struct WhatIfAsked {
 struct WhatIfState : WhatIfAsked {
   std::vector<std::string> devices = {"rx7900xtx", "rtx4090", "h100"};  // by profile
   std::vector<std::string> calibrations;                                // paths
+  std::vector<predict::OwnDevice> own;                                  // that the user described
+  bool describing = false;                                              // the form for one of these is open
   std::vector<WhatIfDevice> known;                                      // what a device can be, for menus
   WhatIfAsked chip;                                                     // of the one device that Watch speaks of
 
@@ -218,6 +227,17 @@ struct AddCalibration {  // that somebody measured elsewhere
 struct DropCalibration {
   std::string path;
 };
+struct DescribeDevice {  // opens the form for a device of the user's own, or closes it
+  bool shown = true;
+};
+/// Keeps a device of the user's own, in place of one of its name, and predicts for it in the last place; nothing where
+/// own_device_problem() says why not.
+struct KeepOwnDevice {
+  predict::OwnDevice device;
+};
+struct DropOwnDevice {
+  std::string name;
+};
 struct ShowAsIf {  // shows the trees of this device as a recording
   size_t there = 0;
 };
@@ -226,7 +246,11 @@ struct MakeDense {};  // has the loaded pair draft behind every token of the rec
 
 struct StopDense {};  // ends that; what is drafted by then is kept
 
-using WhatIfCommand = std::variant<SetWhatIfDevice, AddCalibration, DropCalibration, ShowAsIf, MakeDense, StopDense>;
+using WhatIfCommand = std::variant<SetWhatIfDevice, AddCalibration, DropCalibration, DescribeDevice, KeepOwnDevice,
+                                   DropOwnDevice, ShowAsIf, MakeDense, StopDense>;
+
+/// Why the device cannot be kept, as a sentence; empty where it can.
+std::string own_device_problem(const WhatIfState& state, const predict::OwnDevice& device);
 
 /// ShowAsIf, MakeDense and StopDense need the disk and the engine, and do nothing here.
 void update(WhatIfState& state, const WhatIfCommand& command);

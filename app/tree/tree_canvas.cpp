@@ -177,18 +177,28 @@ void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, Comman
   use_keys(sink);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(pos, {pos.x + size.x, pos.y + size.y}, true);
-  draw_layers(list, paint, rounds);
-  list->PopClipRect();
-  if (rounds.behind_live()) draw_jump(sink);
-}
-
-/// Draws the pill that leads back to the newest round.
-void TreeCanvas::draw_jump(CommandSink& sink) {
   ButtonSpec jump{"Jump to live", Icon::next, ButtonKind::primary};
   jump.tooltip = "Follow the newest pass again  F5";
-  const ImVec2 wanted = button_size(jump);
-  ImGui::SetCursorScreenPos({std::floor(pos_.x + (size_.x - wanted.x) * 0.5f), std::floor(pos_.y + px(28))});
+  jump_.reset();
+  if (rounds.behind_live()) jump_ = jump_place(button_size(jump));
+  draw_layers(list, paint, rounds);
+  list->PopClipRect();
+  if (!jump_) return;
+  ImGui::SetCursorScreenPos({std::floor(pos_.x + jump_->x0), std::floor(pos_.y + jump_->y0)});
   if (button(jump)) sink.post(RoundsCommand(FollowRounds{}));
+}
+
+/// Where the button that leads back to the newest round covers no word of the tree: in the middle at the top, else in
+/// the first place for a note; none where all is full, as the strip of passes leads back, too.
+std::optional<TreeRect> TreeCanvas::jump_place(ImVec2 size) const {
+  const CanvasSize canvas{size_.x, size_.y, look().scale};
+  std::vector<TreeRect> taken = path_pills(shown_.model, geometry_, canvas.scale);
+  for (const TreeRect& each : other_words(shown_.model, geometry_, canvas.scale)) taken.push_back(each);
+  if (geometry_.chain_note) taken.push_back(*geometry_.chain_note);
+  const float x = (size_.x - size.x) * 0.5f, y = px(28);
+  std::vector<TreeRect> places = {{x, y, x + size.x, y + size.y}};
+  for (const TreeRect& each : note_places(canvas, {size.x, size.y}, x)) places.push_back(each);
+  return clear_place(places, taken);
 }
 
 /// The wheel zooms about the pointer; dragging moves the tree, or the view when it begins on the small map; a click
@@ -335,6 +345,7 @@ void TreeCanvas::draw_card(ImDrawList* list) {
   if (*node != 0)
     for (const uint32_t sibling : shown_.model.children(shown_.model.nodes[*node].parent)) keep_clear(sibling);
   for (const uint32_t each : shown_.model.path) keep_clear(each);
+  if (jump_) avoid.emplace_back(pos_.x + jump_->x0, pos_.y + jump_->y0, pos_.x + jump_->x1, pos_.y + jump_->y1);
   const ImVec2 at = place_card(token_card_size(*card_), {pos_.x + box.x - px(10), pos_.y + box.y - half},
                                {pos_.x + box.x + box.width + px(4), pos_.y + box.y + half}, pos_,
                                {pos_.x + size_.x, pos_.y + size_.y}, avoid);

@@ -81,7 +81,7 @@ class TreeCanvas {
   std::optional<uint32_t> neighbour(uint32_t node, ImGuiDir direction) const;
   void draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds);
   void draw_card(ImDrawList* list);
-  void draw_jump(CommandSink& sink);
+  std::optional<TreeRect> jump_place(ImVec2 size) const;
 
   ShownTree shown_;
   TreeGeometry target_;     // where everything belongs
@@ -99,6 +99,7 @@ class TreeCanvas {
   bool pointed_ = false;                        // hovered_ is under the mouse here, and not hovered in the chat
   bool dragged_ = false, on_map_ = false;
   std::optional<TokenFacts> card_;
+  std::optional<TreeRect> jump_;  // where the button to the newest round is; none while it is not there
   OpenTuft tufts_;
   // The running transition, in the time of ImGui.
   double motion_start_ = 0, motion_seconds_ = 0;

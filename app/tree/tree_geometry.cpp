@@ -258,12 +258,15 @@ class Arrangement {
     for (const uint32_t node : tree_.path) {
       const auto children = tree_.children(node);
       if (children.empty() || tree_.on_path(children.front())) continue;
+      // Behind an accepted end nothing was taken instead: the text does not go on.
+      if (tree_.next_on_path(node) == TreeNode::none) return;
       if (!g_.words.named[children.front()]) return;
       g_.chain_end = children.front();
       const NodeBox& box = g_.nodes[g_.chain_end];
       const float y = box.y + g_.pill_height * 0.5f + px(5);
       const TreeRect rect = {box.x + px(12), y, box.x + px(12 + kWidth), y + px(kHeight)};
-      if (rect.y1 < canvas_.height - px(bottom) && free(rect)) g_.chain_note = rect;
+      const bool inside = rect.y1 < canvas_.height - px(bottom) && rect.x1 < canvas_.width - px(8);
+      if (inside && free(rect)) g_.chain_note = rect;
       return;
     }
   }

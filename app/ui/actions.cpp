@@ -158,6 +158,8 @@ constexpr Action kActions[] = {
      }},
     {"Window", "What if it ran elsewhere", "", 0,
      [](const ViewModel&) { return Wanted(ShellCommand(SetLayout{WindowLayout::what_if})); }},
+    {"Window", "Describe a device of your own", "", 0,
+     [](const ViewModel&) { return Wanted(WhatIfCommand(DescribeDevice{})); }},
     {"Window", "Larger interface", "Ctrl++", kCtrl | ImGuiKey_Equal,
      [](const ViewModel& v) { return Wanted(SetScale{next_scale(v.user_scale, 1)}); }},
     {"Window", "Smaller interface", "Ctrl+-", kCtrl | ImGuiKey_Minus,

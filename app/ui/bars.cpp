@@ -270,8 +270,14 @@ std::string without_end(std::string text, const std::string& end) {
   return text;
 }
 
+/// Whether the values are those of a recording. The pages of comparisons measure with the loaded model on its device,
+/// whatever recording is on show elsewhere.
+bool shows_replay(const ViewModel& view) {
+  return view.replaying() && view.shell.page == WindowPage::rounds;
+}
+
 std::string target_value(const ViewModel& view, bool quantization) {
-  if (view.replaying()) return view.replay.origin().target;
+  if (shows_replay(view)) return view.replay.origin().target;
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
   const std::string title = model_title(*view.model);
@@ -285,7 +291,7 @@ bool asks_drafter(const ViewModel& view) {
 
 /// Where the guesses come from.
 std::string drafter_value(const ViewModel& view) {
-  if (view.replaying()) {
+  if (shows_replay(view)) {
     if (!view.replay.origin().drafter.empty()) return view.replay.origin().drafter;
     return view.rounds.log->statistics().has_text_drafts() ? "from the text" : "none";
   }
@@ -295,7 +301,7 @@ std::string drafter_value(const ViewModel& view) {
 }
 
 std::string device_value(const ViewModel& view) {
-  if (view.replaying()) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
+  if (shows_replay(view)) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
   if (view.model) return view.model->device;
   for (const DeviceChoice& d : view.devices)
     if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
@@ -316,7 +322,7 @@ std::string replay_tooltip(const ViewModel& view) {
 }
 
 std::string target_tooltip(const ViewModel& view) {
-  if (view.replaying()) return replay_tooltip(view);
+  if (shows_replay(view)) return replay_tooltip(view);
   if (!view.model) return "Choose a model  Ctrl+O";
   const ModelReady& model = *view.model;
   std::string words = model.file_name;
@@ -326,7 +332,7 @@ std::string target_tooltip(const ViewModel& view) {
 }
 
 std::string drafter_tooltip(const ViewModel& view) {
-  if (view.replaying()) return replay_tooltip(view);
+  if (shows_replay(view)) return replay_tooltip(view);
   if (!view.model) return "Chosen with the model";
   const bool text = (view.draft_sources & kFreeSources) != 0;
   std::string words = view.has_drafter() ? view.model->drafter : "No drafter is loaded";
@@ -339,7 +345,7 @@ std::string drafter_tooltip(const ViewModel& view) {
 }
 
 std::string device_tooltip(const ViewModel& view, const std::string& device) {
-  if (view.replaying()) return replay_tooltip(view) + "\n" + device;
+  if (shows_replay(view)) return replay_tooltip(view) + "\n" + device;
   if (!view.model) return device;
   const std::string backend = backend_words(view.devices, view.model->backend);
   return device + ", " + view.model->driver + (backend.empty() ? "" : "\nRuns with " + backend);
@@ -448,14 +454,14 @@ static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarS
   auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
   std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption(watch ? "Big model" : "Target"),
                                         target_value(view, step.quantization), target_tooltip(view),
-                                        view.replaying() || view.model || view.model_state == ModelState::loading}};
+                                        shows_replay(view) || view.model || view.model_state == ModelState::loading}};
   if (step.all_pickers) {
     const std::string device = device_value(view);
     pickers.push_back(
         {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
-         view.replaying() ? !view.replay.origin().drafter.empty() : view.model && view.draft_sources != 0});
+         shows_replay(view) ? !view.replay.origin().drafter.empty() : view.model && view.draft_sources != 0});
     pickers.push_back({"Device", kDeviceMenu, caption(watch ? "Runs on" : "Device"), without_brackets(device),
-                       device_tooltip(view, device), view.replaying() || !view.devices.empty() || view.model});
+                       device_tooltip(view, device), shows_replay(view) || !view.devices.empty() || view.model});
   }
   for (TopBarPicker& p : pickers) p.width = picker_width(p.caption, p.value);
   return pickers;
@@ -468,17 +474,17 @@ TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) c
   // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
   // Watch has no mode to choose and no memory to look after.
   const bool watch = view.shell.layout != WindowLayout::lab;
-  f.mode = watch || !view.model || view.replaying() ? 0
-           : f.step.segment                         ? mode_segment_width(view)
-                                                    : picker_width("", mode_title(mode_now(view)));
-  if (watch || !view.model || view.replaying() || view.models.memory.budget == 0) f.step.memory = 0;
+  f.mode = watch || !view.model || shows_replay(view) ? 0
+           : f.step.segment                           ? mode_segment_width(view)
+                                                      : picker_width("", mode_title(mode_now(view)));
+  if (watch || !view.model || shows_replay(view) || view.models.memory.budget == 0) f.step.memory = 0;
   if (watch) f.step.scale = false;
   f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width(view) - px(kAfterSwitch) -
            right_end_width(f.step.scale, f.step.captions);
   if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
-  if (view.replaying()) f.room -= replayed_width(view) + px(kGap);
+  if (shows_replay(view)) f.room -= replayed_width(view) + px(kGap);
   f.room -= px(kGap) * static_cast<float>(f.pickers.size());
   for (const TopBarPicker& p : f.pickers) {
     f.wanted += p.width;
@@ -522,7 +528,7 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::SetCursorPosY(top - origin.y);
     memory_bar(view, sink, px(f.step.memory));
   }
-  if (view.replaying()) {
+  if (shows_replay(view)) {
     ImGui::SameLine(0, px(kGap));
     draw_replayed(view, {ImGui::GetCursorScreenPos().x, middle});
   }

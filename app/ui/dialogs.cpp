@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -469,6 +472,115 @@ void ShareBox::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::EndPopup();
   } else {
     sink.post(ShareCommand(ShowShare{false}));  // closed by a click outside
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+
+namespace {
+
+constexpr const char* kOwnDevicePopup = "A device of your own";
+constexpr float kOwnDeviceWidth = 460, kOwnFigure = 120;
+
+/// The number that was typed, with a point or a comma; no number where it is none.
+double typed_number(std::string text) {
+  std::erase(text, ' ');
+  std::ranges::replace(text, ',', '.');
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? value : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string figure_text(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
+/// A caption with a box for a figure behind it. True where Enter was pressed in it.
+bool figure_box(const char* id, const char* caption, const char* hint, std::string& text, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + ImGui::GetFrameHeight() * 0.5f, Type::base, colours().text2,
+                   elided(Type::base, caption, width - px(kOwnFigure + 12)));
+  ImGui::SetCursorScreenPos({at.x + width - px(kOwnFigure), at.y});
+  ImGui::SetNextItemWidth(px(kOwnFigure));
+  return ImGui::InputTextWithHint(id, hint, &text, ImGuiInputTextFlags_EnterReturnsTrue);
+}
+
+}  // namespace
+
+/// A line for each device that is kept: a press fills the form with its figures, the cross forgets it.
+void OwnDeviceBox::draw_known(const ViewModel& view, CommandSink& sink, float width) {
+  for (const predict::OwnDevice& own : view.what_if.own) {
+    ImGui::PushID(own.name.c_str());
+    const std::string figures = figure_text(own.gb_s) + " GB/s, " + figure_text(own.tflops) + " TFLOPS, " +
+                                figure_text(own.dispatch_us) + " \u00b5s";
+    if (choice("Change this device", own.name, figures, own.name == name_, true, width - px(40))) {
+      name_ = own.name;
+      gb_s_ = figure_text(own.gb_s);
+      tflops_ = figure_text(own.tflops);
+      dispatch_us_ = figure_text(own.dispatch_us);
+      problem_.clear();
+    }
+    ImGui::SameLine(0, px(4));
+    if (icon_button("Remove this device", Icon::close, "Remove this device"))
+      sink.post(WhatIfCommand(DropOwnDevice{own.name}));
+    ImGui::PopID();
+  }
+}
+
+void OwnDeviceBox::draw_form(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, t.ctl);
+  if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(width);
+  bool entered =
+      ImGui::InputTextWithHint("##own name", "Name of the device", &name_, ImGuiInputTextFlags_EnterReturnsTrue);
+  entered |= figure_box("##own memory", "Memory, GB/s", "672", gb_s_, width);
+  entered |= figure_box("##own arithmetic", "Arithmetic in f32, TFLOPS", "31", tflops_, width);
+  entered |= figure_box("##own dispatch", "A dispatch, microseconds", "1.3", dispatch_us_, width);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  paragraph(problem_, t.rejected_text, width);
+  ButtonSpec keep{"Keep this device", Icon::none, ButtonKind::primary};
+  keep.words = "Predict for it";
+  if (!button(keep) && !entered) return;
+  const predict::OwnDevice device{name_, typed_number(gb_s_), typed_number(tflops_), typed_number(dispatch_us_)};
+  problem_ = own_device_problem(view.what_if, device);
+  if (!problem_.empty()) return;
+  sink.post(WhatIfCommand(KeepOwnDevice{device}));
+  sink.post(WhatIfCommand(DescribeDevice{false}));
+  ImGui::CloseCurrentPopup();
+}
+
+void OwnDeviceBox::draw(const ViewModel& view, CommandSink& sink) {
+  if (!view.what_if.describing) {
+    open_ = false;
+    return;
+  }
+  if (!open_) {
+    open_ = true;
+    problem_.clear();
+    ImGui::OpenPopup(kOwnDevicePopup);
+  }
+  const float width = place_dialog(kOwnDeviceWidth) - px(32);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
+  if (ImGui::BeginPopup(kOwnDevicePopup)) {
+    label(Type::title, colours().text, kOwnDevicePopup);
+    paragraph(
+        "By its data sheet. What it does not say is taken as in the middle of GPUs, and no matrix cores are "
+        "counted on: the prediction is rougher than that of a profile. A dispatch is a step that waits for the "
+        "one before; 1 to 3 are usual.",
+        colours().text2, width);
+    draw_known(view, sink, width);
+    draw_form(view, sink, width);
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(WhatIfCommand(DescribeDevice{false}));
+    ImGui::EndPopup();
+  } else {
+    sink.post(WhatIfCommand(DescribeDevice{false}));  // closed by a click outside
   }
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();

@@ -73,4 +73,19 @@ class ShareBox {
   bool open_ = false;
 };
 
+// A device of the user's own for "What if": its name and the three figures that decide most.
+
+class OwnDeviceBox {
+ public:
+  /// Draws the box while WhatIfState::describing is set.
+  void draw(const ViewModel& view, CommandSink& sink);
+
+ private:
+  void draw_known(const ViewModel& view, CommandSink& sink, float width);
+  void draw_form(const ViewModel& view, CommandSink& sink, float width);
+
+  std::string name_, gb_s_, tflops_, dispatch_us_, problem_;
+  bool open_ = false;
+};
+
 }  // namespace canopy::app

@@ -315,12 +315,6 @@ std::string text_words(Agreement agreement, const Sweep& sweep, uint32_t contest
   return differs ? "another text, as it may be" : "same text";
 }
 
-/// What must be said of a ratio that may be 1.
-std::string doubt(const Ratio& ratio) {
-  if (!ratio.has_error() || ratio.differs_from_one()) return {};
-  return ", which " + std::to_string(ratio.pairs) + " repeats cannot tell from no difference";
-}
-
 }  // namespace
 
 std::string ratio_figures(const Ratio& ratio) {
@@ -335,33 +329,62 @@ std::string ratio_figures(const Ratio& ratio) {
   return with_digits(ratio.value, digits) + " \u00b1 " + with_digits(ratio.error, digits);
 }
 
+std::string doubt_of(const Ratio& ratio) {
+  if (ratio.pairs < 2) return ", measured once (three repeats show more)";
+  if (ratio.pairs < kLeastRepeats) return ", measured twice (three repeats show more)";
+  if (ratio.differs_from_one()) return {};
+  return ", which " + std::to_string(ratio.pairs) + " repeats cannot tell from no difference";
+}
+
+bool decoded_plainly(const Sweep& sweep, const SweepCell& cell) {
+  return sweep.contestants[cell.contestant].way.mode != DecodeMode::ar && cell.rounds > 0 && cell.mean_rows <= 1;
+}
+
+namespace {
+
+std::vector<SweepCell> whole_cells_of(const Sweep& sweep, uint32_t baseline) {
+  std::vector<SweepCell> cells = summarize(sweep, baseline);
+  std::erase_if(cells, [](const SweepCell& cell) { return cell.category != kAllCategories || cell.replies == 0; });
+  return cells;
+}
+
+/// Whether every other column is slower by more than chance explains.
+bool beats_all(const Sweep& sweep, uint32_t contestant) {
+  return std::ranges::all_of(whole_cells_of(sweep, contestant), [&](const SweepCell& cell) {
+    return cell.contestant == contestant || (cell.times_baseline.value < 1 && doubt_of(cell.times_baseline).empty());
+  });
+}
+
+}  // namespace
+
 Verdict verdict_of(const Sweep& sweep) {
   Verdict verdict;
   verdict.agreement = agreement_of(sweep);
-  std::vector<SweepCell> cells = summarize(sweep, sweep.baseline);
-  std::erase_if(cells, [](const SweepCell& cell) { return cell.category != kAllCategories || cell.replies == 0; });
+  std::vector<SweepCell> cells = whole_cells_of(sweep, sweep.baseline);
   if (cells.size() != sweep.contestants.size() || cells.empty()) return verdict;
   const auto speed = [](const SweepCell& cell) { return cell.tokens_per_second.mean; };
-  const SweepCell& best = *std::ranges::max_element(cells, {}, speed);
-  verdict.fastest = best.contestant;
+  const SweepCell best = *std::ranges::max_element(cells, {}, speed);
   const std::string base = sweep.name_of(sweep.baseline);
   if (cells.size() == 1) {
     verdict.sentence = base + " writes " + with_digits(speed(best), 1) + " tokens a second here";
     return verdict;
   }
-  if (best.contestant == sweep.baseline) {
-    // The strongest of the others says what speculation costs here.
-    std::erase_if(cells, [&](const SweepCell& cell) { return cell.contestant == sweep.baseline; });
-    const SweepCell& next = *std::ranges::max_element(cells, {}, speed);
-    const std::string name = sweep.name_of(next.contestant);
-    verdict.sentence = base + " is the fastest here: " + name + " is " + ratio_figures(next.times_baseline) +
-                       " \u00d7 " + base + doubt(next.times_baseline) + "; " +
-                       text_words(verdict.agreement, sweep, next.contestant);
-    return verdict;
-  }
-  verdict.sentence = sweep.name_of(best.contestant) + " is " + ratio_figures(best.times_baseline) + " \u00d7 " + base +
-                     " here" + doubt(best.times_baseline) + "; " +
-                     text_words(verdict.agreement, sweep, best.contestant);
+  // Of a baseline that is the fastest, the strongest of the others says what speculation costs here.
+  const bool base_is_best = best.contestant == sweep.baseline;
+  if (base_is_best) std::erase_if(cells, [&](const SweepCell& cell) { return cell.contestant == sweep.baseline; });
+  const SweepCell& named = *std::ranges::max_element(cells, {}, speed);
+  const bool plainly = decoded_plainly(sweep, named);
+  const std::string doubt = doubt_of(named.times_baseline);
+  const bool shown = doubt.empty() && !plainly;
+  verdict.sentence = sweep.name_of(named.contestant) + " is " + ratio_figures(named.times_baseline) + " \u00d7 " + base;
+  if (!shown)
+    verdict.sentence = "no winner here: " + verdict.sentence + doubt + (plainly ? ", and made no guesses" : "");
+  else if (base_is_best)
+    verdict.sentence = base + " is the fastest here: " + verdict.sentence;
+  else
+    verdict.sentence += " here";
+  verdict.sentence += "; " + text_words(verdict.agreement, sweep, named.contestant);
+  if (shown && beats_all(sweep, best.contestant)) verdict.fastest = best.contestant;
   return verdict;
 }
 

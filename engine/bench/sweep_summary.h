@@ -96,9 +96,20 @@ enum class Agreement {
   must_not,  // some differ that must not
 };
 
+/// Repeats below which nothing is called a winner: two values have hardly an error, one has none.
+inline constexpr uint32_t kLeastRepeats = 3;
+
+/// Why so many repeats do not show that a ratio is more or less than one, as the end of a sentence; empty where they
+/// do.
+std::string doubt_of(const Ratio& ratio);
+
+/// Whether a way that may guess did not, so that it was plain decoding by another name.
+bool decoded_plainly(const Sweep& sweep, const SweepCell& cell);
+
 struct Verdict {
   std::string sentence;  // "tree 16 is 1.42 ± 0.03 × ar here; same text"; empty before every column wrote once
-  std::optional<uint32_t> fastest;  // the contestant
+  /// The contestant that is faster than every other one by more than chance explains; none where none is.
+  std::optional<uint32_t> fastest;
   Agreement agreement = Agreement::unknown;
 };
 

@@ -1,6 +1,9 @@
 #include "engine/whatif/device_profile.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -16,16 +19,19 @@ namespace {
 // and 4.3 of 4.8 TB/s were seen. GDDR 0.92.
 //   LPDDR5X 0.83: about 212 of 256 GB/s are reported for Strix Halo.
 // latency_us: estimate, pointer chases under load: GDDR6X 0.55, GDDR6 behind an Infinity Cache 0.6, HBM 0.7,
-//   LPDDR5X 0.7, Battlemage 0.8.
+//   LPDDR5X 0.7, Battlemage 0.8. GDDR6 of GeForce and GDDR7 as GDDR6X, Alchemist as Battlemage.
 // cache_latency_us: RDNA 3: 0.2 us, a vector load from the Infinity Cache where few requests are under way (Chips and
 //   Cheese, "Latency Testing is Hard", June 2023: 199 ns, 150 at a higher clock; L2 answers sooner); taken for the
 //   other RDNA devices, too. Ada: 0.14 us, 339 cycles, the slowest of an L40's units from L2 (arXiv 2606.22588; 279 on
-//   average); Ampere as many at its clock. Hopper: estimate of 500 cycles, as its L2 has two halves. Battlemage:
-//   estimate, half of its latency.
-// cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%.
+//   average), and so for Blackwell; Ampere as many at its clock. Hopper: estimate of 500 cycles, as its L2 has two
+//   halves. Battlemage, Alchemist: estimate, half of their latency. Apple: estimate.
+// cache_tb_s: estimate from published microbenchmarks of the shared cache, +-30%; of the other GeForces by their
+//   memory channels and clock from the RTX 4090's and the RTX 3090's, of the A770 and the M4 Max a guess.
 // matrix_tflop_s: f16 with f32 sums, dense, by the data sheet. Hopper: 620 of 989, as cooperative matrices are
 //   compiled to the older instructions (mma.sync), which reach some five eighths of the peak (estimate). 9070 XT: twice
-//   RDNA3 a CU. warpgroup_tflop_s: wgmma, by the data sheet.
+//   RDNA3 a CU. RTX 5090, 4060, 3060: by multiprocessors and clock from their kin above; A770: as of
+//   the B580, 1,024 multiply-adds of halves a clock of a core. M4 Max: its matrices of SIMD groups run on the lanes,
+//   at the f32 rate; Vulkan does not have them there. warpgroup_tflop_s: wgmma, by the data sheet.
 // integer_tops: 8-bit integers, dense, by the data sheet: twice the rate of f16 operands (GeForce: four times that with
 //   f32 sums), on RDNA 3 the same; Hopper as above. integer_depth: of the matrices that drivers name.
 // matrix_overlaps: RDNA runs matrix instructions on the lanes' own units.
@@ -33,11 +39,66 @@ namespace {
 //   small dependent dispatches in a command buffer, measured with RADV on a W7900 (gfx1100; ROCm/rocm-systems issue
 //   10834); taken for the other RDNA devices, too. Their one load and store is in it, so this is no underestimate.
 //   NVIDIA: 1.3 us for a kernel in a CUDA graph on an H100 (Hazy Research, "Look Ma, No Bubbles", 2025); of Vulkan's
-//   barriers there is no figure. Intel: an estimate, from replays of SmolLM2 that take 2.6 times as long on a B570 as
-//   on an RTX 5070.
+//   barriers there is no figure. Apple: an estimate. Intel: an estimate, from replays of SmolLM2 that take 2.6 times as
+//   long on a B570 as on an RTX 5070.
 // submission_us, round_trip_us: estimate, Linux; shared memory saves a part of the round trip. bus_gb_s: PCIe 5 x16 for
-//   Hopper, 4 x16, x8 on the B580; of shared memory, what copies reach.
+//   Hopper and the RTX 5090, 4 x16, x8 on the B580 and the RTX 4060; of shared memory, what copies reach.
+// RTX 5090, 4060, 3060, A770, M4 Max: bandwidth and f32 rate (units and clock make it) are those that data sheets give;
+// caches are what is commonly said of them and were not looked up again, the rest is the estimate of their class. Of
+// these a run of a model is known of the RTX 5090 alone.
 constexpr DeviceProfile kProfiles[] = {
+    {.name = "rtx4060",
+     .gpu = "GeForce RTX 4060, 8 GB GDDR6",
+     .memory_gb_s = 272,
+     .memory_share = 0.92,
+     .latency_us = 0.55,
+     .cache_latency_us = 0.14,
+     .cache_tb_s = 1.6,
+     .cache_mb = 24,
+     .local_kb = 128,
+     .shared_kb = 100,
+     .workgroup_shared_kb = 48,
+     .units = 24,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1536,
+     .full_registers = 42,
+     .clock_ghz = 2.46,
+     .matrix_tflop_s = 30.2,
+     .integer_tops = 121,
+     .integer_depth = 32,
+     .matrix_overlaps = true,
+     .cuda_capability = 89,
+     .cuda_shared_kb = 99,
+     .step_us = 1.3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 12},
+    {.name = "rtx3060",
+     .gpu = "GeForce RTX 3060, 12 GB GDDR6",
+     .memory_gb_s = 360,
+     .memory_share = 0.92,
+     .latency_us = 0.55,
+     .cache_latency_us = 0.2,
+     .cache_tb_s = 1.2,
+     .cache_mb = 3,
+     .local_kb = 128,
+     .shared_kb = 100,
+     .workgroup_shared_kb = 48,
+     .units = 28,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1536,
+     .full_registers = 42,
+     .clock_ghz = 1.777,
+     .matrix_tflop_s = 25.5,
+     .integer_tops = 102,
+     .integer_depth = 32,
+     .matrix_overlaps = true,
+     .cuda_capability = 86,
+     .cuda_shared_kb = 99,
+     .step_us = 1.3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 24},
     {.name = "rtx3090",
      .gpu = "GeForce RTX 3090, 24 GB GDDR6X",
      .memory_gb_s = 936,
@@ -90,6 +151,32 @@ constexpr DeviceProfile kProfiles[] = {
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 24},
+    {.name = "rtx5090",
+     .gpu = "GeForce RTX 5090, 32 GB GDDR7",
+     .memory_gb_s = 1792,
+     .memory_share = 0.92,
+     .latency_us = 0.55,
+     .cache_latency_us = 0.14,
+     .cache_tb_s = 6.4,
+     .cache_mb = 96,
+     .local_kb = 128,
+     .shared_kb = 100,
+     .workgroup_shared_kb = 48,
+     .units = 170,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1536,
+     .full_registers = 42,
+     .clock_ghz = 2.407,
+     .matrix_tflop_s = 209.5,
+     .integer_tops = 838,
+     .integer_depth = 32,
+     .matrix_overlaps = true,
+     .cuda_capability = 120,
+     .cuda_shared_kb = 99,
+     .step_us = 1.3,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 50},
     {.name = "h100",
      .gpu = "H100 SXM, 80 GB HBM3",
      .memory_gb_s = 3350,
@@ -237,6 +324,53 @@ constexpr DeviceProfile kProfiles[] = {
      .submission_us = 15,
      .round_trip_us = 20,
      .bus_gb_s = 12},
+    {.name = "a770",
+     .gpu = "Arc A770, 16 GB GDDR6",
+     .memory_gb_s = 560,
+     .memory_share = 0.92,
+     .latency_us = 0.8,
+     .cache_latency_us = 0.4,
+     .cache_tb_s = 1.6,
+     .cache_mb = 16,
+     .local_kb = 192,
+     .shared_kb = 128,
+     .workgroup_shared_kb = 64,
+     .units = 32,
+     .lanes_a_clock = 128,
+     .resident_lanes = 1024,
+     .full_registers = 128,
+     .clock_ghz = 2.4,
+     .matrix_tflop_s = 157,
+     .integer_tops = 314,
+     .integer_depth = 32,
+     .matrix_overlaps = true,
+     .step_us = 8,
+     .submission_us = 15,
+     .round_trip_us = 20,
+     .bus_gb_s = 24},
+    {.name = "m4max",
+     .gpu = "Apple M4 Max, 40 cores, LPDDR5X shared with the processor",
+     .memory_gb_s = 546,
+     .memory_share = 0.83,
+     .latency_us = 0.7,
+     .cache_latency_us = 0.3,
+     .cache_tb_s = 1.2,
+     .cache_mb = 48,
+     .local_kb = 32,
+     .shared_kb = 60,
+     .workgroup_shared_kb = 32,
+     .units = 40,
+     .lanes_a_clock = 128,
+     .resident_lanes = 3072,
+     .full_registers = 17,
+     .clock_ghz = 1.79,
+     .matrix_tflop_s = 18.4,
+     .integer_tops = 18.4,
+     .integer_depth = 16,
+     .step_us = 3,
+     .submission_us = 15,
+     .round_trip_us = 10,
+     .bus_gb_s = 200},
 };
 
 }  // namespace
@@ -256,6 +390,62 @@ const DeviceProfile& device_profile(std::string_view name) {
 std::span<const DeviceProfile> chosen_profiles(std::string_view name) {
   if (name == "all") return kProfiles;
   return {&device_profile(name), 1};
+}
+
+namespace {
+
+std::string out_of_range(std::string_view what, double value, std::string_view unit, double least, double most) {
+  const auto words = [](double number) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%g", number);
+    return std::string(text.data());
+  };
+  if (value >= least && value <= most) return {};  // false for what is no number
+  return std::string(what) + " is " + (std::isfinite(value) ? words(value) + " " + std::string(unit) : "no number") +
+         "; it must be " + words(least) + " to " + words(most) + ".";
+}
+
+}  // namespace
+
+std::string problem_of(const OwnDevice& device) {
+  if (device.name.find_first_not_of(' ') == std::string::npos) return "The device needs a name.";
+  if (device.name.size() > kLongestOwnName || printable(device.name) != device.name) {
+    return "The device's name must have at most " + std::to_string(kLongestOwnName) +
+           " bytes, and no signs that cannot be seen.";
+  }
+  for (const std::string& problem : {out_of_range("Its memory", device.gb_s, "GB/s", 5, 20'000),
+                                     out_of_range("Its arithmetic", device.tflops, "TFLOPS", 0.05, 1'000),
+                                     out_of_range("A dispatch", device.dispatch_us, "\u00b5s", 0.1, 1'000)}) {
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+DeviceProfile profile_of(const OwnDevice& device) {
+  constexpr uint32_t lanes = 128;
+  constexpr double usual_clock_ghz = 2;
+  const double tops = device.tflops / 2;
+  const auto units = static_cast<uint32_t>(std::clamp(std::round(tops * 1e3 / (lanes * usual_clock_ghz)), 1.0, 256.0));
+  return {.name = device.name,
+          .gpu = device.name,
+          .memory_gb_s = device.gb_s,
+          .memory_share = 0.9,
+          .latency_us = 0.6,
+          .cache_latency_us = 0.2,
+          .cache_tb_s = std::max(0.1, 3 * device.gb_s / 1e3),
+          .cache_mb = 24,
+          .local_kb = 64,
+          .shared_kb = 64,
+          .workgroup_shared_kb = 48,
+          .units = units,
+          .lanes_a_clock = lanes,
+          .resident_lanes = 1536,
+          .full_registers = 42,
+          .clock_ghz = tops * 1e3 / (units * lanes),
+          .step_us = device.dispatch_us,
+          .submission_us = 15,
+          .round_trip_us = 20,
+          .bus_gb_s = 24};
 }
 
 }  // namespace canopy::predict

@@ -47,7 +47,7 @@ struct DeviceProfile {
   double workgroup_shared_bytes() const { return workgroup_shared_kb * 1024; }
 };
 
-/// By ascending bandwidth within a vendor, NVIDIA, AMD, Intel.
+/// By ascending bandwidth within a vendor, NVIDIA, AMD, Intel, Apple.
 std::span<const DeviceProfile> device_profiles();
 
 /// Throws bad_input that lists the names for one that is not among them.
@@ -55,5 +55,24 @@ const DeviceProfile& device_profile(std::string_view name);
 
 /// Those that a user names: one, or "all".
 std::span<const DeviceProfile> chosen_profiles(std::string_view name);
+
+/// A device that a user describes, by the figures that decide most.
+struct OwnDevice {
+  std::string name;
+  double gb_s = 0;         // of its memory, by the data sheet
+  double tflops = 0;       // f32, a multiply-add counted as two
+  double dispatch_us = 0;  // a dispatch that waits for the one before
+
+  bool operator==(const OwnDevice&) const = default;
+};
+
+inline constexpr size_t kLongestOwnName = 40;  // bytes
+
+/// Why nothing can be predicted for it, as a sentence; empty where something can.
+std::string problem_of(const OwnDevice& device);
+
+/// Its profile, with the middling figures of a GPU where it says nothing: plain multiply-adds, as it names no matrix
+/// cores. `device` must outlive it, as its name is the profile's.
+DeviceProfile profile_of(const OwnDevice& device);
 
 }  // namespace canopy::predict

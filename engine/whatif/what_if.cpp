@@ -393,8 +393,9 @@ void ReplyRerun::note_doubt() {
 }
 
 std::string ReplyRerun::missing() const {
-  return "Another tree ends a round elsewhere, and what would have been drafted there was not recorded (position " +
-         std::to_string(reply_.committed(root_)) + "): totals are means over the recorded passes.";
+  return "Totals are means over the recorded passes: with other guesses, passes would also begin at words behind which "
+         "nothing was guessed here (first at position " +
+         std::to_string(reply_.committed(root_)) + ").";
 }
 
 /// The recorded round with that context; null where there is none. Asked for in ascending order.

@@ -7,8 +7,8 @@ import unittest
 
 from cli import GOLDEN, run
 
-DEVICES = ["rtx3090", "rtx4090", "h100", "h200", "strix-halo", "rx9070xt", "rx7900xtx", "b580"]
-OF_NVIDIA = DEVICES[:4]
+OF_NVIDIA = ["rtx4060", "rtx3060", "rtx3090", "rtx4090", "rtx5090", "h100", "h200"]
+DEVICES = OF_NVIDIA + ["strix-halo", "rx9070xt", "rx7900xtx", "b580", "a770", "m4max"]
 
 
 class Predictions(unittest.TestCase):

@@ -77,10 +77,11 @@ TEST(TextDrafter, GoesNoDeeperThanAskedAndReadsATextThatIsAnotherAnew) {
 /// A text that is known, as a source that a reply is written by.
 class KnownText final : public DraftSource {
  public:
-  explicit KnownText(const Ids& text) : text_(text) {}
+  /// depths: of a drafter that nobody asks, as it costs too much; 0: there is none.
+  explicit KnownText(const Ids& text, uint32_t depths = 0) : text_(text), depths_(depths) {}
   void move_to(size_t root) { root_ = root; }
 
-  uint32_t max_depth() const override { return 0; }
+  uint32_t max_depth() const override { return depths_; }
   uint32_t backlog() const override { return 0; }
   uint32_t most_waiting() const override { return 1; }
   uint32_t drafted_tokens() const override { return 0; }
@@ -97,6 +98,7 @@ class KnownText final : public DraftSource {
 
  private:
   const Ids& text_;
+  uint32_t depths_;
   TextDrafter found_;
   FreeDraft nothing_;
   size_t root_ = 0;
@@ -118,18 +120,22 @@ struct Written {
   double worst_ms = 0;  // that it was ever behind 1.02 times plain decoding
   double longest_ms = 0;
   uint32_t rounds = 0, verified = 0;
+  uint32_t longest_plain = 0;  // passes in a row without a guess, behind the first `learning` tokens
 };
 
 /// Writes text[prompt ...) by adaptive rounds whose passes take what the table says.
-Written write(const Ids& text, size_t prompt, const CostTable& table) {
+Written write(const Ids& text, size_t prompt, const CostTable& table, size_t learning = 0) {
   PairFacts facts;
   facts.roofline = [] { return any_roofline(); };
+  const bool has_drafter = !table.draft_points().empty();
+  if (has_drafter) facts.block_size = 8;
   SpeculationState state(facts, table);
-  KnownText source(text);
+  KnownText source(text, has_drafter ? 7 : 0);
   AdaptivePlanner planner(source, state);
   CostTable times = table;
   times.set_roofline(any_roofline());
   Written written;
+  uint32_t plain_in_a_row = 0;
   AcceptedPath path;
   for (size_t root = prompt; root + 1 < text.size();) {
     source.move_to(root);
@@ -158,6 +164,8 @@ Written write(const Ids& text, size_t prompt, const CostTable& table) {
     written.longest_ms = std::max(written.longest_ms, record.ms.total());
     ++written.rounds;
     written.verified += record.width > 1 ? 1 : 0;
+    plain_in_a_row = record.width > 1 || root < prompt + learning ? 0 : plain_in_a_row + 1;
+    written.longest_plain = std::max(written.longest_plain, plain_in_a_row);
     root += record.emitted.size();
   }
   return written;
@@ -214,6 +222,25 @@ TEST(TextRounds, ALoopThatEndsIsLeft) {
   const Written all = write(text, 30, table);
   EXPECT_GT(all.plain_ms / all.ms, 1.3);
   EXPECT_LE(all.worst_ms, 2 * all.longest_ms);
+}
+
+/// The easiest text there is, "a guide, a guide, a guide", behind an answer that taught the opposite. Guesses from the
+/// text cost no pass to find and are scored in every round, verified or not: so the loop is seen by itself, and no
+/// reply can go on for long without a guess, whatever the drafter was worth.
+TEST(TextRounds, ALoopIsNeverWrittenWithoutGuesses) {
+  for (const uint32_t period : {1u, 2u, 3u, 5u, 9u}) {
+    Ids text = random_text(300, 40, 11);  // what is found here misleads
+    for (uint32_t i = 0; i < 400; ++i) text.push_back(1000 + i % period);
+    for (const bool has_drafter : {false, true}) {
+      for (CostTable table : {costs(10, 0.1), costs(2, 0.5), costs(8, 2), costs(1, 1)}) {
+        // One that can never pay, so that nobody asks it.
+        if (has_drafter) table.set_draft(1, 16, 500);
+        const Written written = write(text, 20, table, 280 + 2 * period);
+        EXPECT_LE(written.longest_plain, 32u) << "a loop of " << period;
+        EXPECT_LE(written.worst_ms, 2 * std::max(written.longest_ms, written.plain_ms / 1000)) << period;
+      }
+    }
+  }
 }
 
 TEST(TextRounds, NothingIsVerifiedWhereEveryRowCostsMoreThanAPass) {

@@ -79,23 +79,24 @@ TEST(BudgetView, WhatCannotBeAJudgementOfSpeedIsNamed) {
   record.width = 3;
   record.nodes.resize(3);
   const BudgetView fixed = budget_view(record, nullptr);
-  EXPECT_NE(fixed.not_argmax.find("S(N) is highest at"), std::string::npos) << fixed.not_argmax;
+  EXPECT_NE(fixed.not_argmax.find("Expected best was "), std::string::npos) << fixed.not_argmax;
   EXPECT_FALSE(fixed.was_chosen);
-  EXPECT_EQ(fixed.title, "2 was set");
+  EXPECT_EQ(fixed.title, "A tree of 2");
+  EXPECT_EQ(fixed.reason.find("asked for"), std::string::npos) << "nobody need have asked: " << fixed.reason;
   record.mode = DecodeMode::adaptive;
   record.shape = DecodeMode::chain;
   EXPECT_NE(budget_view(record, nullptr).not_argmax.find("chain"), std::string::npos);
 }
 
 /// gui.md, criterion 12: the fixture with S < 1.
-TEST(BudgetView, WhereSpeculationLosesItSaysUseAr) {
+TEST(BudgetView, WhereSpeculationIsNotExpectedToPayItSaysSo) {
   TraceBuilder builder(11);
   builder.begin();
   const RoundRecord record = decided(builder.tree(40), steep_cost, WidthObjective::per_round);
   const BudgetView view = budget_view(record, nullptr);
   EXPECT_EQ(record.shape, DecodeMode::ar);
   EXPECT_TRUE(view.loses);
-  EXPECT_EQ(verdict(view), "Speculation loses here: use AR");
+  EXPECT_EQ(verdict(view), "Guessing was not expected to pay");
   EXPECT_EQ(view.title, "Why AR");
   // A trial round on the same device loses as well; it must not be called the best choice.
   RoundRecord trial = builder.tree(8);
@@ -109,14 +110,14 @@ TEST(BudgetView, WhereSpeculationLosesItSaysUseAr) {
   EXPECT_TRUE(tried.loses);
   EXPECT_FALSE(tried.is_argmax);
   EXPECT_FALSE(tried.not_argmax.empty());
-  EXPECT_EQ(verdict(tried), "Speculation loses here: use AR");
+  EXPECT_EQ(verdict(tried), "Guessing was not expected to pay");
 }
 
 TEST(BudgetView, WherePlainDecodingIsSlowerSpeculationPays) {
   TraceBuilder builder(2);
   builder.begin();
   const BudgetView view = budget_view(decided(builder.tree(64), tiled_cost, WidthObjective::per_round), nullptr);
-  EXPECT_EQ(verdict(view), view.loses ? "Speculation loses here: use AR" : "Speculation pays here");
+  EXPECT_EQ(verdict(view), view.loses ? "Guessing was not expected to pay" : "Guessing was expected to pay");
   EXPECT_EQ(verdict(BudgetView{}), "");
 }
 
@@ -219,7 +220,7 @@ TEST(BudgetView, ARoundThatWasSlowerThanPlainDecodingIsMarked) {
   ArReference plain;
   plain.tokens_per_second = 10 * 1000.0 * static_cast<double>(record.emitted.size()) / record.ms.total();
   EXPECT_TRUE(budget_view(record, nullptr, plain).slower);
-  EXPECT_EQ(budget_view(record, nullptr, plain).title, "128 was set");
+  EXPECT_EQ(budget_view(record, nullptr, plain).title, "A tree of 128");
   plain.tokens_per_second *= 0.01;
   EXPECT_FALSE(budget_view(record, nullptr, plain).slower);
 }

@@ -76,7 +76,7 @@ TEST(ChartsUi, EveryFigureSaysWhatItWasCountedOver) {
   PanelHarness ui(panel, kRight, kRightHeight);
   show(ui, log, 39);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    for (const char* figure : {"Speed figure", "Tau", "Round time mean", "Best widths in hindsight/pair"})
+    for (const char* figure : {"Speed figure", "Tau", "Round time mean", "Best afterwards/pair"})
       IM_CHECK(contains(tooltip_of(ctx, (std::string("//Live/**/") + figure).c_str()), "40 rounds"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Node use"), "drafted nodes"));
     IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Rounds by accepted tokens/title"), "40 rounds"));

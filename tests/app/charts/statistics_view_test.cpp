@@ -210,7 +210,7 @@ TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   EXPECT_EQ(view_of(log, 19).verdict, VerdictKind::none);  // nothing to compare with
   EXPECT_EQ(view_of(log, 19, at(speed / 2)).verdict_title, "Speculation pays here");
   EXPECT_EQ(view_of(log, 19, at(speed / 2)).over_ar.text, "\u00d72.0");
-  EXPECT_EQ(view_of(log, 19, at(speed * 2)).verdict_title, "Speculation loses here: use AR");
+  EXPECT_EQ(view_of(log, 19, at(speed * 2)).verdict_title, "Speculation loses here");
   EXPECT_EQ(view_of(log, 19, at(speed)).verdict, VerdictKind::even);
   EXPECT_EQ(view_of(log, 6, at(speed / 2)).verdict, VerdictKind::none);
   StatisticsTrail trail;

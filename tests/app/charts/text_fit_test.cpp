@@ -105,7 +105,7 @@ TEST(TextFit, TheLabelsOfTheBudgetChartDoNotCross) {
         const ImRect chart = rect_of(ctx, "//Budget/**/S(N)");
         for (const std::string& pair : drawn.overlapping()) ADD_FAILURE() << what << pair;
         for (const app::DrawnText& t : drawn.all()) {
-          if (t.text != "realised" && t.text != "chosen" && t.text != "best in hindsight") continue;
+          if (t.text != "realised" && t.text != "chosen" && t.text != "best afterwards") continue;
           EXPECT_GE(t.min.x, chart.Min.x) << what << t.text;
           EXPECT_LE(t.max.x, chart.Max.x) << what << t.text;
           EXPECT_GE(t.min.y, chart.Min.y - 1) << what << t.text;

@@ -33,9 +33,9 @@ TEST(CompareFigures, SayNothingBeforeAnythingWasMeasured) {
 }
 
 TEST(CompareFigures, GiveSpeedRatioAndTheirErrors) {
-  const CompareFigures figures = compare_figures(measured_state());
+  const CompareFigures figures = compare_figures(measured_state(3));
   ASSERT_EQ(figures.columns.size(), 3u);
-  EXPECT_EQ(figures.columns[0].speed, "101");
+  EXPECT_EQ(figures.columns[0].speed, "102");
   EXPECT_EQ(figures.columns[0].text, ColumnText::reference);
   EXPECT_EQ(figures.columns[2].name, "Tree 16");
   EXPECT_EQ(figures.columns[2].ratio, "\u00d73.00");
@@ -45,7 +45,38 @@ TEST(CompareFigures, GiveSpeedRatioAndTheirErrors) {
   EXPECT_FALSE(figures.columns[0].fastest);
   EXPECT_EQ(figures.agreement_words, "All three texts are the same");
   EXPECT_NE(figures.verdict.find("tree 16 is 3.00"), std::string::npos) << figures.verdict;
-  EXPECT_EQ(compare_figures(measured_state(1)).columns[2].ratio_error, "") << "one repeat has no error";
+  EXPECT_EQ(figures.columns[2].ratio_doubt, "");
+  EXPECT_EQ(figures.columns[2].about, "mean width 3.0");
+  ASSERT_FALSE(figures.about.empty());
+  EXPECT_NE(figures.about[0].find("A very good GPU"), std::string::npos) << "who measured: " << figures.about[0];
+}
+
+// As Sweep says it: one or two repeats have no winner, however far apart they are.
+TEST(CompareFigures, HaveNoWinnerBelowThreeRepeats) {
+  const CompareFigures once = compare_figures(measured_state(1));
+  EXPECT_EQ(once.columns[2].ratio_error, "") << "one repeat has no error";
+  EXPECT_EQ(once.columns[2].ratio_doubt, "Tree 16, measured once (three repeats show more).");
+  EXPECT_EQ(once.columns[0].ratio_doubt, "") << "the reference is compared with nothing";
+  EXPECT_TRUE(once.verdict.starts_with("no winner here")) << once.verdict;
+  bool told = false;
+  for (const std::string& each : once.about) told = told || each.starts_with("Nothing was measured twice");
+  EXPECT_TRUE(told) << "Sweep's own sentence";
+  for (const uint32_t repeats : {1u, 2u})
+    for (const ColumnFigures& column : compare_figures(measured_state(repeats)).columns)
+      EXPECT_FALSE(column.fastest) << column.name << ", " << repeats;
+}
+
+TEST(CompareFigures, SayThatAWayDecodedPlainly) {
+  ComparisonState state = measured_state(3);
+  state.compare_setup.columns[2].way = state.comparison->sweep.contestants[2].way = {DecodeMode::adaptive, 0};
+  for (MeasuredRun& run : state.comparison->sweep.runs) {
+    run.rows = run.rounds;
+    run.widest = 1;
+  }
+  const CompareFigures figures = compare_figures(state);
+  EXPECT_EQ(figures.columns[2].about, "decoded plainly");
+  EXPECT_EQ(figures.columns[0].about, "one token per pass");
+  EXPECT_FALSE(figures.columns[2].fastest);
 }
 
 TEST(CompareFigures, TellAnErrorFromAnotherModelsText) {

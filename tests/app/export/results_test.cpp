@@ -23,7 +23,7 @@ Results results_of(const Sweep& sweep) {
 
 /// Trees of two widths, so that there is a curve.
 Sweep with_widths() {
-  Sweep sweep = test::some_sweep();
+  Sweep sweep = test::some_sweep(3);
   sweep.contestants.push_back({{DecodeMode::tree, 32}, 0});
   for (const RunKey& key : run_order(sweep.counts(), 1)) {
     MeasuredRun run = test::some_run(key, 100.0 * (key.contestant + 1) + key.repeat);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/state/words.h"
 #include "engine/base/mapped_file.h"
 #include "engine/speculation/calibration.h"
 #include "tests/app/support/await_what_if.h"
@@ -56,6 +57,26 @@ TEST_F(WhatIfUi, ANameChoosesAnotherDevice) {
   }));
   ASSERT_TRUE(await_what_if(ui->app()));
   EXPECT_EQ(ui->view().what_if.answer.there[1]->name, "Arc B580");
+}
+
+// Compare measures here, whatever device the recording beside it speaks of.
+TEST_F(WhatIfUi, TheBarOfComparisonsNamesTheDeviceThatMeasures) {
+  const auto ui = demo(1800, 1000);
+  ui->engine().publish(small_model());
+  ui->app().pump();
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->ItemClick("//Devices/$$3/Show its trees");
+    for (int frame = 0; frame < 2000 && ui->view().shell.layout != WindowLayout::watch; ++frame) ctx->Yield();
+    DrawnTexts drawn;
+    ctx->Yield(2);
+    IM_CHECK(drawn.has("Predicted"));
+    ui->app().run(app::ShellCommand(app::ShowPage{app::WindowPage::compare}));
+    ctx->Yield(2);
+    drawn.clear();
+    ctx->Yield(2);
+    IM_CHECK(!drawn.has("Predicted"));
+    IM_CHECK(!drawn.any_contains("H100"));
+  }));
 }
 
 TEST_F(WhatIfUi, TheTreesOfAnotherDeviceAreARecordingThatSaysWhereItsTimesComeFrom) {
@@ -119,6 +140,29 @@ TEST_F(WhatIfUi, ACalibrationThatIsDroppedOnTheWindowBecomesADevice) {
   }));
 }
 
+TEST_F(WhatIfUi, ADeviceOfOnesOwnIsDescribedAndBadFiguresAreRefused) {
+  const auto ui = demo();
+  ui->app().run(app::WhatIfCommand(app::DescribeDevice{}));
+  DrawnTexts drawn;
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    ctx->ItemInputValue("//$FOCUSED/##own name", "My GPU");  // ends with Enter, which keeps
+    drawn.clear();
+    ctx->Yield(2);
+    IM_CHECK(drawn.any_contains("Its memory is no number"));
+    IM_CHECK(ui->view().what_if.own.empty());
+    ctx->ItemInputValue("//$FOCUSED/##own memory", "672");
+    ctx->ItemInputValue("//$FOCUSED/##own arithmetic", "31,5");
+    ctx->ItemInputValue("//$FOCUSED/##own dispatch", "1.3");
+    ctx->Yield(2);
+    IM_CHECK(!ui->view().what_if.describing);
+    IM_CHECK_EQ(ui->view().what_if.own.size(), 1u);
+    IM_CHECK_EQ(ui->view().what_if.own[0].tflops, 31.5);
+  }));
+  ASSERT_TRUE(await_what_if(ui->app()));
+  EXPECT_EQ(ui->view().what_if.answer.there.back()->name, "My GPU");
+}
+
 // A sparse recording that the loaded pair makes exact: how far that is stands where its button was, with its end.
 TEST_F(WhatIfUi, MakingItExactTellsItsProgressAndIsCancelled) {
   const auto ui = demo(900, 600);
@@ -142,6 +186,20 @@ TEST_F(WhatIfUi, MakingItExactTellsItsProgressAndIsCancelled) {
     IM_CHECK(!ctx->ItemExists("//What if/Cancel"));
   }));
   EXPECT_TRUE(ui->view().cards.empty());
+}
+
+// Nobody has written anything before it was started; no lane is shown at its end before it is there.
+TEST_F(WhatIfUi, TheRaceOpensAtItsFirstFrame) {
+  const auto ui = demo();
+  const app::Race race = race_of(ui->view().what_if.answer);
+  ASSERT_FALSE(race.empty());
+  const std::string all = app::grouped(race.lanes.front().tokens);
+  DrawnTexts drawn;
+  ui->frame();
+  EXPECT_TRUE(drawn.has(app::milliseconds(0)));
+  EXPECT_TRUE(drawn.has("0"));
+  EXPECT_FALSE(drawn.has(all)) << "a finished row";
+  EXPECT_FALSE(ui->app().moving());
 }
 
 TEST_F(WhatIfUi, TheRaceRunsAndEnds) {

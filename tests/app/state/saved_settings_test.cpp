@@ -44,7 +44,8 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.tree_budget = 64;
   s.draft_sources = kFromSuffix;
   s.max_tokens = 2000;
-  s.as_if_on = "h100";
+  s.as_if_on = "own:My GPU";
+  s.own_devices = {{"My GPU", 672, 31.5, 1.3}, {"Another", 100, 4, 3}};
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
   s.idle_minutes = 15;
@@ -101,8 +102,11 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"theme\": 3}", "theme"},
       {"{\"max_tokens\": 0}", "\"max_tokens\" is 0; it must be 1 to 1048576."},
       {"{\"tree_budget\": 0}", "\"tree_budget\" is 0; it must be 1 to 1024."},
-      {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"rtx3090\", "},
+      {"{\"as_if_on\": \"Abacus\"}", "\"as_if_on\" is \"Abacus\"; it must be one of \"rtx4060\", "},
       {"{\"as_if_on\": 3}", "as_if_on"},
+      {"{\"as_if_on\": \"own:Gone\"}", "\"as_if_on\" is \"own:Gone\"; it must be one of"},
+      {"{\"own_devices\": [{\"name\": \"My GPU\", \"gb_s\": 1, \"tflops\": 3, \"dispatch_us\": 1}]}",
+       "Its memory is 1 GB/s; it must be 5 to 20000."},
       {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
       {"{\"chat_width\": -1}", "\"chat_width\" is -1; it must be 0 to 8192."},
       {"{\"chat_list\": 3}", "chat_list"},

@@ -87,12 +87,13 @@ TEST(ViewModel, SendingFollowsTheNewRounds) {
     record->emitted = {i};
     update(view, Event(RoundFinished{view.reply_id, record, i + 1, 1, {}, false}));
   }
+  update(view, UiCommand(RoundsCommand(ShowRound{0})));
+  EXPECT_TRUE(view.rounds.behind_live());
   ReplyFinished finished;
   finished.reply_id = view.reply_id;
   update(view, Event(finished));
-  update(view, UiCommand(RoundsCommand(ShowRound{0})));
   ASSERT_EQ(view.rounds.playback.state, PlayState::paused);
-  EXPECT_TRUE(view.rounds.behind_live());
+  EXPECT_FALSE(view.rounds.behind_live()) << "nothing is live any more";
   update(view, UiCommand(SendMessage{"Go on"}));
   EXPECT_EQ(view.rounds.playback.state, PlayState::following);
   EXPECT_FALSE(view.rounds.behind_live());

@@ -121,6 +121,42 @@ TEST(WhatIfState, TheChipOfWatchAsksForItsDeviceAlone) {
   EXPECT_TRUE(state.answer.there.empty());
 }
 
+TEST(WhatIfState, ADeviceOfOnesOwnIsKeptInPlaceOfOneOfItsName) {
+  app::RoundsState rounds;
+  app::WhatIfState state;
+  const std::string path = CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace";
+  show_log(rounds, std::make_shared<app::TraceLog>(path), path);
+  ASSERT_TRUE(next_question(state, rounds));
+  const auto keep = [&](double gb_s) {
+    update(state, app::WhatIfCommand(app::KeepOwnDevice{{"My GPU", gb_s, 31, 1.3}}));
+  };
+  keep(0);
+  EXPECT_TRUE(state.own.empty()) << "of that nothing can be predicted";
+  EXPECT_FALSE(next_question(state, rounds));
+  keep(400);
+  EXPECT_EQ(state.devices.back(), "own:My GPU");
+  EXPECT_EQ(state.known.back().choice, "own:My GPU");
+  auto question = next_question(state, rounds);
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->own, state.own);
+  keep(800);
+  EXPECT_EQ(state.own.size(), 1u);
+  question = next_question(state, rounds);
+  ASSERT_TRUE(question) << "its figures are others";
+  const app::WhatIfAnswer answer = app::answer_what_if(*question, [](const app::WhatIfAnswer&) {}, {});
+  ASSERT_FALSE(answer.there.empty());
+  EXPECT_EQ(answer.there.back()->problem, "");
+  EXPECT_EQ(answer.there.back()->name, "My GPU");
+  EXPECT_EQ(answer.there.back()->times, app::TimesFrom::predicted);
+  EXPECT_GT(answer.there.back()->run.tokens_per_second(), 0);
+  for (size_t i = 1; i < app::kMostOwnDevices; ++i)
+    update(state, app::WhatIfCommand(app::KeepOwnDevice{{std::to_string(i), 400, 31, 1.3}}));
+  EXPECT_NE(own_device_problem(state, {"One more", 400, 31, 1.3}).find("remove one first"), std::string::npos);
+  update(state, app::WhatIfCommand(app::DropOwnDevice{state.own.back().name}));
+  EXPECT_EQ(state.own.size(), app::kMostOwnDevices - 1);
+  for (const std::string& device : state.devices) EXPECT_NE(device, "own:7");
+}
+
 TEST(WhatIfState, CalibrationsAreFewAndTheOldestGoes) {
   app::WhatIfState state;
   for (const char* path : {"a", "b", "a", "c", "d"}) update(state, app::WhatIfCommand(app::AddCalibration{path}));
@@ -160,6 +196,24 @@ TEST(Race, LanesAreByTimeAndTokensComeWhenTheirPassEnds) {
   EXPECT_EQ(race.lanes[1].tokens_at(1000), 5u);
   EXPECT_NEAR(race_speed(race, 4), 0.001, 1e-12);
   EXPECT_TRUE(app::race_of({}).empty());
+}
+
+// One device was computed for a word less: the others stop there, too, in the pass that brings them so far.
+TEST(Race, AllLanesRunOverTheSameTokens) {
+  WhatIfAnswer answer;
+  answer.there = {device({{10, 3}, {10, 3}, {10, 2}}, 80), device({{4, 5}}, 10)};
+  const app::Race race = race_of(answer);
+  ASSERT_EQ(race.lanes.size(), 2u);
+  for (const app::RaceLane& lane : race.lanes) {
+    EXPECT_EQ(lane.tokens, 5u);
+    EXPECT_EQ(lane.tokens_at(1e9), 5u);
+  }
+  const app::RaceLane& cut = race.lanes[1];
+  EXPECT_DOUBLE_EQ(cut.ms, 20);
+  EXPECT_DOUBLE_EQ(cut.plain_ms, 50) << "of as many tokens";
+  ASSERT_EQ(cut.passes.size(), 2u);
+  EXPECT_EQ(cut.passes[1].guessed, 2u);
+  EXPECT_EQ(cut.passes[1].added, 0u);
 }
 
 }  // namespace

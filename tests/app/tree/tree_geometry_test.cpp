@@ -77,6 +77,34 @@ TEST(TreeGeometry, NothingOverlapsInTheFitViewAtAnyWidth) {
   }
 }
 
+// Behind an accepted end of the text nothing was taken in place of the guesses there, so no favourite was passed over.
+TEST(TreeGeometry, NothingIsNotedBehindAnAcceptedEnd) {
+  std::mt19937 random(5);
+  size_t notes = 0, ended_with_guesses = 0;
+  for (int i = 0; i < 300; ++i) {
+    RoundRecord record = random_round(random, 8, 0.6);
+    if (record.accepted == 0) continue;
+    record.emitted.pop_back();  // the last accepted guess was the end
+    const Sample ended(record, 980, 480);
+    ASSERT_FALSE(ended.tree.bonus);
+    const TreeGeometry g = ended.fit();
+    ended_with_guesses += ended.tree.children(ended.tree.path.back()).empty() ? 0 : 1;
+    if (!g.chain_note) continue;
+    ++notes;
+    EXPECT_NE(ended.tree.next_on_path(ended.tree.nodes[g.chain_end].parent), TreeNode::none);
+  }
+  EXPECT_GT(notes, 0u) << "where the text took another guess";
+  EXPECT_GT(ended_with_guesses, 20u);
+}
+
+TEST(TreeGeometry, ANoteIsInsideTheCanvas) {
+  for (float width = 160; width < 700; width += 20) {
+    const Sample sample(small_round(), width, 480, 60);
+    const TreeGeometry g = sample.fit();
+    EXPECT_LT(g.chain_note.value_or(TreeRect{}).x1, width);
+  }
+}
+
 TEST(TreeGeometry, WordsAreReadableAtEveryWidth) {
   for (const uint32_t width : {2u, 64u, 128u, 512u}) {
     const TreeGeometry g = wide_tree(width).fit();
