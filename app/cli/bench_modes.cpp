@@ -65,6 +65,7 @@ class ModesBench {
       if (callbacks_.progress) callbacks_.progress(done, total);
     };
     callbacks.made = [this](const RunnerReply& made) { take(made.run.key, made.reply); };
+    callbacks.settings = [this](ReplySettings& reply) { reply.accept_rates = settings_.accept_rates; };
     run_comparison(sweep_, {ComparisonWriter{&model_, nullptr, nullptr, {}}}, prompts_, callbacks);
     const uint64_t all = sweep_.prompts.size();
     const auto whole = static_cast<uint32_t>(finished_prompts_ / all);
@@ -111,6 +112,7 @@ class ModesBench {
       like.way = settings_.ways[way];
       like.first = first;
       like.end = end;
+      like.given_rates = !settings_.accept_rates.empty();
       like.statistics.add(round);
       if (const auto promise = promise_of(round)) like.expectation.add(promise->first, promise->second);
     }
@@ -142,6 +144,7 @@ class ModesBench {
     std::vector<double> speeds;
     std::vector<std::pair<double, double>> pairs;
     result.identical_to_ar = identical(category, way);
+    result.given_rates = !settings_.accept_rates.empty();
     double host_ms = 0, total_ms = 0;
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
       const Cell& cell = cells_.at({category, way, repeat});
@@ -376,6 +379,16 @@ DecodeMode mode_named(const std::string& name) {
   throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
 }
 
+/// The sets of sources that are measured: where earlier replies are named and none of the sets asks them, all do.
+std::vector<DraftSources> source_sets(const ModesOptions& options) {
+  std::vector<DraftSources> sets = options.sources;
+  const auto asks_earlier = [](DraftSources sources) { return (sources & kFromEarlier) != 0; };
+  if (options.sources_from.empty() || std::ranges::any_of(sets, asks_earlier)) return sets;
+  if (sets.empty()) sets = {kUsualSources};
+  for (DraftSources& sources : sets) sources |= kFromEarlier;
+  return sets;
+}
+
 /// The ways for the modes of the command line, each once, in the order they were named; mode tree once for each budget.
 std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   std::vector<WayToDecode> ways;
@@ -383,9 +396,10 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
     const bool known = std::ranges::any_of(ways, [&](const auto& other) { return other.name() == way.name(); });
     if (!known) ways.push_back(way);
   };
+  const std::vector<DraftSources> sets = source_sets(options);
   for (const std::string& name : options.modes) {
     const DecodeMode mode = mode_named(name);
-    for (const DraftSources sources : sources_of(mode, options.sources)) {
+    for (const DraftSources sources : sources_of(mode, sets)) {
       if (mode != DecodeMode::tree) add({mode, 0, sources});
       for (const uint32_t budget : options.budgets) {
         if (mode == DecodeMode::tree) add({mode, budget, sources});
@@ -419,7 +433,13 @@ void report(const ModesOptions& options, const Engine& model, const ordered_json
             const std::vector<TextTable>& tables) {
   write_report(options.json, json_text(json));
   write_report(options.csv, as_csv(tables.front()));
-  std::string markdown = headline(model), text = markdown + "\n";
+  std::string markdown = headline(model);
+  if (!options.accept_rates.empty()) markdown += "; " + accept_rates_words(options.accept_rates);
+  if (!options.sources_from.empty()) {
+    markdown += "; drafts from " + std::to_string(model.replies->replies()) + " earlier replies, " +
+                std::to_string(model.replies->tokens()) + " tokens, in " + shown(options.sources_from);
+  }
+  std::string text = markdown + "\n";
   for (const TextTable& table : tables) {
     markdown += "\n\n" + as_markdown(table);
     text += "\n" + as_text(table);
@@ -466,12 +486,20 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
                   " has none here: name one with --drafter.");
 }
 
+/// A measurement with earlier replies that are not there would pass for one with them.
+void require_earlier_replies(const Engine& model, const std::string& folder) {
+  if (folder.empty() || model.replies->replies() > 0) return;
+  throw bad_input("--sources-from names " + shown(folder) + ", which has no earlier replies of " + model.file_name +
+                  ": they would be in " + shown(model.replies->path().filename()) +
+                  ", which generate --suffix-store and the window write.");
+}
+
 ModesCallbacks shown_on(BenchProgress& progress) {
   return {.progress = [&progress](uint64_t done, uint64_t total) { progress.show(done, total); },
           .stop = interruption()};
 }
 
-int measure(const ModelChoice& choice, const ModesOptions& options) {
+int measure(ModelChoice choice, const ModesOptions& options) {
   ModesSettings settings;
   settings.ways = with_ar_first(ways_of(options));
   const auto policy = cost_policy_of(options.policy);
@@ -482,10 +510,18 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   settings.policy = *policy;
   settings.repeats = options.repeats;
   settings.max_tokens = options.max_tokens;
+  settings.accept_rates = options.accept_rates;
+  choice.replies = options.sources_from;
+  choice.replies_read_only = true;
   const std::vector<MeasuredPrompt> texts = read_all_prompts(prompt_paths(options.prompts));
+
+  const auto asks_earlier = [](const WayToDecode& way) { return (way.sources & kFromEarlier) != 0; };
+  if (options.sources_from.empty() && std::ranges::any_of(settings.ways, asks_earlier))
+    note("Nothing is found in earlier replies, as none are named: --sources-from does.");
 
   const OpenedModel opened = open_pair(choice, settings.ways);
   const Engine& model = *opened.model;
+  require_earlier_replies(model, options.sources_from);
   BenchProgress progress("replies");
   const ModesResult result =
       measure_modes(*opened.model, bench_prompts(model, options, texts), settings, shown_on(progress));
@@ -493,6 +529,16 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
   ordered_json json = describe_subject(model);
   json["policy"] = options.policy;
   json["max_tokens"] = options.max_tokens;
+  if (!options.accept_rates.empty()) {
+    json["accept_rates"] = options.accept_rates;
+    json["note"] = accept_rates_words(options.accept_rates);
+  }
+  if (!options.sources_from.empty()) {
+    json["sources_from"] = {{"folder", shown(options.sources_from)},
+                            {"file", shown(model.replies->path().filename())},
+                            {"replies", model.replies->replies()},
+                            {"tokens", model.replies->tokens()}};
+  }
   json["prompts"] = result.prompts;
   json["repeats"] = result.repeats;
   json["modes"] = to_json(result.modes);
@@ -505,6 +551,12 @@ int measure(const ModelChoice& choice, const ModesOptions& options) {
     note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts, each measured " +
          (result.repeats == 1 ? "once." : std::to_string(result.repeats) + " times."));
     return kInterrupted;
+  }
+  if (!options.accept_rates.empty()) {
+    note(
+        "What was accepted was decided by --accept: no text is the model's, and speeds are what a drafter of that "
+        "quality would bring.");
+    return 0;
   }
   if (std::ranges::all_of(result.modes, &ModeResult::identical_to_ar)) return 0;
   note("Some modes wrote other tokens than plain decoding: that is an error of this program or of the driver.");
@@ -563,6 +615,13 @@ void add_modes_options(CLI::App& command, ModesOptions& options) {
                   "How the mode adaptive predicts costs: measured, static, ema, ema+calib or paper")
       ->capture_default_str()
       ->group(group);
+  add_accept_rates(command, options.accept_rates)->group(group);
+  command
+      .add_option("--sources-from", options.sources_from,
+                  "Draft from the earlier replies in this folder, too, as generate --suffix-store keeps them; they are "
+                  "read alone. Adds earlier to --sources where no set has it (default: every run begins with nothing "
+                  "known)")
+      ->group(group);
   command
       .add_option("--forced", options.forced,
                   "Compare acceptance lengths of chain and trees with those of another implementation: a JSON array of "
@@ -579,15 +638,16 @@ bool asks_for_modes(const CLI::App& command, const ModesOptions& options) {
     }
   };
   if (options.modes.empty() && options.forced.empty()) {
-    refuse_any({"--budgets", "--sources", "--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy",
-                "--csv", "--markdown"},
+    refuse_any({"--budgets", "--sources", "--sources-from", "--accept", "--prompts", "--limit", "--prompt-tokens",
+                "--max-tokens", "--policy", "--csv", "--markdown"},
                " belongs to the comparison of modes: name some with --modes.");
     return false;
   }
   refuse_any({"--widths", "--at", "--decode-tokens", "--prefill-tokens"},
              " belongs to the measurement of passes, which --modes and --forced replace.");
   if (!options.forced.empty()) {
-    refuse_any({"--sources", "--prompts", "--limit", "--prompt-tokens", "--max-tokens", "--policy", "--repeats"},
+    refuse_any({"--sources", "--sources-from", "--accept", "--prompts", "--limit", "--prompt-tokens", "--max-tokens",
+                "--policy", "--repeats"},
                " has no meaning with --forced, whose file gives the prompts and replies.");
   }
   return true;
@@ -613,6 +673,15 @@ void check_bench_targets(const ModelChoice& model, const ModesOptions& options) 
   if (!options.modes.empty()) {
     for (const fs::path& path : prompt_paths(options.prompts))
       for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
+  }
+  if (!options.sources_from.empty()) {
+    std::error_code error;
+    if (!fs::is_directory(options.sources_from, error)) {
+      throw UsageError("--sources-from names " + shown(options.sources_from) +
+                       "; a folder that generate --suffix-store or the window kept replies in is needed.");
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(options.sources_from, error))
+      inputs.push_back({"the earlier replies", entry.path()});
   }
   const std::vector<NamedFile> outputs = {
       {"--json", options.json}, {"--csv", options.csv}, {"--markdown", options.markdown}};

@@ -33,6 +33,7 @@ struct ModesSettings {
   CostPolicy policy = CostPolicy::measured;
   uint32_t repeats = 3;
   uint32_t max_tokens = 128;
+  std::vector<double> accept_rates;  // ReplySettings::accept_rates
 };
 
 /// The measurements of one way over the prompts of one category.
@@ -48,7 +49,8 @@ struct ModeResult {
   Ratio times_ar;         // tokens per second / those of plain decoding in the same repeat
   double host_share = 0;  // in [0, 1]: time of build, accept and other / all time
   bool identical_to_ar = true;
-  Correlation expectation;  // of expected and emitted tokens, over rounds whose draft was not cut by the reply's end
+  bool given_rates = false;  // what was accepted was decided by given rates: no text is the model's
+  Correlation expectation;   // of expected and emitted tokens, over rounds whose draft was not cut by the reply's end
 };
 
 constexpr const char* all_categories = "all";
@@ -58,6 +60,7 @@ constexpr const char* all_categories = "all";
 struct ContextResult {
   WayToDecode way;
   uint32_t first = 0, end = 0;
+  bool given_rates = false;  // as of a ModeResult
   RoundStatistics statistics;
   Correlation expectation;  // as of a ModeResult
 };
@@ -133,6 +136,8 @@ struct ModesOptions {
   std::vector<std::string> prompts;   // files and folders; empty: the prompts that come with Canopy
   std::vector<uint32_t> prompt_tokens;
   std::string policy = "measured";
+  std::vector<double> accept_rates;  // empty: the target decides
+  std::string sources_from;          // folder of earlier replies, which are read alone; empty: none
   std::string forced;
   uint32_t limit = 0;  // prompts of each category; 0: all
   uint32_t max_tokens = 128;

@@ -123,6 +123,13 @@ bool has_correlation(const Correlation& expectation) {
   return expectation.squares_x > 0 && expectation.squares_y > 0;
 }
 
+/// Says of the figures that given rates decided that they did.
+void mark_given(TextTable& table, std::initializer_list<std::string_view> columns) {
+  for (std::string& column : table.columns) {
+    if (std::ranges::find(columns, column) != columns.end()) column += " (given rates)";
+  }
+}
+
 double per_round(const RoundStatistics& statistics, double ms) {
   return statistics.rounds() > 0 ? ms / static_cast<double>(statistics.rounds()) : 0;
 }
@@ -153,7 +160,8 @@ ordered_json to_json(const std::vector<ModeResult>& modes) {
          {"tau", mode.tau},
          {"tokens_per_second", mode.tokens_per_second.mean},
          {"sd", mode.tokens_per_second.sd},
-         {"identical_to_ar", mode.identical_to_ar},
+         {"identical_to_ar", mode.given_rates ? ordered_json(nullptr) : ordered_json(mode.identical_to_ar)},
+         {"accepted_by", mode.given_rates ? "given rates" : "model"},
          {"times_ar", mode.times_ar.value},
          {"times_ar_sd", sd_of(mode.times_ar)},
          {"times_ar_error", mode.times_ar.error},
@@ -180,6 +188,7 @@ ordered_json to_json(const std::vector<ContextResult>& contexts) {
          {"sources", list_of(like.way.sources)},
          {"context_from", like.first},
          {"context_below", like.end},
+         {"accepted_by", like.given_rates ? "given rates" : "model"},
          {"rounds", rounds.rounds()},
          {"tau", rounds.tau()},
          {"draft_ms", per_round(rounds, rounds.ms().draft)},
@@ -205,6 +214,7 @@ TextTable table_of(const std::vector<ContextResult>& contexts) {
          drafted ? fixed(like.expectation.mean_x, 2) : "-",
          has_correlation(like.expectation) ? fixed(like.expectation.value(), 2) : "-"});
   }
+  if (std::ranges::any_of(contexts, &ContextResult::given_rates)) mark_given(table, {"tau"});
   return table;
 }
 
@@ -237,10 +247,14 @@ TextTable table_of(const std::vector<ModeResult>& modes) {
     table.rows.push_back({mode.category, mode_cell(mode.way), budget_cell(mode.way), fixed(mode.tau, 2),
                           fixed(mode.tokens_per_second.mean, 2), fixed(mode.tokens_per_second.sd, 2),
                           fixed(mode.times_ar.value, 3), fixed(sd_of(mode.times_ar), 3), percent(mode.host_share, 3),
-                          mode.identical_to_ar ? "yes" : "NO", std::to_string(mode.replies),
-                          std::to_string(mode.tokens), drafted ? fixed(mode.expectation.mean_x, 2) : "-",
+                          mode.given_rates       ? "-"
+                          : mode.identical_to_ar ? "yes"
+                                                 : "NO",
+                          std::to_string(mode.replies), std::to_string(mode.tokens),
+                          drafted ? fixed(mode.expectation.mean_x, 2) : "-",
                           has_correlation(mode.expectation) ? fixed(mode.expectation.value(), 2) : "-"});
   }
+  if (std::ranges::any_of(modes, &ModeResult::given_rates)) mark_given(table, {"tau", "tok/s", "x ar"});
   return table;
 }
 

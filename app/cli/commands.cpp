@@ -84,6 +84,29 @@ CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets)
       ->check(sources_problem);
 }
 
+CLI::Option* add_accept_rates(CLI::App& command, std::vector<double>& rates) {
+  const auto problem = [](const std::string& list) -> std::string {
+    try {
+      parse_accept_rates(list);
+      return "";
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  return command
+      .add_option_function<std::string>(
+          "--accept", [&rates](const std::string& list) { rates = parse_accept_rates(list); },
+          "Pretend a drafter of this quality: the likeliest drafted token of each depth is accepted with these "
+          "probabilities, the last one for all deeper depths, as in 0.8,0.7,0.6. Drafts, passes and times are real, "
+          "the text is not the model's")
+      ->type_name("RATES")
+      ->check(problem);
+}
+
+std::string accept_rates_words(const std::vector<double>& rates) {
+  return "acceptance by given rates (" + list_of(rates) + "): the text is not the model's";
+}
+
 std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets) {
   return mode == DecodeMode::ar || sets.empty() ? std::vector<DraftSources>{kUsualSources} : sets;
 }
@@ -132,6 +155,7 @@ OpenedModel open_model(const ModelChoice& choice) {
   request.calibration_s = choice.calibration_s;
   request.keeps_learnt = choice.keeps_learnt;
   request.replies = choice.replies;
+  request.replies_read_only = choice.replies_read_only;
   if (choice.drafter != "none") choose_drafter(choice.drafter, request);
 
   ProgressLine line;

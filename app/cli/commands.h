@@ -60,6 +60,7 @@ struct ModelChoice {
   double calibration_s = 0;   // see OpenRequest
   bool keeps_learnt = false;  // likewise
   std::string replies;        // folder of earlier replies; empty: none are kept
+  bool replies_read_only = false;
 };
 void add_model_options(CLI::App& command, ModelChoice& choice);
 
@@ -67,6 +68,11 @@ void add_model_options(CLI::App& command, ModelChoice& choice);
 std::string sources_problem(const std::string& list);
 /// --sources, which may be given several times: each names a set of sources to measure with.
 CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets);
+/// --accept: the rates by which drafted tokens are accepted in place of the target's own choice. Empty where it is not
+/// given.
+CLI::Option* add_accept_rates(CLI::App& command, std::vector<double>& rates);
+/// "acceptance by given rates (0.8,0.7): the text is not the model's"
+std::string accept_rates_words(const std::vector<double>& rates);
 /// The sets that a mode is measured with: all sources together where none are named, and in mode ar.
 std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets);
 /// Of these, the options of the device alone: --kernels and --threads.

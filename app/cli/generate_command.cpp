@@ -534,6 +534,13 @@ uint64_t replies_in(const std::vector<ChatTurn>& turns) {
 void check_options(const GenerateOptions& options) {
   const bool interactive = options.chat == "-";
   if (interactive && options.as_json) throw UsageError("--chat - is a conversation on the terminal; it has no --json.");
+  if (!options.settings.accept_rates.empty()) {
+    if (interactive) throw UsageError("--accept writes what is not the model's text; a conversation cannot go on it.");
+    if (!options.trace.empty())
+      throw UsageError(
+          "--accept writes what is not the model's text; a recording of it would pass for one. Leave "
+          "--trace or --accept out.");
+  }
   if (options.dense && options.trace.empty()) throw UsageError("--dense belongs to a recording: give --trace, too.");
   if (options.dense && options.redact) throw UsageError("--dense needs the text, which --redact leaves out.");
   if (options.dense && options.mode == "ar" && options.model.drafter.empty()) {
@@ -652,16 +659,23 @@ int run_generate(GenerateOptions& options) {
     with_context(shown(options.chat), [&] { check_fields(*opened.model, turns, {true, thinking, tools}); });
   }
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, thinking, tools);
+  const std::vector<double>& rates = options.settings.accept_rates;
+  if (!rates.empty() && !options.as_json) std::cout << "[" << accept_rates_words(rates) << "]\n" << std::flush;
   const Reply reply = reply_to(opened, recorder, ids, options.settings, streaming(options.as_json));
   if (options.as_json) {
     ordered_json json = to_json(ids, reply, options.settings.mode, *opened.device);
     if (options.seed_drawn) json["seed"] = options.settings.sampling.seed;
+    if (!rates.empty()) {
+      json["accept_rates"] = rates;
+      json["note"] = accept_rates_words(rates);
+    }
     std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
   } else {
     std::cout << "\n" << std::flush;
     print_statistics(reply, *opened.model);
+    if (!rates.empty()) note(accept_rates_words(rates));
   }
-  if (!trace) opened.model->remember("generate", reply.ids);
+  if (!trace && rates.empty()) opened.model->remember("generate", reply.ids);
   opened.model->keep_what_was_learnt();
   if (reply.reason != FinishReason::cancelled) make_dense(opened, trace, options);
   return reply.reason == FinishReason::cancelled ? kInterrupted : 0;
@@ -753,6 +767,7 @@ void add_generate(CLI::App& app, Action& action) {
       "a conversation on the terminal, as canopy-cli chat");
   command->add_flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
   add_reply_options(*command, *options);
+  add_accept_rates(*command, options->settings.accept_rates);
   command->add_flag("--json", options->as_json, "Print one JSON object at the end instead of streaming the text");
   command->callback([&action, options, prompt] {
     options->prompt_given = prompt->count() > 0;

@@ -222,6 +222,9 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   catch_pauses();
   ModelChoice choice = options.model;
   choice.calibration_s = kFirstCalibration;
+  const auto asks_earlier = [](const ComparisonColumn& column) { return (column.way.sources & kFromEarlier) != 0; };
+  if (std::ranges::any_of(command.columns, asks_earlier))
+    note("Nothing is found in earlier replies: a sweep knows none. canopy-cli bench --sources-from does.");
   const bool drafts = std::ranges::any_of(command.columns, [](const ComparisonColumn& column) {
     return column.server.empty() && column.way.mode != DecodeMode::ar;
   });

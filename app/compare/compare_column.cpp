@@ -7,6 +7,7 @@
 
 #include "app/chat/reply.h"
 #include "app/state/models.h"
+#include "app/ui/bar_menus.h"
 #include "app/ui/widgets.h"
 
 namespace canopy::app {
@@ -59,7 +60,11 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
   menu_heading("Way to decode");
   for (size_t i = 0; i < std::size(ways); ++i) {
     const bool on = column.way.mode == ways[i].mode;
-    if (menu_row(ids[i], way_title(ways[i]), "", on, column.server.empty(), width)) column.way = ways[i];
+    if (menu_row(ids[i], way_title(ways[i]), "", on, column.server.empty(), width)) {
+      const DraftSources asked = column.way.sources;
+      column.way = ways[i];
+      if (column.way.mode != DecodeMode::ar) column.way.sources = asked;
+    }
     tooltip(way_subtitle(ways[i]).c_str());
   }
   if (column.way.mode != DecodeMode::tree) return;
@@ -67,6 +72,18 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
   if (ImGui::SliderInt("##budget", &budget_, 1, static_cast<int>(kMostBudget), "%d drafted nodes",
                        ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
     column.way.budget = static_cast<uint32_t>(budget_);
+}
+
+/// Where the column's guesses come from. Earlier replies are none of a measurement: what is kept here is nowhere else.
+void ColumnMenu::draw_sources(const ViewModel& view, ComparisonColumn& column, float width) {
+  if (column.way.mode == DecodeMode::ar || !column.server.empty()) return;
+  menu_heading(kSourcesHeading);
+  for (const SourceRow& row : {kFromDrafterRow, kFromTextRow, kRecycledRow}) {
+    const bool possible = row.source != kFromDflash || !column.is_loaded() || view.has_drafter();
+    const bool on = possible && (column.way.sources & row.source) != 0;
+    if (menu_row(row.id, row.title, "", on, possible, width)) column.way.sources ^= row.source;
+    term_tooltip(row.term, possible ? "" : "None is loaded.");
+  }
 }
 
 void ColumnMenu::draw_subject(const ViewModel& view, ComparisonColumn& column, float width) {
@@ -126,6 +143,7 @@ void ColumnMenu::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, px(3)});
     ComparisonColumn column = setup.columns[column_];
     draw_ways(column, width);
+    draw_sources(view, column, width);
     draw_subject(view, column, width);
     if (!(column == setup.columns[column_])) {
       CompareSetup next = setup;
@@ -295,14 +313,18 @@ bool CompareColumn::draw_head(const ColumnFigures& figures, ImVec2 pos, float wi
   const float badge_room = badge.empty() ? 0 : text_size(Type::caption, badge).x + px(36);
   // The name opens the menu of what the column is.
   title_min_ = {x - px(6), pos.y + px(10)};
-  const float name_width = text_size(Type::title, figures.name).x + px(14);
+  const std::string way = figures.name.substr(0, figures.name.find(" ("));
+  std::string name = figures.name;
+  if (way != name) name = first_fitting(Type::title, {name, way + " (\u2026)", way}, right - badge_room - x - px(28));
+  const float name_width = text_size(Type::title, name).x + px(14);
   ImGui::SetCursorScreenPos(title_min_);
   asks_for_menu_ = ImGui::InvisibleButton("Column", {name_width + px(14), px(26)}, ImGuiButtonFlags_EnableNav);
   if (ImGui::IsItemHovered())
     list->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), mix(t.panel, t.text, kHoverMix), px(4));
-  tooltip("Choose what this column is");
+  tooltip(name == figures.name ? "Choose what this column is"
+                               : (figures.name + "\nChoose what this column is").c_str());
   const float middle = pos.y + px(23);
-  draw_text_middle(list, x, middle, Type::title, t.text, figures.name);
+  draw_text_middle(list, x, middle, Type::title, t.text, name);
   draw_icon(list, Icon::chevron, {x + name_width, middle}, px(14), t.text3);
   const float about_x = x + name_width + px(12);
   std::string about = figures.measured ? figures.about : "";

@@ -23,6 +23,7 @@ class ColumnMenu {
 
  private:
   void draw_ways(ComparisonColumn& column, float width);
+  static void draw_sources(const ViewModel& view, ComparisonColumn& column, float width);
   void draw_subject(const ViewModel& view, ComparisonColumn& column, float width);
   void draw_ends(const ViewModel& view, CommandSink& sink, float width);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/state/words.h"
 
@@ -78,17 +79,17 @@ ColumnText text_of(const MeasuredPlan& plan, uint32_t index, const SweepCell* ce
   return sweep.must_agree(index, sweep.baseline) ? ColumnText::wrong : ColumnText::differs;
 }
 
-/// What is asked for guesses, behind the name of a way; nothing where all are.
+/// What is asked for guesses, behind the name of a way; nothing where it is the usual.
 std::string sources_mark(DraftSources sources) {
   if (sources == kUsualSources) return "";
-  switch (sources) {
-    case 0: return " (no guesses)";
-    case kFromDflash: return " (drafter)";
-    case kFromSuffix: return " (text)";
-    case kFromRecycling: return " (recycled)";
-    case kFreeSources: return " (no drafter)";
-    default: return " (" + list_of(sources) + ")";
-  }
+  if (sources == 0) return " (no guesses)";
+  if (sources == kFreeSources) return " (no drafter)";
+  const std::pair<DraftSources, const char*> names[] = {
+      {kFromDflash, "drafter"}, {kFromSuffix, "text"}, {kFromRecycling, "recycled"}, {kFromEarlier, "earlier"}};
+  std::string words;
+  for (const auto& [source, name] : names)
+    if ((sources & source) != 0) words += (words.empty() ? "" : ", ") + std::string(name);
+  return " (" + words + ")";
 }
 
 std::string agreement_sentence(Agreement agreement, size_t columns) {

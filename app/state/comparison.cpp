@@ -292,6 +292,7 @@ void set(ComparisonState& state, CompareSetup setup) {
   for (ComparisonColumn& column : setup.columns) {
     const bool tree = column.way.mode == DecodeMode::tree;
     column.way.budget = tree ? std::clamp(column.way.budget, 1u, kMostBudget) : 0;
+    if (column.way.mode == DecodeMode::ar) column.way.sources = kUsualSources;  // it asks none
   }
   // What other columns reached says nothing of these; it is in its file.
   if (!state.busy() && setup.columns != state.compare_setup.columns) {

@@ -136,29 +136,22 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
 
 /// Draws which sources of guesses later replies ask. The menu stays open, so that both can be switched.
 static void draw_source_rows(const ViewModel& view, CommandSink& sink, float width) {
-  heading("Guesses come from");
-  const bool drafter = view.has_drafter() && (view.draft_sources & kFromDflash) != 0;
-  if (choice("From the drafter", "The drafter", view.has_drafter() ? view.model->drafter : "None is loaded", drafter,
-             view.has_drafter(), width))
-    sink.post(AskSource{kFromDflash, !drafter});
-  term_tooltip("Drafter", view.has_drafter() ? "" : "Choose one below; until then guesses come from the text alone");
-  const bool text = (view.draft_sources & kFromSuffix) != 0;
-  if (choice("From the text", "The text itself", "What followed the same words earlier in the chat", text, true, width))
-    sink.post(AskSource{kFromSuffix, !text});
-  term_tooltip("Text drafts");
-  const bool earlier = (view.draft_sources & kFromEarlier) != 0;
-  if (choice("Earlier", "Earlier replies", "Kept on this computer; wrong guesses show their words", earlier, true,
-             width))
-    sink.post(AskSource{kFromEarlier, !earlier});
-  term_tooltip("Earlier replies");
+  heading(kSourcesHeading);
+  const auto row = [&](const SourceRow& of, const std::string& detail, bool possible, const char* more) {
+    const bool asked = possible && (view.draft_sources & of.source) != 0;
+    if (choice(of.id, of.title, detail, asked, possible, width)) sink.post(AskSource{of.source, !asked});
+    term_tooltip(of.term, more);
+    return asked;
+  };
+  const bool drafter = view.has_drafter();
+  row(kFromDrafterRow, drafter ? view.model->drafter : "None is loaded", drafter,
+      drafter ? "" : "Choose one below; until then guesses come from the text alone");
+  row(kFromTextRow, "What followed the same words earlier in the chat", true, "");
+  const bool earlier = row(kEarlierRow, "Kept on this computer; wrong guesses show their words", true, "");
   if (earlier &&
       choice("Forget", "Forget earlier replies", "Of all chats; a deleted chat's go with it", false, true, width))
     sink.post(ForgetEarlierReplies{});
-  const bool recycled = (view.draft_sources & kFromRecycling) != 0;
-  if (choice("Recycled", "What the model nearly said", "Words it held likely after the same one; may pay on GPUs",
-             recycled, true, width))
-    sink.post(AskSource{kFromRecycling, !recycled});
-  term_tooltip("Recycled drafts");
+  row(kRecycledRow, "Words it held likely after the same one; may pay on GPUs", true, "");
 }
 
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {

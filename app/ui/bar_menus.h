@@ -29,6 +29,18 @@ class TargetMenu {
   std::string path_;  // of the path box
 };
 
+/// Where guesses can come from, as menus name it.
+inline constexpr const char* kSourcesHeading = "Guesses come from";
+struct SourceRow {
+  DraftSources source;
+  const char *id, *title;
+  const char* term;  // of app/state/words.h
+};
+inline constexpr SourceRow kFromDrafterRow = {kFromDflash, "From the drafter", "The drafter", "Drafter"};
+inline constexpr SourceRow kFromTextRow = {kFromSuffix, "From the text", "The text itself", "Text drafts"};
+inline constexpr SourceRow kEarlierRow = {kFromEarlier, "Earlier", "Earlier replies", "Earlier replies"};
+inline constexpr SourceRow kRecycledRow = {kFromRecycling, "Recycled", "What the model nearly said", "Recycled drafts"};
+
 /// Draws where guesses come from, and the drafters that were found; those that do not fit have the reason beside them.
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);

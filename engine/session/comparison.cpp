@@ -164,6 +164,7 @@ class Runner {
     for (const MeasuredRun& run : sweep_.runs) done.push_back(run.key);
     left_ = runs_left(run_order(sweep_.counts(), sweep_.settings.order_seed), done);
     if (left_.empty()) return !stopped();
+    for (const auto& [engine, ids] : ids_) sources_.try_emplace(engine, *engine);
     if (!restore_references(done) || !warm_up()) return false;
     while (!left_.empty()) {
       if (callbacks_.may_pause) callbacks_.may_pause();
@@ -326,6 +327,7 @@ class Runner {
     const Engine& engine = *writer(key).engine;
     ReplySettings settings = reply_settings(contestant(key).way, sweep_.settings);
     settings.max_tokens = max_tokens;
+    if (callbacks_.settings) callbacks_.settings(settings);
     Metered metered;
     EnergyMeter meter(measured ? writer(key).sensors : nullptr);
     ReplyCallbacks callbacks;
@@ -339,7 +341,10 @@ class Runner {
       if (progress.reply_tokens > metered.ends.size()) metered.ends.push_back(progress.text_end);
       if (also) also(progress);
     };
-    engine.recycling->clear();  // every run begins with nothing known
+    sources_.at(&engine).empty();  // every run begins with nothing known
+    // Replies of chats are none of a measurement's, unless it named them.
+    const bool named = engine.replies != nullptr && engine.replies->read_only();
+    if (!named) settings.sources &= static_cast<DraftSources>(~kFromEarlier);
     metered.reply = engine.reply(ids(key), settings, callbacks);
     metered.sensors = meter.end();
     if (metered.reply.reason == FinishReason::cancelled) return std::nullopt;
@@ -377,6 +382,7 @@ class Runner {
   const RunnerCallbacks& callbacks_;
   std::map<const Engine*, std::vector<std::vector<uint32_t>>> ids_;  // by prompt
   std::map<const Engine*, std::pair<uint32_t, uint32_t>> prepared_;  // prompt and repeat that it read last
+  std::map<const Engine*, EmptySources> sources_;                    // of all engines
   std::vector<RunKey> left_;
   TimeLeft time_;
   ComparisonTexts texts_;
@@ -384,6 +390,23 @@ class Runner {
 };
 
 }  // namespace
+
+EmptySources::EmptySources(const Engine& engine)
+    : engine_(engine),
+      recycled_(std::move(*engine.recycling)),
+      known_(engine.speculation->controller().free_calibrator()) {
+  empty();
+}
+
+EmptySources::~EmptySources() {
+  *engine_.recycling = std::move(recycled_);
+  engine_.speculation->controller().judge_free_by(std::move(known_));
+}
+
+void EmptySources::empty() {
+  *engine_.recycling = RecyclingTable(recycled_.k());
+  engine_.speculation->controller().judge_free_by(DepthCalibrator(kAssumedFree));
+}
 
 ReplySettings reply_settings(const WayToDecode& way, const SweepSettings& settings) {
   ReplySettings reply;

@@ -17,6 +17,8 @@
 #include "engine/net/endpoint_client.h"
 #include "engine/session/engine.h"
 #include "engine/session/engine_client.h"
+#include "engine/speculation/acceptance.h"
+#include "engine/speculation/token_recycling.h"
 
 namespace canopy {
 
@@ -94,6 +96,8 @@ struct RunnerCallbacks {
   std::function<void(const RunKey&)> working;
   /// What a run's reply reports beside. Its stop token is not used.
   std::function<ReplyCallbacks(const RunKey&, uint32_t prompt_tokens)> reply;
+  /// What a reply is written with beside its way's and the sweep's settings.
+  std::function<void(ReplySettings&)> settings;
   /// New text of a server.
   std::function<void(const RunKey&, std::string_view text)> server_text;
   /// A run was made and is in the sweep.
@@ -105,6 +109,25 @@ struct RunnerCallbacks {
   /// Whether the run that just ended is to be made again, as something held it up.
   std::function<bool()> was_disturbed;
   std::stop_token stop;
+};
+
+/// Has replies of an engine begin with nothing learnt, and gives back at its end what was: the table of recycled tokens
+/// and what is known of drafts that cost no pass. Neither a measurement nor what came before it teaches the other. The
+/// engine must outlive it.
+class EmptySources {
+ public:
+  explicit EmptySources(const Engine& engine);
+  ~EmptySources();
+  EmptySources(const EmptySources&) = delete;
+  EmptySources& operator=(const EmptySources&) = delete;
+
+  /// Forgets what was learnt since.
+  void empty();
+
+ private:
+  const Engine& engine_;
+  RecyclingTable recycled_;
+  DepthCalibrator known_;  // of drafts that cost no pass
 };
 
 /// The settings of a run's reply.

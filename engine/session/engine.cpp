@@ -279,8 +279,8 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   }
   if (!request.replies.empty()) {
     announce(callbacks, {"Reading earlier replies"});
-    loaded->replies =
-        std::make_unique<SuffixStore>(request.replies, loaded->file_name, loaded->text.tokenizer->identity());
+    loaded->replies = std::make_unique<SuffixStore>(request.replies, loaded->file_name,
+                                                    loaded->text.tokenizer->identity(), request.replies_read_only);
     if (const std::string note = loaded->replies->take_note(); !note.empty()) log_warning(note);
   }
   announce(callbacks, {"Ready"});

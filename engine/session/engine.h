@@ -47,8 +47,9 @@ struct OpenRequest {
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
-  std::filesystem::path replies;  // folder of earlier replies that drafts may come from; empty: none are kept
-  bool self_test = true;          // check exactness on this device
+  std::filesystem::path replies;   // folder of earlier replies that drafts may come from; empty: none are kept
+  bool replies_read_only = false;  // they are never written to
+  bool self_test = true;           // check exactness on this device
   /// Seconds to measure what passes cost in, where no file of an earlier calibration fits; 0: no file is read or
   /// written, costs are guessed and learnt.
   double calibration_s = 0;

@@ -54,6 +54,9 @@ struct ReplySettings {
   /// For measurements: the reply takes these tokens whatever the target says, one after the other, and ends with them
   /// at the latest. Empty: the target's own.
   std::vector<uint32_t> forced;
+  /// For measurements: which drafted tokens are accepted is decided by these rates (token_by_rates()), so that the text
+  /// is not the target's. Empty: the target decides.
+  std::vector<double> accept_rates;
   /// The beginning of the reply, read after the prompt; the reply goes on from there as if one larger limit had been
   /// set. Without a token or a stop string that ends a reply.
   std::vector<uint32_t> begun;

@@ -60,6 +60,9 @@ ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, b
     : model_(model), writer_(path, header_of(model), trace_pieces(*model.text.tokenizer), redact) {}
 
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
+  if (!settings.accept_rates.empty()) {
+    throw bad_input("A reply that accepts by given rates is no text of the model, and is not recorded.");
+  }
   settings.probabilities = true;
   settings.drafts = true;
   // Nothing of earlier replies goes into a file that is shared, and a re-run could not find it again.

@@ -233,6 +233,10 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
     throw bad_input("The conversation has " + std::to_string(all) + " tokens, but the context holds only " +
                     std::to_string(context) + advice_on_room(context, parts_.model.config().max_context));
   }
+  validate_accept_rates(settings_.accept_rates);
+  if (!settings_.accept_rates.empty() && !settings_.forced.empty()) {
+    throw bad_input("A reply is forced and is to accept by given rates; only one of both decides its tokens.");
+  }
   for (const uint32_t id : settings_.forced) require_token(id, "The forced reply");
   for (const uint32_t id : settings_.begun) require_token(id, "The beginning of the reply");
   for (const uint32_t id : prompt) require_token(id, "The prompt");
@@ -376,7 +380,7 @@ bool ReplyWriter::accept_path(RoundRecord& record) {
   bool ended = false;
   const auto choose_and_accept = [&](uint32_t node) -> WalkedToken {
     const StageTimer timer(record.ms.walk);
-    const uint32_t token = choose(node);
+    const uint32_t token = choose_at(node);
     record.emitted.push_back(token);
     ended = append(token);
     return {token, ended};
@@ -429,6 +433,15 @@ uint32_t ReplyWriter::choose(uint32_t row) {
   }
   // On the host, which also says why no token can be drawn.
   return sampler_.sample(output_.logits(row), history_, settings_.turn, reply_.ids.size());
+}
+
+/// The token that is emitted at a node of the tree.
+uint32_t ReplyWriter::choose_at(uint32_t node) {
+  const uint32_t own = choose(node);
+  if (settings_.accept_rates.empty()) return own;
+  const double draw = accept_draw(settings_.sampling.seed, settings_.turn, reply_.ids.size());
+  return token_by_rates(*tree_, node, own, settings_.accept_rates, draw, parts_.model.config().vocab,
+                        parts_.text.stop_ids);
 }
 
 /// Commits the accepted path. Takes no stop token: text, cache and features must agree afterwards.

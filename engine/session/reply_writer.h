@@ -141,6 +141,7 @@ class ReplyWriter {
   RoundStart start() const;
   bool accept_path(RoundRecord& record);
   uint32_t choose(uint32_t row);
+  uint32_t choose_at(uint32_t node);
   void recycle();
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;

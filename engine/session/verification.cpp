@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/compute/sampling.h"
+#include "engine/session/comparison.h"
 #include "engine/session/reply_writer.h"
 
 namespace canopy {
@@ -122,6 +123,7 @@ std::vector<uint32_t> written_here(const Engine& engine, const TraceReply& reply
   hooks.stop = enough.get_token();
   hooks.started = [&](const ReplyStart& start) { take(std::span(&start.first_token, 1)); };
   hooks.round = [&](const RoundRecord& round) { take(round.emitted); };
+  const EmptySources sources(engine);  // as a recording has it, which draws on no other replies
   engine.reply(prompt, settings, hooks);
   if (callbacks.stop.stop_requested()) throw cancelled("The check was cancelled.");
   return here;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/speculation/acceptance.h"
@@ -201,6 +202,11 @@ class Controller {
   /// The groups of drafts that cost no pass, for TreeDrafter::begin(), whether these are verified alone or beside a
   /// drafter's.
   std::span<const DepthCalibration> free_calibration() const { return free_calibrator_.calibration(kFreeGroups); }
+  /// Judges such drafts by this from now on, and drops those that wait for their tokens.
+  void judge_free_by(DepthCalibrator known) {
+    free_calibrator_ = std::move(known);
+    free_ledger_.clear();
+  }
   /// Learns from such drafts, whatever is verified of them: `tree` is the best-first tree of these alone.
   void watch_free(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled) {
     free_ledger_.add(tree, found, recycled);

@@ -1,10 +1,15 @@
 #include "engine/speculation/ddtree.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <string>
+#include <system_error>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/compute/sampling.h"
 
 namespace canopy {
 
@@ -81,6 +86,81 @@ uint32_t DraftTree::child(uint32_t parent, uint32_t token) const {
     if (nodes_[node].parent == parent && nodes_[node].token == token) return node;
   }
   return TreeNode::none;
+}
+
+// Best-first, a child comes before its less likely siblings.
+uint32_t DraftTree::first_child(uint32_t parent) const {
+  for (uint32_t node = parent + 1; node < width(); ++node) {
+    if (nodes_[node].parent == parent) return node;
+  }
+  return TreeNode::none;
+}
+
+namespace {
+
+[[noreturn]] void refuse_rate(const std::string& what) {
+  throw bad_input(what + "; allowed: numbers from 0 to 1, one for each depth, at most " +
+                  std::to_string(kMostAcceptRates) + " with commas in between, as in 0.8,0.7,0.6.");
+}
+
+}  // namespace
+
+std::vector<double> parse_accept_rates(std::string_view list) {
+  std::vector<double> rates;
+  for (size_t first = 0; first <= list.size();) {
+    const size_t end = std::min(list.find(',', first), list.size());
+    const std::string_view text = list.substr(first, end - first);
+    double rate = 0;
+    const auto [read, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+    const bool whole = error == std::errc() && read == text.data() + text.size();
+    if (!whole || !(rate >= 0 && rate <= 1)) refuse_rate(quoted_name(text) + " is no rate of acceptance");
+    rates.push_back(rate);
+    first = end + 1;
+  }
+  validate_accept_rates(rates);
+  return rates;
+}
+
+std::string list_of(std::span<const double> rates) {
+  std::string list;
+  for (const double rate : rates) {
+    std::array<char, 32> text{};
+    const auto written = std::to_chars(text.data(), text.data() + text.size(), rate);
+    list += (list.empty() ? "" : ",") + std::string(text.data(), written.ptr);
+  }
+  return list;
+}
+
+void validate_accept_rates(std::span<const double> rates) {
+  if (rates.size() > kMostAcceptRates) {
+    refuse_rate("There are " + std::to_string(rates.size()) + " rates of acceptance");
+  }
+  for (const double rate : rates) {
+    if (!(rate >= 0 && rate <= 1)) refuse_rate("A rate of acceptance is " + std::to_string(rate));
+  }
+}
+
+double accept_draw(uint64_t seed, uint64_t turn, uint64_t place) {
+  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+  // Counters of tokens have the number of a block of words where this has all bits, so the numbers are others.
+  const PhiloxCounter words = philox4x32({0xFFFFFFFF, low(place), low(turn), high(turn)}, {low(seed), high(seed)});
+  return static_cast<double>(words[0]) / 4294967296.0;
+}
+
+uint32_t token_by_rates(const DraftTree& tree, uint32_t node, uint32_t own, std::span<const double> rates, double draw,
+                        uint32_t vocab, std::span<const uint32_t> stops) {
+  const uint32_t first = tree.first_child(node);
+  if (first == TreeNode::none) return own;
+  const double rate = rates[std::min<size_t>(tree[node].depth, rates.size() - 1)];
+  if (draw < rate) return tree[first].token;
+  uint32_t token = own;
+  for (uint32_t tried = 0; tried < vocab; ++tried) {
+    const bool ends = tried > 0 && std::ranges::binary_search(stops, token);
+    if (!ends && tree.child(node, token) == TreeNode::none) return token;
+    token = (token + 1) % vocab;
+  }
+  return own;  // a vocabulary of children and stops alone
 }
 
 namespace {

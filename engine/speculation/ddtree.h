@@ -79,6 +79,8 @@ class DraftTree {
   /// The child of `parent` that carries `token`, or TreeNode::none. Looks at the nodes behind `parent` only, so that
   /// following a path costs one sweep over the tree.
   uint32_t child(uint32_t parent, uint32_t token) const;
+  /// The likeliest child of `parent`, or TreeNode::none.
+  uint32_t first_child(uint32_t parent) const;
 
  private:
   std::vector<TreeNode> nodes_;
@@ -265,5 +267,28 @@ void accept(const DraftTree& tree, Choose&& choose, AcceptedPath& path) {
     path.nodes.push_back(child);
   }
 }
+
+// Acceptance by given rates, to measure what a drafter of that quality would bring on a device. Drafts and passes are
+// real, and so are their times; the text is not the target's.
+
+inline constexpr size_t kMostAcceptRates = 64;
+
+/// Rates of a list like "0.8,0.7,0.6". Throws Error(bad_input) naming the first that is wrong and what is allowed.
+std::vector<double> parse_accept_rates(std::string_view list);
+/// "0.8,0.7,0.6": what parse_accept_rates() reads.
+std::string list_of(std::span<const double> rates);
+/// Throws Error(bad_input) unless all are in [0, 1] and there are at most kMostAcceptRates of them.
+void validate_accept_rates(std::span<const double> rates);
+
+/// The number in [0, 1) that decides about a place of a reply: the same in every mode and on every machine.
+double accept_draw(uint64_t seed, uint64_t turn, uint64_t place);
+
+/// The token that is emitted at a node. rates[d] is the probability that the walk goes on from depth d to d + 1, the
+/// last one that of all deeper depths: where `draw` is below it, the token of the node's first child, the likeliest.
+/// Else, and where the node has no child, the target's `own` token; where a child carries that, the next id below
+/// `vocab` that no child carries and that is none of `stops`. So no child but the first is ever accepted. `stops`:
+/// sorted.
+uint32_t token_by_rates(const DraftTree& tree, uint32_t node, uint32_t own, std::span<const double> rates, double draw,
+                        uint32_t vocab, std::span<const uint32_t> stops);
 
 }  // namespace canopy

@@ -23,7 +23,8 @@ constexpr uint64_t kLargestReply = uint64_t{16} << 20;  // bytes
 
 }  // namespace
 
-SuffixStore::SuffixStore(fs::path folder, std::string_view model, uint64_t vocabulary) : trie_(TextDrafter::kDepth) {
+SuffixStore::SuffixStore(fs::path folder, std::string_view model, uint64_t vocabulary, bool read_only)
+    : read_only_(read_only), trie_(TextDrafter::kDepth) {
   const std::string name = std::string(model) + ", " + std::to_string(vocabulary);
   path_ = std::move(folder) / (damage_hash_text(name) + kStoreEnding);
   reload();
@@ -37,6 +38,10 @@ void SuffixStore::reload() {
   for (Reply& reply : read(path_, damage)) insert(std::move(reply));
   bound();
   if (damage.empty()) return;
+  if (read_only_) {
+    note_ = "Not all earlier replies could be read: " + damage;
+    return;
+  }
   std::error_code failed;
   const fs::path aside = path_.string() + ".damaged";
   fs::rename(path_, aside, failed);
@@ -113,7 +118,7 @@ void SuffixStore::bound() {
 }
 
 void SuffixStore::add(std::string_view chat, std::span<const uint32_t> reply) {
-  if (reply.empty() || reply.size() > kMostTokens / 2) return;
+  if (read_only_ || reply.empty() || reply.size() > kMostTokens / 2) return;
   insert({std::string(chat), {reply.begin(), reply.end()}});
   const size_t before = replies_.size();
   bound();

@@ -23,11 +23,15 @@ class SuffixStore {
   static constexpr size_t kMostTokens = 200'000;
 
   /// The file of a model in `folder`, which is made with the first reply. `model` names it, with its vocabulary. Never
-  /// throws for what the file holds: a damaged one is renamed, and note() says so.
-  SuffixStore(std::filesystem::path folder, std::string_view model, uint64_t vocabulary);
+  /// throws for what the file holds: a damaged one is renamed, and note() says so. `read_only`: what is on the disk
+  /// stays as it is, and so does what was read.
+  SuffixStore(std::filesystem::path folder, std::string_view model, uint64_t vocabulary, bool read_only = false);
+
+  bool read_only() const { return read_only_; }
+  const std::filesystem::path& path() const { return path_; }
 
   /// Adds a reply of a chat, and forgets the oldest replies beyond the bound. Where it cannot be written it is kept
-  /// until the program ends, and note() says so.
+  /// until the program ends, and note() says so. Does nothing in one that is read only.
   void add(std::string_view chat, std::span<const uint32_t> reply);
   /// What the replies suggest; no text of it is being written.
   const SuffixTrie& trie() const { return trie_; }
@@ -55,6 +59,7 @@ class SuffixStore {
   void bound();
 
   std::filesystem::path path_;
+  bool read_only_;
   std::deque<Reply> replies_;  // oldest first
   size_t tokens_ = 0;
   SuffixTrie trie_;

@@ -193,6 +193,82 @@ class OnDevice(Folder):
         self.assertIn("no source of drafts 'oracle'; allowed: dflash, suffix, recycling, earlier and draft", result.stderr)
 
 
+    def test_given_rates_decide_what_is_accepted_and_everything_says_so(self):
+        plan = ("--modes", "chain,tree,adaptive", "--budgets", "8", "--prompts", self.prompts, "--limit", "1",
+                "--max-tokens", "24", "--repeats", "1")
+        bench = json.loads(self.bench(*plan, "--accept", "1,0.5", "--json", "-", "--csv", self.path("t.csv"),
+                                      "--markdown", self.path("t.md")))
+        self.assertEqual(bench["accept_rates"], [1, 0.5])
+        self.assertIn("the text is not the model's", bench["note"])
+        modes = {mode["mode"]: mode for mode in bench["modes"] if mode["category"] == "all"}
+        for mode in modes.values():
+            self.assertIsNone(mode["identical_to_ar"])
+            self.assertEqual(mode["accepted_by"], "given rates")
+        self.assertTrue(all(context["accepted_by"] == "given rates" for context in bench["contexts"]))
+        self.assertEqual(modes["ar"]["tau"], 1)
+        self.assertGreater(modes["chain"]["tau"], 1.2)
+        row = next(csv.DictReader(io.StringIO(self.read("t.csv"))))
+        self.assertIn("tau (given rates)", row)
+        self.assertIn("tok/s (given rates)", row)
+        self.assertEqual(row["same as ar"], "-")
+        self.assertIn("acceptance by given rates (1,0.5): the text is not the model's", self.read("t.md"))
+        again = json.loads(self.bench(*plan, "--accept", "1,0.5", "--json", "-"))
+        same = {mode["mode"]: mode for mode in again["modes"] if mode["category"] == "all"}
+        self.assertEqual(same["chain"]["tau"], modes["chain"]["tau"])
+        never = json.loads(self.bench(*plan, "--accept", "0", "--json", "-"))
+        self.assertEqual({mode["tau"] for mode in never["modes"]}, {1})
+        usual = json.loads(self.bench("--modes", "chain", "--prompts", self.prompts, "--limit", "1", "-n", "4",
+                                      "--repeats", "1", "--json", "-"))
+        self.assertNotIn("accept_rates", usual)
+        self.assertEqual({mode["accepted_by"] for mode in usual["modes"]}, {"model"})
+
+    def test_generate_by_given_rates_says_so_and_keeps_nothing(self):
+        reply = ("generate", *PAIR[1:], "--mode", "tree", "--no-self-test", "-n", "12", "-p", "def add(a, b):",
+                 "--accept", "1")
+        result = run(*reply, "--suffix-store", self.path("store"), icd=ICD)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith("[acceptance by given rates (1): the text is not the model's]\n"))
+        self.assertFalse(os.path.exists(self.path("store")), "no later draft comes from it")
+        result = run(*reply, "--json", icd=ICD)
+        self.assertEqual(json.loads(result.stdout)["accept_rates"], [1])
+        self.assertIn("the text is not the model's", json.loads(result.stdout)["note"])
+
+    def test_earlier_replies_are_read_where_they_are_named_and_never_written(self):
+        store = self.path("store")
+        for _, text in PROMPTS[:2]:
+            result = run("generate", *PAIR[1:], "--mode", "ar", "--no-self-test", "-n", "24", "-p", text,
+                         "--suffix-store", store, icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        files = {name: open(os.path.join(store, name), "rb").read() for name in os.listdir(store)}
+        self.assertEqual(len(files), 1)
+        plan = ("--modes", "tree", "--budgets", "8", "--prompts", self.prompts, "--limit", "1", "-n", "16",
+                "--repeats", "2")
+        bench = json.loads(self.bench(*plan, "--sources-from", store, "--json", "-", "--markdown", self.path("t.md")))
+        named = bench["sources_from"]
+        self.assertEqual((named["folder"], named["file"], named["replies"]), (store, *files, 2))
+        self.assertEqual([mode["sources"] for mode in bench["modes"] if mode["category"] == "all"],
+                         ["dflash,suffix", "dflash,suffix,earlier"], "ar asks none")
+        self.assertTrue(all(mode["identical_to_ar"] for mode in bench["modes"]))
+        self.assertIn("drafts from 2 earlier replies", self.read("t.md"))
+        sets = ("--sources", "suffix", "--sources", "earlier")
+        bench = json.loads(self.bench(*plan, *sets, "--sources-from", store, "--json", "-"))
+        self.assertEqual([mode["sources"] for mode in bench["modes"] if mode["category"] == "all"],
+                         ["dflash,suffix", "suffix", "earlier"], "where a set names them, the others stay")
+        earlier = [mode for mode in bench["modes"] if mode["sources"] == "earlier" and mode["category"] == "all"][0]
+        self.assertGreater(earlier["tau"], 1)
+        self.assertEqual(files, {name: open(os.path.join(store, name), "rb").read() for name in os.listdir(store)})
+        result = run(*PAIR, *plan, "--sources", "earlier", "--json", "-", icd=ICD)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("--sources-from does", result.stderr)
+        self.assertNotIn("sources_from", json.loads(result.stdout))
+        self.assertEqual({mode["tau"] for mode in json.loads(result.stdout)["modes"]}, {1}, "none are named")
+        os.mkdir(self.path("empty"))
+        result = run(*PAIR, *plan, "--sources-from", self.path("empty"), icd=ICD)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has no earlier replies of tiny-qwen3", result.stderr)
+        self.assertEqual(os.listdir(self.path("empty")), [])
+
+
 class Refusals(Folder):
     def refused(self, code, words, *arguments):
         result = run(*PAIR, *arguments)
@@ -209,12 +285,39 @@ class Refusals(Folder):
             ("--prompts belongs to the comparison of modes", prompts),
             ("--widths belongs to the measurement of passes", ("--modes", "ar", "--widths", "1", *prompts)),
             ("--repeats has no meaning with --forced", ("--forced", self.prompts, "--repeats", "2")),
+            ("--accept belongs to the comparison of modes", ("--accept", "0.5")),
+            ("--accept has no meaning with --forced", ("--forced", self.prompts, "--accept", "0.5")),
+            ("--sources-from belongs to the comparison of modes", ("--sources-from", self.folder.name)),
+            ("a folder that generate --suffix-store",
+             ("--modes", "chain", "--sources-from", self.path("none"), *prompts)),
             ("--forced compares chain and tree", ("--forced", self.prompts, "--modes", "ar")),
             ("There is no folder ", ("--modes", "ar", "--csv", self.path("none/t.csv"), *prompts)),
             ("Only one of --json, --csv and --markdown", ("--modes", "ar", "--csv", "-", "--json", "-", *prompts)),
         ):
             with self.subTest(arguments):
                 self.refused(2, words, *arguments)
+
+    def test_rates_that_are_none_are_named_with_what_is_allowed(self):
+        for words, rates in (("'1.5' is no rate of acceptance", "0.5,1.5"), ("'' is no rate of acceptance", "0.5,"),
+                             ("'high' is no rate of acceptance", "high"),
+                             ("There are 65 rates of acceptance", ",".join(["1"] * 65))):
+            for command in (PAIR + ("--modes", "chain"), ("generate", *PAIR[1:], "--prompt", "a")):
+                with self.subTest(rates):
+                    result = run(*command, "--accept", rates)
+                    self.assertEqual((result.returncode, result.stdout), (2, ""))
+                    self.assertEqual(result.stderr.splitlines()[0],
+                                     f"--accept: {words}; allowed: numbers from 0 to 1, one for each depth, at most 64 "
+                                     "with commas in between, as in 0.8,0.7,0.6.")
+
+    def test_given_rates_are_not_recorded_nor_talked_on(self):
+        trace = self.path("a.canopytrace")
+        for words, arguments in (("Leave --trace or --accept out", ("--prompt", "a", "--trace", trace)),
+                                 ("a conversation cannot go on it", ("--chat", "-"))):
+            with self.subTest(arguments):
+                result = run("generate", *PAIR[1:], "--accept", "0.5", *arguments)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(words, result.stderr)
+                self.assertFalse(os.path.exists(trace))
 
     def test_wrong_files_are_named_before_anything_is_loaded(self):
         os.mkdir(self.path("empty"))

@@ -8,8 +8,11 @@
 #include <cstring>
 #include <map>
 
+#include "engine/session/comparison.h"
 #include "engine/session/engine.h"
+#include "engine/session/reply_trace.h"
 #include "tests/base/expect_error.h"
+#include "tests/base/temp_folder.h"
 #include "tests/compute/stepping_device.h"
 #include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
@@ -354,6 +357,141 @@ TEST_F(DraftModelTest, AFullContextAndACancelledReplyLeaveWhatPlainDecodingLeave
     EXPECT_TRUE(std::equal(cut.ids.begin(), cut.ids.end(), whole.ids.begin()));
     EXPECT_EQ(loaded_->reply(prompt, in(way, tokens(24))).ids, whole.ids);
   }
+}
+
+/// Follows the draws of a reply by given rates: which drafted tokens it must have accepted. Returns how many it
+/// decided.
+size_t expect_by_rates(const Reply& reply, const ReplySettings& settings) {
+  size_t decided = 0;
+  uint64_t place = 1;  // the first token comes out of the prompt's pass
+  for (const RoundRecord& round : reply.rounds) {
+    uint32_t node = 0, accepted = 0;
+    bool over = false;
+    for (const uint32_t token : round.emitted) {
+      EXPECT_FALSE(over) << "the walk went on";
+      const double draw = accept_draw(settings.sampling.seed, settings.turn, place++);
+      uint32_t first = node + 1;
+      while (first < round.nodes.size() && round.nodes[first].node.parent != node) ++first;
+      over = first >= round.nodes.size();
+      if (over) continue;  // behind a leaf comes the target's own token
+      const std::vector<double>& rates = settings.accept_rates;
+      const bool goes_on = draw < rates[std::min<size_t>(round.nodes[node].node.depth, rates.size() - 1)];
+      EXPECT_EQ(token == round.nodes[first].node.token, goes_on);
+      ++decided;
+      over = !goes_on;
+      if (!goes_on) continue;
+      node = first;
+      ++accepted;
+    }
+    EXPECT_LE(round.accepted, accepted) << "fewer where the reply ended";
+    EXPECT_GE(round.accepted + 1, accepted);
+  }
+  return decided;
+}
+
+TEST_F(ModesTest, GivenRatesDecideWhatIsAcceptedInEveryModeThatDrafts) {
+  const auto prompt = encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,");
+  ReplySettings settings = tokens(48);
+  settings.accept_rates = {0.8, 0.5};
+  settings.sampling.seed = 7;
+  settings.turn = 2;
+  for (const float temperature : {0.0f, 0.8f}) {
+    settings.sampling.temperature = temperature;
+    for (const Way& way : {kDrafted[0], kTree, kDrafted[4]}) {
+      SCOPED_TRACE(way.name);
+      const Reply reply = fresh(way, prompt, settings);
+      const size_t decided = expect_by_rates(reply, settings);
+      if (way.mode == DecodeMode::adaptive) continue;  // by times
+      EXPECT_GT(decided, 0u);
+      EXPECT_EQ(fresh(way, prompt, settings).ids, reply.ids) << "the same seed gives the same";
+    }
+  }
+  settings.sampling.temperature = 0;
+  settings.accept_rates = {0};
+  for (const RoundRecord& round : fresh(kTree, prompt, settings).rounds) EXPECT_EQ(round.accepted, 0u);
+  settings.accept_rates = {1};
+  const Reply all = fresh(kDrafted[0], prompt, settings);
+  for (size_t i = 0; i + 1 < all.rounds.size(); ++i) EXPECT_EQ(all.rounds[i].accepted + 1, all.rounds[i].width) << i;
+  ReplySettings own = settings;
+  own.accept_rates.clear();
+  EXPECT_EQ(fresh(kPlain, prompt, settings).ids, fresh(kPlain, prompt, own).ids) << "plain decoding has no drafts";
+}
+
+TEST_F(ModesTest, GivenRatesAreCheckedAndNeverRecorded) {
+  ReplySettings settings = tokens(8);
+  settings.accept_rates = {0.5, 1.5};
+  expect_error("A rate of acceptance is 1.5", [&] { fresh(kTree, encode(kCode), settings); });
+  settings.accept_rates = {0.5};
+  settings.forced = encode("x");
+  expect_error("only one of both decides", [&] { fresh(kTree, encode(kCode), settings); });
+  settings.forced.clear();
+  const TempFolder folder;
+  ReplyTrace trace(folder.path() / "reply.canopytrace", *loaded_, false);
+  expect_error("is not recorded", [&] { trace.record(encode(kCode), in(kTree, settings), {}); });
+}
+
+/// A measurement of one way in three repeats.
+Sweep three_repeats(const Engine& engine, const WayToDecode& way, const std::vector<uint32_t>& prompt) {
+  Sweep sweep;
+  sweep.subjects.emplace_back();
+  sweep.contestants.push_back({way, 0});
+  sweep.prompts.push_back({"p", "code", ""});
+  sweep.settings.repeats = 3;
+  sweep.settings.max_tokens = 40;
+  const std::vector<RunnerPrompt> prompts = {RunnerPrompt{{}, prompt}};
+  EXPECT_TRUE(run_comparison(sweep, {ComparisonWriter{&engine, nullptr, nullptr, {}}}, prompts, {}));
+  return sweep;
+}
+
+TEST_F(ModesTest, RunsOfAMeasurementTeachNeitherEachOtherNorAChat) {
+  const auto prompt = encode("a = [1, 2, 3]\nb = [1, 2, 3]\nc = [1, 2, 3]\nd = [1, 2,");
+  const auto known = [&] {
+    std::vector<double> numbers;
+    for (const DepthCalibration& group : loaded_->speculation->controller().free_calibration()) {
+      numbers.push_back(group.scale);
+      numbers.push_back(group.shift);
+    }
+    for (uint32_t token = 0; token < loaded_->model->config().vocab; ++token)
+      for (const uint32_t after : loaded_->recycling->after(token)) numbers.push_back(after);
+    return numbers;
+  };
+  const WayToDecode way{DecodeMode::tree, 16, kFromSuffix | kFromRecycling};
+  const auto taught_nothing = known();
+  const Sweep first = three_repeats(*loaded_, way, prompt);
+  EXPECT_EQ(known(), taught_nothing) << "a chat begins with what it knew before";
+  for (const float temperature : {0.0f, 0.9f}) {
+    ReplySettings settings = tokens(60);
+    settings.sampling.temperature = temperature;
+    fresh({"taught", DecodeMode::tree, 16, CostPolicy::measured, way.sources}, encode(kCode), settings);
+    fresh({"taught", DecodeMode::tree, 16, CostPolicy::measured, way.sources}, prompt, settings);
+  }
+  const auto taught = known();
+  EXPECT_NE(taught, taught_nothing);
+  const Sweep second = three_repeats(*loaded_, way, prompt);
+  EXPECT_EQ(known(), taught);
+  ASSERT_EQ(first.runs.size(), 3u);
+  ASSERT_EQ(second.runs.size(), 3u);
+  for (const Sweep* sweep : {&first, &second}) {
+    for (const MeasuredRun& run : sweep->runs) {
+      EXPECT_EQ(run.rounds, first.runs[0].rounds);
+      EXPECT_EQ(run.rows, first.runs[0].rows);
+    }
+  }
+}
+
+TEST_F(ModesTest, OnlyEarlierRepliesThatAMeasurementNamedAreAsked) {
+  const auto prompt = encode(kCode);
+  const TempFolder folder;
+  const uint64_t vocabulary = loaded_->text.tokenizer->identity();
+  loaded_->replies = std::make_unique<SuffixStore>(folder.path(), loaded_->file_name, vocabulary);
+  loaded_->remember("chat", fresh(kPlain, prompt, tokens(40)).ids);
+  const WayToDecode way{DecodeMode::tree, 16, kFromEarlier};
+  for (const MeasuredRun& run : three_repeats(*loaded_, way, prompt).runs)
+    EXPECT_EQ(run.rows, run.rounds) << "those of chats are not";
+  loaded_->replies = std::make_unique<SuffixStore>(folder.path(), loaded_->file_name, vocabulary, true);
+  ASSERT_EQ(loaded_->replies->replies(), 1u);
+  for (const MeasuredRun& run : three_repeats(*loaded_, way, prompt).runs) EXPECT_GT(run.rows, run.rounds);
+  EXPECT_EQ(loaded_->replies->replies(), 1u) << "a measurement adds none";
 }
 
 TEST_F(ModesTest, TokensDrawnOnTheDeviceAreThoseOfTheHost) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 
 #include "engine/base/files.h"
 #include "tests/base/temp_folder.h"
@@ -59,6 +60,30 @@ TEST_F(SuffixStoreTest, AChatIsForgottenAlone) {
   store.reload();
   EXPECT_EQ(store.replies(), 0u);
   SuffixStore::forget(folder_.path() / "none", "a");
+}
+
+TEST_F(SuffixStoreTest, OneThatIsReadOnlyLeavesTheDiskAsItIs) {
+  open().add("a", Ids{1, 2, 3, 4});
+  const auto bytes = [&] {
+    std::ifstream in(file(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = bytes();
+  SuffixStore store(folder(), "model", 7, true);
+  EXPECT_TRUE(store.read_only());
+  EXPECT_TRUE(suggests(store, {1, 2, 3}, 4));
+  store.add("b", Ids{5, 6, 7, 8});
+  EXPECT_FALSE(suggests(store, {5, 6, 7}, 8));
+  EXPECT_EQ(store.replies(), 1u);
+  EXPECT_EQ(bytes(), before);
+
+  std::ofstream(file(), std::ios::binary) << "something else";
+  const SuffixStore none(folder_.path() / "absent", "model", 7, true);
+  EXPECT_FALSE(fs::exists(folder_.path() / "absent"));
+  SuffixStore damaged(folder(), "model", 7, true);
+  EXPECT_NE(damaged.take_note().find("could be read: "), std::string::npos);
+  EXPECT_EQ(damaged.path(), file()) << "it is not set aside";
+  EXPECT_EQ(bytes(), "something else");
 }
 
 TEST_F(SuffixStoreTest, AnInterruptedWriteLosesTheLastReplyAtMost) {

@@ -186,6 +186,42 @@ TEST_F(CompareUi, AColumnCanBeAnotherDeviceOrAServer) {
   }));
 }
 
+TEST_F(CompareUi, AColumnChoosesWhereItsGuessesComeFrom) {
+  show(app::WindowPage::compare);
+  DrawnTexts texts;
+  EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
+    const auto way = [&] { return state().compare_setup.columns[2].way; };
+    ctx->ItemClick("//Compare/$$2/Column");
+    ctx->Yield(3);
+    ctx->ItemClick("//$FOCUSED/From the drafter");
+    ctx->Yield(2);
+    IM_CHECK(way() == (WayToDecode{DecodeMode::tree, 16, kFromSuffix}));
+    ctx->ItemClick("//$FOCUSED/Recycled");
+    ctx->Yield(2);
+    ctx->ItemClick("//$FOCUSED/Chain");  // keeps them
+    ctx->Yield(2);
+    IM_CHECK(way() == (WayToDecode{DecodeMode::chain, 0, kFromSuffix | kFromRecycling}));
+    ctx->ItemClick("//$FOCUSED/From the text");
+    ctx->KeyPress(ImGuiKey_Escape);
+    texts.clear();
+    ctx->Yield(3);
+    IM_CHECK(texts.has("Chain (recycled)"));
+    ctx->ItemClick("//Compare/Start measuring");
+    ctx->Yield(3);
+    IM_CHECK(ui_.engine().last<Compare>().columns[2].way == (WayToDecode{DecodeMode::chain, 0, kFromRecycling}));
+    comparing_.make();
+    comparing_.finish();
+    ctx->Yield(3);
+    IM_CHECK_STR_EQ(state().comparison->sweep.contestants[2].way.name().c_str(), "chain (recycling)");
+    ctx->ItemClick("//Compare/$$2/Column");
+    ctx->Yield(3);
+    ctx->ItemClick("//$FOCUSED/AR");
+    ctx->Yield(2);
+    IM_CHECK(way() == WayToDecode{});
+    IM_CHECK(!ctx->ItemExists("//$FOCUSED/From the text"));
+  }));
+}
+
 TEST_F(CompareUi, ASweepIsMeasuredCancelledAndShown) {
   DrawnTexts texts;
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
