@@ -155,6 +155,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.drafting = settings.saved.drafting;
   view_.shell.tree_budget = settings.saved.tree_budget;
   view_.draft_sources = settings.saved.draft_sources;
+  view_.stop_loops = settings.saved.stop_loops;
   view_.shell.as_if_on = settings.saved.as_if_on;
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
@@ -430,6 +431,14 @@ void App::set_window_size(uint32_t width, uint32_t height) {
   remembered_.height = std::clamp(height, kMinSide, kMaxSide);
 }
 
+void App::end_reply_within(std::chrono::milliseconds patience) {
+  constexpr auto pause = std::chrono::milliseconds(2);
+  if (!view_.busy()) return;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  run(StopWriting{});
+  for (pump(); view_.busy() && std::chrono::steady_clock::now() < end; pump()) std::this_thread::sleep_for(pause);
+}
+
 void App::remember() {
   keep_settings(true);
   keep_layout(shell_.layout(view_));
@@ -480,6 +489,7 @@ void App::keep_settings(bool now) {
   remembered_.drafting = view_.drafting;
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.draft_sources = view_.draft_sources;
+  remembered_.stop_loops = view_.stop_loops;
   remembered_.as_if_on = view_.shell.as_if_on;
   remembered_.own_devices = view_.what_if.own;
   remembered_.recent = view_.models.recent;

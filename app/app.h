@@ -2,6 +2,7 @@
 // The application: applies the engine's events and the user's commands to the state, draws it, and carries out what
 // they ask of the disk and the system. It is the same for a window, a picture without a display, and tests.
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -105,6 +106,9 @@ class App {
   /// Waits until what is computed for the view on show is there, at most some seconds: pictures of equal states are
   /// equal.
   void await_answers();
+  /// Stops a reply that is being written and waits until it has ended, at most so long: then it is kept with its tokens
+  /// and its passes, and can be continued at the next start. Call when the window closes.
+  void end_reply_within(std::chrono::milliseconds patience);
   /// Saves the settings, the window's size included. Call when the window closes.
   void remember();
   /// Sets the function that opens the system's file dialog. Without one the path box is used.

@@ -210,7 +210,8 @@ int answer(EngineClient& engine, const AppOptions& options, std::ostream& out, s
   } unhook{engine};
   Headless headless(engine, settings_from(options), options.width, options.height, options.validate);
   std::vector<std::string> prompts = {options.prompt};
-  if (options.prompt.empty()) prompts = {kExampleQuestions[0].words, "Repeat your answer word for word."};
+  if (options.prompt.empty())
+    prompts = {"Explain in two sentences why the sky is blue.", "Repeat your answer word for word."};
   Autopilot pilot(headless.app(), options.model, prompts);
   Narrator narrator(out, err);
   if (options.model.empty()) throw bad_input("There is no model to load: give one with --model.");
@@ -291,7 +292,8 @@ int run_replay(const AppOptions& options, std::ostream& out, std::ostream& err) 
 
 namespace {
 
-constexpr double kLongestSleep = 3600;  // seconds; limits the argument, as an event ends the sleep
+constexpr std::chrono::seconds kLastPass{5};  // that a window which closes waits for the pass under way
+constexpr double kLongestSleep = 3600;        // seconds; limits the argument, as an event ends the sleep
 
 /// Sleeps until the next frame is due; takes events of window and engine meanwhile. False when the window was closed.
 bool wait_for_frame(DesktopWindow& window, App& app, FramePacer& pacer, Autopilot& pilot) {
@@ -417,6 +419,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
     if (leaves && pilot.done()) pacer.on_input();
     if (last) break;
   }
+  app.end_reply_within(kLastPass);
   app.remember();
   for (const std::string& message : window.validation_messages()) err << message << "\n";
   if (leaves && pilot.state() == Autopilot::State::failed) err << pilot.failure() << "\n";

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "app/chat/reply.h"
@@ -183,8 +184,10 @@ constexpr float kColumn = 760;  // width at 100%; about 95 characters in a line
 constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
-constexpr float kLow = 320;     // below this height only messages and composer are shown
-constexpr float kLowest = 220;  // below this height not even the title is shown, as on a projector at 300%
+constexpr float kLow = 320;            // below this height only messages and composer are shown
+constexpr float kLowest = 220;         // below this height not even the title is shown, as on a projector at 300%
+constexpr float kLeastMessages = 110;  // what else could stand below the messages leaves them as much: five lines
+constexpr float kLastLine = 24;        // at any height
 
 bool has_marks(const ViewModel& view) {
   const Conversation& shown = view.conversation();
@@ -235,8 +238,9 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   const float top = bare ? origin.y : ImGui::GetCursorScreenPos().y;
   const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
   const float writing = replay_bar ? px(kReplayBarHeight) : view.replaying() ? 0 : composer_.height(view, width);
-  const float below = below_height(view, width) + writing + px(kMargin) + px(8);
-  const ImVec2 size = {area.x, std::max(px(40), origin.y + area.y - top - below)};
+  const float room = origin.y + area.y - top - writing - px(kMargin) - px(8);
+  const Below below = below_in(view, width, room - px(kLeastMessages));
+  const ImVec2 size = {area.x, std::max(px(kLastLine), room - below.height)};
   ImGui::SetCursorScreenPos({origin.x, top});
   if (view.replaying() && view.replay.origin().redacted && view.cards.empty())
     draw_redacted_note(size);
@@ -246,7 +250,7 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
     transcript.draw(view, sink, size, left);
   if (!transcript.follows_end()) draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
   ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
-  draw_below(view, sink, width);
+  draw_below(view, sink, width, below);
   if (replay_bar)
     draw_replay_bar(view, sink, width);
   else if (!view.replaying())
@@ -254,27 +258,35 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   else
     ImGui::Dummy({0, 0});  // Dear ImGui wants an item where the cursor was set
   copy_selection(view, sink);
-  if (!view.replaying()) keep_keyboard_in_composer();
+  if (!view.replaying()) keep_keyboard_in_composer(view);
 }
 
 std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
   return shown(view).text_end();
 }
 
-float ChatPanel::below_height(const ViewModel& view, float width) {
-  if (ImGui::GetWindowHeight() < px(kLow)) return 0;
+/// What of it there is room for: first what was just done, as its button may be gone soon.
+ChatPanel::Below ChatPanel::below_in(const ViewModel& view, float width, float room) {
+  Below below;
+  if (ImGui::GetWindowHeight() < px(kLow)) return below;
+  const auto take = [&](bool wanted, float height) {
+    if (!wanted || below.height + height > room) return false;
+    below.height += height;
+    return true;
+  };
   const std::string& limits = shown(view).limits();
-  return (has_marks(view) ? token_legend_height(view, width) : 0) + (view.chat.note.empty() ? 0 : px(kNoteRow)) +
-         (limits.empty() || limits == dismissed_limits_ ? 0 : px(kNoteRow));
+  below.note = take(!view.chat.note.empty(), px(kNoteRow));
+  below.limits = take(!limits.empty() && limits != dismissed_limits_, px(kNoteRow));
+  if (has_marks(view)) below.legend = take(true, token_legend_height(view, width));
+  return below;
 }
 
 /// Draws what is between messages and composer: limits of what can be shown, the last action, the meaning of colours.
-void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width) {
-  if (ImGui::GetWindowHeight() < px(kLow)) return;
+void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width, const Below& below) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   float y = a.y;
-  const std::string& limits = shown(view).limits();
-  if (!limits.empty() && limits != dismissed_limits_) {
+  if (below.limits) {
+    const std::string& limits = shown(view).limits();
     draw_triangle_sign(ImGui::GetWindowDrawList(), {a.x + px(8), y + px(14)}, px(14), colours().bonus, colours().panel);
     const float room = width - px(24) - px(32);
     draw_text_middle(ImGui::GetWindowDrawList(), a.x + px(24), y + px(14), Type::secondary, colours().text2,
@@ -286,12 +298,12 @@ void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width
     if (icon_button("Dismiss limits", Icon::close, "Dismiss")) dismissed_limits_ = limits;
     y += px(kNoteRow);
   }
-  if (!view.chat.note.empty()) {
+  if (below.note) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_note(view, sink, width);
     y += px(kNoteRow);
   }
-  if (has_marks(view)) {
+  if (below.legend) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_token_legend(view, sink, width);
     y += token_legend_height(view, width);
@@ -344,7 +356,10 @@ void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
 
 /// Gives the keyboard to the composer after any click in this panel. Exceptions are Tab, an open menu and a text box
 /// that is in use.
-void ChatPanel::keep_keyboard_in_composer() {
+void ChatPanel::keep_keyboard_in_composer(const ViewModel& view) {
+  // A new chat, and Esc wherever it was pressed; once what it closes is closed.
+  if (std::exchange(chats_begun_, view.chat.begun) != view.chat.begun) composer_.focus();
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) composer_.focus();
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (popup || composer_.active() || ImGui::IsAnyItemActive() || ImGui::IsAnyMouseDown()) return;
   if (transcript_.editing() || naming_ || find_.active()) return;
@@ -417,29 +432,36 @@ void ChatPanel::draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetCursorScreenPos();
-  const float room = size.x - px(kMargin) * 2;
-  const float x = origin.x + size.x * 0.5f, y = origin.y + std::max(px(8), size.y * 0.5f - px(84));
-  const std::string sentence = elided(Type::chat,
-                                      view.model_state == ModelState::loading ? "The model is loading."
-                                      : view.model                            ? "Write a message, or try these."
-                                                                              : "Open a model to write with.",
-                                      room);
-  draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
-  draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + px(44)}, Type::chat, t.text2, sentence);
-  float top = y + px(76);
+  const float room = size.x - px(kMargin) * 2, air = px(8);
+  const float with_icon = px(76), without = px(32), with_words = px(60), alone = px(36);
+  const auto count = static_cast<float>(std::size(kExampleQuestions));
+  const bool words = without + with_words * count + air <= size.y;
+  const bool icon = with_icon + (words ? with_words : alone) * count + air <= size.y;
+  const float head = icon ? with_icon : without, step = words ? with_words : alone;
+  const float x = origin.x + size.x * 0.5f;
+  const float y = std::floor(origin.y + std::max(air, (size.y - head - step * count) * 0.5f));
+  const std::string sentence =
+      view.model_state == ModelState::loading ? elided(Type::chat, "The model is loading.", room)
+      : view.model ? first_fitting(Type::chat, {"Write a message, or try these.", "Write, or try these."}, room)
+                   : first_fitting(Type::chat, {"Open a model to write with.", "Open a model first."}, room);
+  if (icon) draw_icon(list, Icon::branch, {x, y + px(16)}, px(32), t.text3);
+  draw_text(list, {x - text_size(Type::chat, sentence).x * 0.5f, y + head - without}, Type::chat, t.text2, sentence);
+  float top = y + head;
   for (const ExampleQuestion& question : kExampleQuestions) {
     ButtonSpec example{question.title, Icon::none, ButtonKind::line};
-    const std::string words = elided(Type::base, question.title, room - px(24));
-    example.words = words.c_str();
+    const std::string title = elided(Type::base, question.title, room - px(24));
+    example.words = title.c_str();
     example.tooltip = question.words;
     example.enabled = view.can_send();
     const ImVec2 button_room = button_size(example);
+    if (top + button_room.y > origin.y + size.y) break;
     ImGui::SetCursorScreenPos({std::floor(std::max(origin.x + px(8), x - button_room.x * 0.5f)), std::floor(top)});
     if (button(example)) sink.post(SendMessage{question.words});
     const std::string about = elided(Type::secondary, question.about, room);
-    draw_text(list, {x - text_size(Type::secondary, about).x * 0.5f, top + button_room.y + px(4)}, Type::secondary,
-              t.text3, about);
-    top += button_room.y + px(32);
+    if (words)
+      draw_text(list, {x - text_size(Type::secondary, about).x * 0.5f, top + button_room.y + px(4)}, Type::secondary,
+                t.text3, about);
+    top += step;
   }
 }
 

@@ -51,14 +51,19 @@ class ChatPanel final : public Panel {
  private:
   void draw_header(const ViewModel& view, CommandSink& sink, float width);
   void draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room);
-  void draw_below(const ViewModel& view, CommandSink& sink, float width);
-  float below_height(const ViewModel& view, float width);
+  /// What stands between messages and composer, and how high it is.
+  struct Below {
+    bool limits = false, note = false, legend = false;
+    float height = 0;
+  };
+  Below below_in(const ViewModel& view, float width, float room);
+  void draw_below(const ViewModel& view, CommandSink& sink, float width, const Below& below);
   Transcript& shown(const ViewModel& view) { return view.replaying() ? replayed_ : transcript_; }
   void draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size);
   void draw_to_end(Transcript& transcript, ImVec2 centre);
   void draw_note(const ViewModel& view, CommandSink& sink, float width);
   void copy_selection(const ViewModel& view, CommandSink& sink);
-  void keep_keyboard_in_composer();
+  void keep_keyboard_in_composer(const ViewModel& view);
 
   Composer composer_;
   Transcript transcript_{"Messages"};
@@ -68,6 +73,7 @@ class ChatPanel final : public Panel {
   std::string dismissed_limits_;  // the last limits() whose message the user has closed
   std::string name_;              // of the chat, while it is being edited
   bool naming_ = false, focus_name_ = false;
+  uint64_t chats_begun_ = 0;  // ChatState::begun of the last frame
 };
 
 }  // namespace canopy::app

@@ -13,6 +13,7 @@
 #include "app/state/chat_update.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
+#include "engine/base/text.h"
 
 namespace canopy::app {
 namespace {
@@ -43,9 +44,9 @@ float lay_out_chips(const ViewModel& view, ImVec2 at, float width, const F& f) {
   return view.chat.attachments.empty() ? 0 : y - at.y + px(kChip + kChipGap);
 }
 
-TextBlock problem_block(const ViewModel& view, float width) {
+TextBlock problem_block(const std::string& problem, float width) {
   TextBlock block;
-  block.layout(view.chat.attach_problem, Type::secondary, width - px(24 + kChipClose));
+  block.layout(problem, Type::secondary, width - px(24 + kChipClose));
   return block;
 }
 
@@ -78,13 +79,13 @@ void draw_attached(const Message& message, ImVec2 at, float room) {
   }
 }
 
-float chips_height(const ViewModel& view, float width) {
+float chips_height(const ViewModel& view, float width, const std::string& problem) {
   const float chips = lay_out_chips(view, {0, 0}, width, [](size_t, ImVec2, float) {});
-  if (view.chat.attach_problem.empty()) return chips;
-  return chips + problem_block(view, width).height(px(kProblemLine)) + px(kChipGap);
+  if (problem.empty()) return chips;
+  return chips + problem_block(problem, width).height(px(kProblemLine)) + px(kChipGap);
 }
 
-void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width) {
+void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width, const std::string& problem) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float chips = lay_out_chips(view, at, width, [&](size_t i, ImVec2 a, float chip) {
@@ -102,17 +103,17 @@ void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width
     if (button(remove)) sink.post(ChatCommand(RemoveAttachment{i}));
     ImGui::PopID();
   });
-  if (view.chat.attach_problem.empty()) return;
+  if (problem.empty()) return;
   const float y = at.y + chips;
   draw_cross(list, {at.x + px(8), y + px(kProblemLine * 0.5f)}, px(4), t.rejected, px(2));
+  problem_block(problem, width).draw(list, {at.x + px(22), y}, problem, Type::secondary, t.text2, px(kProblemLine));
+  if (view.chat.attach_problem.empty()) return;
   ImGui::SetCursorScreenPos({at.x + width - px(kChipClose), y - px(3)});
   ButtonSpec dismiss{"Dismiss file problem", Icon::close};
   dismiss.show_label = false;
   dismiss.height = 24;
   dismiss.tooltip = "Dismiss";
   if (button(dismiss)) sink.post(ChatCommand(RemoveAttachment{view.chat.attachments.size()}));
-  problem_block(view, width)
-      .draw(list, {at.x + px(22), y}, view.chat.attach_problem, Type::secondary, t.text2, px(kProblemLine));
 }
 
 namespace {
@@ -208,16 +209,14 @@ std::string share_words(const ContextUse& use, bool room) {
 }
 
 /// Width of the meter in pixels: a ring, and the share in figures when little is left and there is room for them.
-float context_meter_width(const ViewModel& view, bool room) {
-  const ContextUse use = context_use(view);
+float context_meter_width(const ContextUse& use, bool room) {
   if (use.planned == 0) return 0;
   const std::string words = share_words(use, room);
   return px(kMeter) + (words.empty() ? 0 : text_size(Type::mono_caption, words).x + px(6));
 }
 
 /// Draws how much of the model's context the chat takes, in a row 28 px high. Nothing without a model.
-void draw_context_meter(const ViewModel& view, ImVec2 at, bool room) {
-  const ContextUse use = context_use(view);
+void draw_context_meter(const ContextUse& use, ImVec2 at, bool room) {
   if (use.planned == 0) return;
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -232,7 +231,7 @@ void draw_context_meter(const ViewModel& view, ImVec2 at, bool room) {
   const std::string words = share_words(use, room);
   if (!words.empty()) draw_text_middle(list, at.x + px(kMeter), centre.y, Type::mono_caption, t.bonus_text, words);
   ImGui::SetCursorScreenPos(at);
-  ImGui::InvisibleButton("Context", {context_meter_width(view, room), px(kMeter)});
+  ImGui::InvisibleButton("Context", {context_meter_width(use, room), px(kMeter)});
   tooltip(context_words(use).c_str());
 }
 
@@ -290,6 +289,7 @@ constexpr size_t kMinLines = 2;
 // Window height below which the composer has only one line, to leave room for messages.
 constexpr float kLowWindow = 320;
 constexpr size_t kMaxLines = 8;
+constexpr float kTextShare = 0.25f, kAboveShare = 0.2f;  // of the window's height, at most
 constexpr size_t kMostMeasured = 8192;  // bytes that have kMaxLines in any case: text may be pasted by the megabyte
 constexpr float kTinyWindow = 180;      // below it, one line and the button beside it
 constexpr float kTinyButton = 36;       // width of the icon of the button and a gap
@@ -344,8 +344,24 @@ void thinking_row(const ViewModel& view, CommandSink& sink) {
   end_row(top);
 }
 
+/// The row for replies that turn in circles.
+void loops_row(const ViewModel& view, CommandSink& sink) {
+  const float top = ImGui::GetCursorPosY();
+  begin_row("Loops", "What becomes of a reply that says the same eight times in a row");
+  ButtonSpec stop{"Stop loops", Icon::none, ButtonKind::line};
+  stop.words = "End there";
+  stop.on = view.stop_loops;
+  stop.type = Type::secondary;
+  stop.tooltip = view.stop_loops ? "Replies end where they repeat themselves; Continue goes on\nClick to let them go on"
+                                 : "Replies go on to their limit, whatever they say\nClick to end them where they "
+                                   "repeat themselves";
+  if (button(stop)) sink.post(ChatCommand(StopLoops{!view.stop_loops}));
+  end_row(top);
+}
+
 constexpr float kRoomForTools =
     300;  // width of the row of buttons, below which those that can be elsewhere are not in it
+constexpr float kRoomBesideSend = 100;  // of the other buttons as icons, and a gap
 constexpr const char* kSamplingMenu = "Sampling menu";
 constexpr const char* kAttachMenu = "Attach menu";
 
@@ -369,6 +385,7 @@ void draw_sampling_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner,
                       kMaxPenalty);
     const bool seeded = seed_row(view, s);
     limit_row(view, sink);
+    loops_row(view, sink);
     ButtonSpec usual{"Usual", Icon::none, ButtonKind::line}, greedy{"Greedy", Icon::none, ButtonKind::line};
     usual.tooltip = "The settings that Canopy starts with";
     greedy.tooltip = "Always the likeliest token: what the command line does by default";
@@ -394,45 +411,124 @@ bool Composer::tiny() const {
 }
 
 float Composer::text_height_for(float width) const {
-  const bool low = ImGui::GetWindowHeight() < px(kLowWindow);
-  const size_t least = low ? 1 : kMinLines, most = tiny() ? 1 : low ? kMinLines : kMaxLines;
+  const float height = ImGui::GetWindowHeight(), line = text_height(Type::chat);
+  const size_t least = height < px(kLowWindow) ? 1 : kMinLines;
+  const auto fitting = static_cast<size_t>(std::max(0.0f, height * kTextShare / line));
+  const size_t most = tiny() ? 1 : std::clamp(fitting, least, kMaxLines);
   TextBlock block;
   block.layout(std::string_view(text_).substr(0, kMostMeasured), Type::chat, width - px(kInputPadding) * 2 - px(14));
   const size_t lines = std::clamp(block.line_count(), least, most);
   // Two pixels of padding at each end and two for rounding.
-  return text_height(Type::chat) * static_cast<float>(lines) + px(6);
+  return line * static_cast<float>(lines) + px(6);
+}
+
+std::string Composer::problem(const ViewModel& view) const {
+  if (view.chat.attach_problem.empty()) return too_long_alone(context_use(view, text_));
+  if (!refused_) return view.chat.attach_problem;
+  return "Not sent. " + view.chat.attach_problem + " Close this note to send the message without it.";
+}
+
+float Composer::whole_above(const ViewModel& view, float width) const {
+  const bool prompt = !blank(view.messages.system_prompt) && !tiny();
+  return (prompt ? px(kChip + kChipGap) : 0) + chips_height(view, width, problem(view));
+}
+
+float Composer::above_height(const ViewModel& view, float width) const {
+  return std::min(whole_above(view, width), std::max(px(kChip), ImGui::GetWindowHeight() * kAboveShare));
 }
 
 float Composer::height(const ViewModel& view, float width) const {
-  return px(kInputPadding) * 2 + chips_height(view, width - px(kInputPadding) * 2) + text_height_for(width) +
+  return px(kInputPadding) * 2 + above_height(view, width - px(kInputPadding) * 2) + text_height_for(width) +
          (tiny() ? 0 : px(8) + px(28));
 }
 
 void Composer::draw(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
+  if (view.chat.attach_problem.empty()) refused_ = false;
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + height(view, width)};
   top_ = a.y;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
   ImVec2 at = {a.x + px(kInputPadding), a.y + px(kInputPadding)};
-  draw_chips(view, sink, at, width - px(kInputPadding) * 2);
-  at.y += chips_height(view, width - px(kInputPadding) * 2);
+  const float inner = width - px(kInputPadding) * 2, above = above_height(view, inner);
+  if (above > 0) draw_above(view, sink, at, inner);
+  at.y += above;
   const float text_height = text_height_for(width);
   const bool only_button = tiny();
-  draw_input(at, {width - px(kInputPadding) * 2 - (only_button ? px(kTinyButton) : 0), text_height});
+  draw_input(at, {inner - (only_button ? px(kTinyButton) : 0), text_height});
   list->AddRect(a, b, active_ ? t.accent : t.ctl, px(6), px(active_ ? 2 : 1));
-  if (text_.empty()) draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, hint(view));
+  if (text_.empty())
+    draw_text(list, {at.x + px(2), at.y + px(2)}, Type::chat, t.text3, elided(Type::chat, hint(view), inner - px(4)));
   const float row = at.y + (only_button ? std::floor((text_height - px(28)) * 0.5f) : text_height + px(8));
-  draw_row(view, sink, {at.x, row}, width - px(kInputPadding) * 2, only_button);
+  draw_row(view, sink, {at.x, row}, inner, only_button);
   if (entered_) send(view, sink);
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy({width, b.y - a.y});
+}
+
+/// Draws what the chat has beside the text: its system prompt, the files of the next question, what is wrong with it.
+void Composer::draw_above(const ViewModel& view, CommandSink& sink, ImVec2 at, float width) {
+  const float whole = whole_above(view, width), room = above_height(view, width);
+  const std::string wrong = problem(view);
+  const auto draw_all = [&](ImVec2 from, float wide) {
+    if (!blank(view.messages.system_prompt) && !tiny()) {
+      draw_prompt_chip(view, from, wide);
+      from.y += px(kChip + kChipGap);
+    }
+    draw_chips(view, sink, from, wide, wrong);
+  };
+  if (room >= whole) return draw_all(at, width);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(colours().card, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  if (ImGui::BeginChild("Above the text", {width, room})) {
+    const ImVec2 from = ImGui::GetCursorScreenPos();
+    draw_all(from, width - ImGui::GetStyle().ScrollbarSize);
+    ImGui::SetCursorScreenPos(from);
+    ImGui::Dummy({1, whole_above(view, width - ImGui::GetStyle().ScrollbarSize)});
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+/// Draws the chip that says that the chat has a system prompt, by the name under which it is kept, or its beginning.
+void Composer::draw_prompt_chip(const ViewModel& view, ImVec2 at, float width) {
+  const std::string& prompt = view.messages.system_prompt;
+  const std::string name = name_of_prompt(view.chat.prompts, prompt);
+  const std::string text = "System prompt: " + (name.empty() ? prompt.substr(0, prompt.find('\n')) : name);
+  const std::string words = elided(Type::secondary, text, width - px(kFileIcon + 14));
+  ButtonSpec chip{"System prompt chip", Icon::edit, ButtonKind::line};
+  chip.words = words.c_str();
+  chip.type = Type::secondary;
+  chip.height = kChip;
+  const std::string tip = prompt.substr(0, kMostMeasured) + "\n\nClick to change it, or to take it away";
+  chip.tooltip = tip.c_str();
+  ImGui::SetCursorScreenPos(at);
+  if (button(chip)) menu_next_ = true;
+}
+
+/// Takes what was typed while nothing else had the keyboard, and asks for it: none of it is lost in the frames until
+/// the box has it. A blank alone belongs to the panel that has the focus.
+void Composer::take_letters(bool popup) {
+  ImGuiIO& io = ImGui::GetIO();
+  if (active_ || popup || ImGui::IsAnyItemActive()) return;
+  look().letters_taken = ImGui::GetFrameCount();
+  if (io.InputQueueCharacters.empty() || (io.KeyCtrl && !io.KeyAlt)) return;
+  std::string typed;
+  for (const ImWchar c : io.InputQueueCharacters)
+    if (c >= ' ' && c != 0x7F) append_utf8(typed, static_cast<uint32_t>(c));
+  if (typed.empty() || (typed.front() == ' ' && !focus_next_ && !taking_)) return;
+  text_ += typed;
+  io.InputQueueCharacters.resize(0);
+  taking_ = focus_next_ = true;
 }
 
 void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   ImGui::SetCursorScreenPos(pos);
   // An open menu or box would close when the focus leaves it; it may have been opened after the focus was asked for.
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  take_letters(popup);
   if (focus_next_ && !popup) {
     ImGui::SetKeyboardFocusHere();
     focus_next_ = false;
@@ -448,6 +544,7 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine |
                                            ImGuiInputTextFlags_WordWrap | ImGuiInputTextFlags_NoHorizontalScroll);
   active_ = ImGui::IsItemActive();
+  if (active_) taking_ = false, look().letters_taken = ImGui::GetFrameCount();
   ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
   // Esc stops the reply. Dear ImGui also undoes the typed text and drops the focus: restore both.
   if (escaped) {
@@ -473,7 +570,7 @@ float Composer::draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 p
   if (button_size(settings).x > room) settings.show_label = false;
   // Aligns the icon with the text above, not the invisible edge of its button.
   ImGui::SetCursorScreenPos({pos.x - px(settings.show_label ? 12 : 8), pos.y});
-  if (button(settings)) ImGui::OpenPopup(kSamplingMenu);
+  if (button(settings) || std::exchange(menu_next_, false)) ImGui::OpenPopup(kSamplingMenu);
   draw_sampling_menu(view, sink, {pos.x - px(kInputPadding), top_ - px(8)}, prompts_);
   return button_size(settings).x - px(12);
 }
@@ -497,8 +594,9 @@ float Composer::draw_tools(const ViewModel& view, CommandSink& sink, ImVec2 pos,
   }
   draw_attach_menu(sink, {pos.x - px(kInputPadding), top_ - px(8)});
   x += button_size(attach).x;
-  draw_context_meter(view, {x, pos.y}, room);
-  x += context_meter_width(view, room);
+  const ContextUse use = context_use(view, text_);
+  draw_context_meter(use, {x, pos.y}, room);
+  x += context_meter_width(use, room);
   if (room && can_switch_thinking(view)) {
     ImGui::SetCursorScreenPos({x + px(4), pos.y});
     x += draw_thinking_switch(view, sink) + px(8);
@@ -514,13 +612,19 @@ void Composer::draw_attach_menu(CommandSink& sink, ImVec2 corner) {
   if (ImGui::BeginPopup(kAttachMenu)) {
     label(Type::base, colours().text2, "Path of a text or code file");
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    ImGui::SetNextItemWidth(px(kMenuWidth - 80));
+    ImGui::SetNextItemWidth(px(kMenuWidth - 120));
     const bool entered = ImGui::InputText("##attach path", &attach_path_, ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::SameLine(0, px(8));
+    ButtonSpec browse{"Browse files", Icon::folder, ButtonKind::line};
+    browse.show_label = false;
+    browse.tooltip = browse.label;
+    if (button(browse)) browser_.open("Choose a text or code file", PathFilter::all, typed_path(attach_path_).string());
+    if (auto chosen = browser_.draw()) attach_path_ = *std::move(chosen);
     ImGui::SameLine(0, px(8));
     ButtonSpec attach{"Attach", Icon::none, ButtonKind::primary};
     attach.enabled = !attach_path_.empty();
     if ((button(attach) || entered) && !attach_path_.empty()) {
-      sink.post(ChatCommand(AttachFile{std::exchange(attach_path_, {})}));
+      sink.post(ChatCommand(AttachFile{typed_path(std::exchange(attach_path_, {})).string()}));
       ImGui::CloseCurrentPopup();
       focus_next_ = true;
     }
@@ -541,7 +645,7 @@ void Composer::draw_row(const ViewModel& view, CommandSink& sink, ImVec2 pos, fl
   stop.enabled = view.reply_state != ReplyState::stopping;
   stop.tooltip = "Stop and keep the text  Esc";
   ButtonSpec& shown = view.busy() ? stop : go;
-  shown.show_label = !only_button;
+  shown.show_label = !only_button && button_size(shown).x + px(kRoomBesideSend) <= width;
   const ImVec2 size = button_size(shown);
   if (!only_button) {
     const float tools = draw_tools(view, sink, pos, width);
@@ -563,6 +667,10 @@ void Composer::send(const ViewModel& view, CommandSink& sink) {
   entered_ = false;
   focus_next_ = true;
   if (!can_send_now(view)) return;
+  if (!view.chat.attach_problem.empty()) {  // the file would be missing without a word
+    refused_ = true;
+    return;
+  }
   sink.post(SendMessage{std::exchange(text_, {})});
 }
 

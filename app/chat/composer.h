@@ -8,6 +8,7 @@
 
 #include "app/state/conversation.h"
 #include "app/state/view_model.h"
+#include "app/ui/dialogs.h"
 
 namespace canopy::app {
 
@@ -22,10 +23,10 @@ float attached_height(const Message& message);
 float attached_width(const Message& message, float room);
 void draw_attached(const Message& message, ImVec2 at, float room);
 
-/// Height in pixels of the chips of files that go with the next question, and of what was wrong with the last one.
-float chips_height(const ViewModel& view, float width);
+/// Height in pixels of the chips of files that go with the next question, and of what is wrong: a sentence or none.
+float chips_height(const ViewModel& view, float width, const std::string& problem);
 /// Draws them, each with a button that removes it.
-void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width);
+void draw_chips(const ViewModel& view, CommandSink& sink, ImVec2 at, float width, const std::string& problem);
 
 /// The part of the chat's settings for its system prompt: its text, and the prompts that are kept under names.
 class PromptMenu {
@@ -42,7 +43,7 @@ class PromptMenu {
 };
 
 /// The box in which messages are written. Enter sends, Shift+Enter begins a new line. While a reply is being written
-/// its button stops the reply.
+/// its button stops the reply. What is typed while no other box has the keyboard is typed here.
 class Composer {
  public:
   /// Height in pixels at this width; grows with the text up to a limit.
@@ -58,6 +59,14 @@ class Composer {
   /// Whether there is only room for one line and, beside it, the button.
   bool tiny() const;
   float text_height_for(float width) const;
+  /// What is wrong with the next question, as a sentence; empty where nothing is.
+  std::string problem(const ViewModel& view) const;
+  /// Height of what stands above the text, in a box of its own that scrolls where there is little room; and all of it.
+  float above_height(const ViewModel& view, float width) const;
+  float whole_above(const ViewModel& view, float width) const;
+  void draw_above(const ViewModel& view, CommandSink& sink, ImVec2 at, float width);
+  void draw_prompt_chip(const ViewModel& view, ImVec2 at, float width);
+  void take_letters(bool popup);
   void draw_input(ImVec2 pos, ImVec2 size);
   /// Draws the button of the sampling settings and its menu. Returns the button's width in pixels.
   float draw_sampling(const ViewModel& view, CommandSink& sink, ImVec2 pos, float room);
@@ -70,11 +79,15 @@ class Composer {
 
   std::string text_;
   std::string attach_path_;  // that is typed, where there is no file dialog
+  PathBrowser browser_;      // for that path
   PromptMenu prompts_;
   float top_ = 0;  // upper edge of the box on the screen
   bool active_ = false, has_selection_ = false;
   bool entered_ = false;  // Enter was pressed in the text box in this frame
   bool focus_next_ = true;
+  bool taking_ = false;     // letters were taken, and the box does not have the keyboard yet
+  bool menu_next_ = false;  // the menu with the system prompt is to be opened
+  bool refused_ = false;    // it was not sent, because of a file that was not attached
 };
 
 }  // namespace canopy::app

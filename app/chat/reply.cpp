@@ -206,6 +206,7 @@ std::string ending(FinishReason reason) {
     case FinishReason::context_full: return "context full";
     case FinishReason::cancelled: return "stopped";
     case FinishReason::failed: return "failed";
+    case FinishReason::repeats: return "repeats itself";
   }
   return "";
 }
@@ -434,6 +435,9 @@ std::string ending(const ReplyFinished& reply, float room) {
   if (reply.reason == FinishReason::max_tokens)
     return first_fitting(Type::secondary, {"Ended at its limit of " + tokens, "Limit of " + tokens, "At its limit"},
                          room);
+  if (reply.reason == FinishReason::repeats)
+    return first_fitting(Type::secondary,
+                         {"Ended because it repeats itself", "Ended: it repeats itself", "It repeats itself"}, room);
   return first_fitting(Type::secondary, {"You stopped it after " + tokens, "Stopped after " + tokens, "Stopped"}, room);
 }
 

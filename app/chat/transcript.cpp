@@ -110,10 +110,12 @@ constexpr float kSpacing = 10;
 constexpr float kBubblePadX = 12, kBubblePadY = 8;
 constexpr float kEditorLines = 4;
 constexpr float kThoughtIndent = 14;
+constexpr float kEnd = 4;           // below the last line
 constexpr size_t kBodiesKept = 64;  // layouts kept of messages that are out of view
 
 /// Draws the caret. It does not blink, so that an idle window draws nothing.
 void draw_caret(ImVec2 at) {
+  note_drawn(ImGui::GetWindowDrawList(), at, Type::chat, kCaret);
   ImGui::GetWindowDrawList()->AddRectFilled({at.x + px(2), at.y + px(3)}, {at.x + px(9), at.y + px(19)},
                                             colours().accent);
 }
@@ -215,7 +217,8 @@ float Transcript::show_hit(const ViewModel& view, size_t i, float width) {
 /// the scroll position for changes above it.
 void Transcript::prepare(const ViewModel& view, float width, float room) {
   const float scale = text_height(Type::chat);
-  if (width != width_ || scale != scale_) heights_.clear(), bodies_.clear(), thoughts_.clear();
+  const bool resized = width != width_ || scale != scale_;
+  if (resized) heights_.clear(), bodies_.clear(), thoughts_.clear();
   width_ = width;
   scale_ = scale;
   const size_t count = view.conversation().size();
@@ -232,14 +235,29 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   sum();
   ImGuiWindow* child = child_ ? ImGui::FindWindowByID(child_) : nullptr;
   // The scroll position, or the place to scroll to that the mouse wheel or a key has asked for.
-  const bool going = child && child->ScrollTarget.y < FLT_MAX && !follow_;
-  const float here = !child ? 0 : going ? child->ScrollTarget.y : child->Scroll.y;
+  const bool going = child && child->ScrollTarget.y < FLT_MAX;
+  const float here = !child  ? 0
+                     : going ? child->ScrollTarget.y - child->ScrollTargetCenterRatio.y * child->SizeFull.y
+                             : child->Scroll.y;
+  if (going && here < child->Scroll.y) follow_ = false;
   float scroll = here;
   const size_t anchor = anchor_ ? view.conversation().find(anchor_) : count;
+  // Where the reader is now: the first message in view stays where it is, and of one that was laid out anew in another
+  // width the same share is above the view.
+  const auto kept = [&] {
+    if (!child || anchor >= count) return here;
+    if (!resized || anchor_height_ <= 0 || here <= anchor_top_) return here + tops_[anchor] - anchor_top_;
+    return tops_[anchor] + (here - anchor_top_) * (tops_[anchor + 1] - tops_[anchor]) / anchor_height_;
+  };
   if (wanted_ && view.conversation().find(wanted_->message) < count)
     scroll = std::max(0.0f, tops_[view.conversation().find(wanted_->message)] - room * 0.4f);
   else if (follow_)
     scroll = std::max(0.0f, total_ - room);
+  else if (resized && child && anchor < count) {
+    heights_[anchor_] = height_of(view, anchor, width);
+    sum();
+    scroll = kept();
+  }
   bool changed = false;
   for (size_t i = 0; i < count; ++i) {
     const bool near_view = tops_[i + 1] >= scroll - room * 0.5f && tops_[i] <= scroll + room * 1.5f;
@@ -250,16 +268,21 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
     height = now;
   }
   if (changed) sum();
+  if (wanted_ && view.conversation().find(wanted_->message) == count) wanted_.reset();
   if (wanted_) {
-    const size_t i = view.conversation().find(wanted_->message);
-    if (i == count) return wanted_.reset();
-    const float y = show_hit(view, i, width);
+    const float y = show_hit(view, view.conversation().find(wanted_->message), width);
+    sum();  // what was thought may have been unfolded for it
     ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
     follow_ = false;
     wanted_.reset();
-  } else if (!follow_ && child && anchor < count && std::abs(tops_[anchor] - anchor_top_) >= 1) {
-    ImGui::SetNextWindowScroll({-1, std::max(0.0f, here + tops_[anchor] - anchor_top_)});
+  } else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left)) {  // text must not move under the mouse
+    ImGui::SetNextWindowScroll({-1, total_ + below_ + px(kEnd)});      // Dear ImGui ends it at the last line
+  } else if (!follow_ && std::abs(kept() - here) >= 1) {
+    ImGui::SetNextWindowScroll({-1, std::max(0.0f, kept())});
   }
+  // The list is as high as it is now, not as it was when it was last drawn: else the end of a reply that grew, or the
+  // place of a reader in a window that was resized, would lie outside for a frame.
+  ImGui::SetNextWindowContentSize({0, total_ + below_ + px(kEnd)});
 }
 
 void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, float margin) {
@@ -311,15 +334,13 @@ void Transcript::scroll(const ViewModel& view) {
   const bool keys = !popup && view.shell.layout == WindowLayout::lab;  // in Watch they go from pass to pass
   if (keys && ImGui::IsKeyPressed(ImGuiKey_PageUp)) jump = -page;
   if (keys && ImGui::IsKeyPressed(ImGuiKey_PageDown)) jump = page;
-  if (now < scroll_ - 1 || jump < 0) follow_ = false;
+  // A list that became shorter, as in a wider window, has moved by itself.
+  if ((now < scroll_ - 1 && now < most - 1) || jump < 0) follow_ = false;
   if (now >= most - 1 && jump >= 0) follow_ = true;
   const uint64_t newest = view.conversation().empty() ? 0 : view.conversation().back().id;
   if (newest != last_ && view.conversation().size() != shown_) follow_ = true;
   scroll_ = now;
-  if (jump != 0)
-    ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
-  else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left))  // text must not move under the mouse
-    ImGui::SetScrollHereY(1.0f);
+  if (jump != 0) ImGui::SetScrollY(std::clamp(now + jump, 0.0f, most));
 }
 
 void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float left, float width) {
@@ -328,7 +349,7 @@ void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float l
   for (size_t i = 0; i < view.conversation().size(); ++i) {
     const Message& message = view.conversation()[i];
     if (tops_[i + 1] < from || tops_[i] > to || message.failed_unsaid()) continue;
-    if (!anchor_) anchor_ = message.id, anchor_top_ = tops_[i];
+    if (!anchor_) anchor_ = message.id, anchor_top_ = tops_[i], anchor_height_ = tops_[i + 1] - tops_[i];
     seen_.insert(message.id);
     ImGui::SetCursorPos({left, tops_[i]});
     ImGui::PushID(static_cast<int>(message.id));
@@ -350,7 +371,7 @@ void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float l
   draw_error_cards(view, sink, width);
   ImGui::PopStyleVar();
   ImGui::EndGroup();
-  ImGui::Dummy({1, px(4)});
+  below_ = ImGui::GetItemRectSize().y;
 }
 
 void Transcript::draw_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,

@@ -18,6 +18,9 @@
 
 namespace canopy::app {
 
+/// What tests find at the end of the text that is being written (note_drawn()).
+inline constexpr const char* kCaret = "|";
+
 /// The selected part of one message: dragging selects characters, a double click a word, a triple click a paragraph.
 /// Positions are bytes of the message's text, its Markdown included; they stay valid while a message is being written,
 /// as messages only grow at the end.
@@ -105,7 +108,8 @@ class Transcript {
   float width_ = 0, scale_ = 0, total_ = 0;
   ImGuiID child_ = 0;
   uint64_t anchor_ = 0;  // id of the first message in view, to keep it in place
-  float anchor_top_ = 0;
+  float anchor_top_ = 0, anchor_height_ = 0;
+  float below_ = 0;                // height of the cards below the messages in the last frame
   size_t shown_ = 0;               // number of messages in the last frame
   uint64_t first_ = 0, last_ = 0;  // ids of the first and the last of them
   bool follow_ = true;             // stay at the end while text arrives

@@ -21,12 +21,15 @@ struct ExampleQuestion {
   const char* words;
   const char* about;
 };
+/// Short titles, as chats are narrow in small windows. No question about facts: small models are wrong about them.
 inline constexpr ExampleQuestion kExampleQuestions[] = {
-    {"Why the sky is blue", "Explain in two sentences why the sky is blue.", "free text, hard to guess"},
     {"A Python class",
      "Write a Python class Point with the methods add, subtract, multiply and divide, each of which takes another "
      "Point.",
-     "repeats itself, easy to guess"},
+     "code, easy to guess"},
+    {"Ten animals", "List ten animals, each with one short sentence about where it lives.", "a list, in between"},
+    {"A short story", "Write the first five sentences of a story about a lighthouse keeper and a fox.",
+     "free text, hard to guess"},
 };
 
 // System prompts that the user keeps under names, in prompts.json of the configuration folder.
@@ -97,6 +100,9 @@ struct SendAllTurns {};     // takes that back
 struct SetThinking {        // for later replies; for models that can think and be told not to
   bool on = true;
 };
+struct StopLoops {  // ends later replies that repeat themselves
+  bool on = true;
+};
 struct AttachFile {  // reads a text file that goes with the next question
   std::string path;
 };
@@ -146,11 +152,11 @@ struct ShowChatFiles {  // opens the dialog that exports or imports a chat
   ChatFiles shown = ChatFiles::exporting;
 };
 
-using ChatCommand =
-    std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt, RenameChat,
-                 ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats, ExportChat, ImportChat,
-                 DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns, SetThinking, AttachFile,
-                 RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt, DeletePrompt, ContinueReply, PinChat>;
+using ChatCommand = std::variant<EditQuestion, AnswerAgain, ShowAlternative, ContinueInNewChat, SetSystemPrompt,
+                                 RenameChat, ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats,
+                                 ExportChat, ImportChat, DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns,
+                                 SetThinking, AttachFile, RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt,
+                                 DeletePrompt, ContinueReply, PinChat, StopLoops>;
 
 /// A row of the list of chats.
 struct ChatListing {
@@ -166,7 +172,8 @@ struct ChatListing {
 struct ChatState {
   bool sources_shown = true;  // tokens are tinted by their source (TokenSource)
   bool find_shown = false;
-  bool kept = false;  // chats are saved to the disk
+  bool kept = false;   // chats are saved to the disk
+  uint64_t begun = 0;  // new chats that were asked for: each gives the keyboard to what is typed
   std::vector<ChatListing> listings;
   std::string search;                   // the search text that `listings` are the result of
   std::vector<Attachment> attachments;  // that go with the next question

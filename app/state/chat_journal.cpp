@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr std::array kSources = {"plain", "accepted", "own"};
 constexpr std::array kReasons = {FinishReason::stop_token, FinishReason::max_tokens, FinishReason::context_full,
-                                 FinishReason::cancelled, FinishReason::failed};
+                                 FinishReason::cancelled,  FinishReason::failed,     FinishReason::repeats};
 
 /// The decimal number with the fewest digits that reads back as the same float: 0.9, not 0.8999999761581421.
 double shortest(float value) {

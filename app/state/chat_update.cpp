@@ -84,6 +84,17 @@ size_t bytes_from(const Conversation& chat, size_t first) {
   return bytes;
 }
 
+constexpr const char* kContextIsFull = "The context is full";
+
+/// About how many of a prompt's tokens its last question takes; 0 where the prompt was not counted.
+uint32_t tokens_of_last_question(const Conversation& chat, uint32_t prompt_tokens) {
+  const auto all = static_cast<double>(std::max<size_t>(1, bytes_from(chat, chat.unsent())));
+  for (size_t i = chat.size(); i-- > 0;)
+    if (chat[i].role == Role::user)
+      return static_cast<uint32_t>(prompt_tokens * (static_cast<double>(bytes_of(chat[i])) / all));
+  return 0;
+}
+
 /// The next question after message i; the number of messages where there is none.
 size_t question_after(const Conversation& chat, size_t i) {
   for (++i; i < chat.size(); ++i)
@@ -93,7 +104,21 @@ size_t question_after(const Conversation& chat, size_t i) {
 
 }  // namespace
 
-ContextUse context_use(const ViewModel& view) {
+uint32_t about_tokens(std::string_view text) {
+  constexpr size_t kAsciiBytes = 4, kOtherBytes = 3;  // a token, in most texts and vocabularies
+  size_t other = 0;
+  for (const char c : text) other += static_cast<unsigned char>(c) >= 0x80 ? 1 : 0;
+  const size_t tokens = (text.size() - other + kAsciiBytes - 1) / kAsciiBytes + (other + kOtherBytes - 1) / kOtherBytes;
+  return static_cast<uint32_t>(std::min<size_t>(tokens, UINT32_MAX / 4));
+}
+
+std::string too_long_alone(const ContextUse& use) {
+  if (use.planned == 0 || use.waiting + use.draft <= use.planned) return "";
+  return "This question alone takes about " + grouped(use.waiting + use.draft) + " tokens; the model can see " +
+         grouped(use.planned) + " at once here. Shorten it.";
+}
+
+ContextUse context_use(const ViewModel& view, std::string_view draft) {
   ContextUse use;
   use.planned = view.model ? view.model->context : 0;
   use.used = view.context_used;
@@ -102,6 +127,7 @@ ContextUse context_use(const ViewModel& view) {
   for (size_t i = chat.size(); use.used == 0 && i-- > chat.unsent();)
     if (chat[i].result) use.used = chat[i].result->context_used;
   for (const Attachment& each : view.chat.attachments) use.waiting += each.tokens;
+  use.draft = about_tokens(draft);
   return use;
 }
 
@@ -110,6 +136,8 @@ std::string context_words(const ContextUse& use) {
   std::string words = "This chat takes " + grouped(use.used) + " of " + grouped(use.planned) +
                       " tokens, the most that the model can see at once here";
   if (use.waiting > 0) words += "\nThe attached files will take about " + grouped(use.waiting) + " more";
+  if (use.draft > 0) words += "\nWhat you are writing will take about " + grouped(use.draft) + " more";
+  if (const std::string alone = too_long_alone(use); !alone.empty()) return words + "\n" + alone;
   if (use.nearly_full()) words += "\nWhen it is full you can drop the oldest turns, or stop";
   return words;
 }
@@ -133,7 +161,7 @@ bool drop_oldest_turns(ViewModel& view) {
   const uint32_t tokens = left(from);
   chat.left_out = static_cast<uint32_t>(from);
   view.context_used = tokens;
-  std::erase_if(view.cards, [](const Card& c) { return c.action == Card::Action::drop_oldest; });
+  std::erase_if(view.cards, [](const Card& c) { return c.title == kContextIsFull; });
   return chat.back().failed_unsaid() || chat.back().role == Role::user;
 }
 
@@ -143,12 +171,17 @@ void say_context_is_full(ViewModel& view, uint32_t prompt_tokens) {
                                                    " tokens; the model can see " + planned + " at once here."
                                              : "The reply ended where the chat filled all " + planned +
                                                    " tokens that the model can see at once here.";
-  Card card{++view.last_id, true, "The context is full", "", Card::Action::drop_oldest};
-  if (can_drop_turns(view)) {
+  Card card{++view.last_id, true, kContextIsFull, "", Card::Action::drop_oldest};
+  const uint32_t alone = tokens_of_last_question(view.messages, prompt_tokens);
+  if (view.model && alone > view.model->context) {
+    card.action = Card::Action::none;
+    card.detail = "This question alone takes about " + grouped(alone) + " tokens; the model can see " + planned +
+                  " at once here. Shorten it with the pen beside it, or begin a new chat.";
+  } else if (can_drop_turns(view)) {
     card.detail = fact + " Drop the oldest turns to go on: they stay here and on the disk, and the model no longer " +
                   "sees them. Or stop here.";
   } else {
-    card.action = Card::Action::run_again;
+    card.action = Card::Action::none;
     card.detail = fact + " There are no older turns to drop: shorten the question, or begin a new chat.";
   }
   std::erase_if(view.cards, [&](const Card& c) { return c.title == card.title; });
@@ -180,7 +213,8 @@ bool is_unfinished(const ViewModel& view, size_t i) {
   if (view.replaying() || i + 1 != view.messages.size()) return false;
   const Message& message = view.messages[i];
   if (message.role != Role::assistant || message.writing || !message.result || message.text.empty()) return false;
-  return message.result->reason == FinishReason::max_tokens || message.result->reason == FinishReason::cancelled;
+  const FinishReason reason = message.result->reason;
+  return reason == FinishReason::max_tokens || reason == FinishReason::cancelled || reason == FinishReason::repeats;
 }
 
 std::string continue_obstacle(const ViewModel& view, const Message& reply) {
@@ -219,9 +253,8 @@ ReplyParameters parameters_of(const ViewModel& view, const Generate& command) {
 
 /// Takes away what was said about replies that are over.
 void forget_cards_of_replies(ViewModel& view) {
-  std::erase_if(view.cards, [](const Card& c) {
-    return c.action == Card::Action::run_again || c.action == Card::Action::drop_oldest;
-  });
+  std::erase_if(view.cards,
+                [](const Card& c) { return c.action == Card::Action::run_again || c.title == kContextIsFull; });
 }
 
 /// Completes a request by how it is drafted now, and makes the view wait for its reply.
@@ -229,6 +262,7 @@ void begin_reading(ViewModel& view, Generate& command) {
   if (view.model) command.mode = mode_for(view.drafting, *view.model);
   command.budget = view.shell.tree_budget;
   command.sources = view.draft_sources;
+  command.stop_loops = view.stop_loops;
   view.reply_id = command.reply_id;
   view.reply_state = ReplyState::reading_prompt;
   view.prompt = {};
@@ -515,6 +549,7 @@ Effects show_conversation(ViewModel& view, Conversation next) {
 
 Effects new_chat(ViewModel& view) {
   Conversation fresh;
+  ++view.chat.begun;
   fresh.system_prompt = view.messages.system_prompt;  // kept, like the sampling settings, as the composer shows it
   return show_conversation(view, std::move(fresh));
 }
@@ -540,6 +575,7 @@ Effects update_chat(ViewModel& view, const ChatCommand& command) {
     return drop_oldest_turns(view) ? answer_last_again(view) : Effects{};
   if (std::holds_alternative<SendAllTurns>(command) && !view.busy()) view.messages.left_out = view.context_used = 0;
   if (const auto* think = std::get_if<SetThinking>(&command)) view.thinking = think->on;
+  if (const auto* loops = std::get_if<StopLoops>(&command)) view.stop_loops = loops->on;
   if (const auto* file = std::get_if<RemoveAttachment>(&command)) {
     auto& files = view.chat.attachments;
     if (file->index < files.size()) files.erase(files.begin() + static_cast<std::ptrdiff_t>(file->index));

@@ -57,13 +57,23 @@ struct ContextUse {
   uint32_t used = 0;     // tokens, of the chat as far as it was last sent and answered
   uint32_t planned = 0;  // tokens that the open model can hold; 0: no model
   uint32_t waiting = 0;  // of the attached files that go with the next question, as far as they are counted
+  uint32_t draft = 0;    // about as many, of what is being typed
 
-  float share() const { return planned == 0 ? 0 : static_cast<float>(used + waiting) / static_cast<float>(planned); }
+  float share() const {
+    return planned == 0 ? 0 : static_cast<float>(used + waiting + draft) / static_cast<float>(planned);
+  }
   /// Whether little is left: the meter turns amber.
   bool nearly_full() const { return share() >= 0.85f; }
 };
 
-ContextUse context_use(const ViewModel& view);
+/// draft: the text of the next question.
+ContextUse context_use(const ViewModel& view, std::string_view draft = {});
+
+/// About how many tokens a text has: an estimate of its letters, as the text is typed in every frame.
+uint32_t about_tokens(std::string_view text);
+
+/// Why the next question is too long for the model whatever else is dropped, as a sentence; empty when it is not.
+std::string too_long_alone(const ContextUse& use);
 
 /// What the meter says when it is pointed at.
 std::string context_words(const ContextUse& use);

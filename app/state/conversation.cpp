@@ -184,8 +184,8 @@ Attachment read_attachment(const std::string& path) {
   if (error) throw bad_input("\"" + name + "\" cannot be read: " + error.message() + ".");
   if (size == 0) throw bad_input("\"" + name + "\" is empty.");
   if (size > kLargestAttachment)
-    throw bad_input("\"" + name + "\" has " + std::to_string(size) + " bytes; a text file of at most " +
-                    std::to_string(kLargestAttachment) + " can be attached.");
+    throw bad_input("\"" + name + "\" is too large to be attached: it has " + file_size(size) +
+                    ", and a text file may have 1 MB.");
   const MappedFile mapped = MappedFile::open(path);
   const auto bytes = mapped.bytes();
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

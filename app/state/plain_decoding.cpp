@@ -266,7 +266,8 @@ std::vector<Command> begin(ViewModel& view, uint64_t message) {
   command.thinking = reply.parameters.thinking;
   command.sampling = reply.parameters.sampling;
   // One that was gone on with had several limits; it is asked for as a whole.
-  const bool as_long = check.open_end || !reply.continued.empty();
+  const bool ended_for_it = reply.result->reason == FinishReason::repeats;  // else it would have gone on
+  const bool as_long = check.open_end || ended_for_it || !reply.continued.empty();
   command.max_tokens = as_long ? static_cast<uint32_t>(check.expected.size()) : reply.parameters.max_tokens;
   command.mode = DecodeMode::ar;
   command.rounds = true;

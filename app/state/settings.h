@@ -134,6 +134,7 @@ struct SavedSettings {
   std::optional<DecodeMode> drafting;          // none: the default of the device
   uint32_t tree_budget = kShownBudget;         // of mode Tree, 1 ... kLargestTreeBudget
   DraftSources draft_sources = kUsualSources;  // that replies ask, where they are there
+  bool stop_loops = true;                      // replies that repeat themselves end
   /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
   std::string as_if_on;
   std::vector<predict::OwnDevice> own_devices;  // of What if

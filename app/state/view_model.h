@@ -159,6 +159,7 @@ struct ViewModel {
   uint32_t max_tokens = kMaxTokens;  // of a reply, 1 ... kMostMaxTokens; more after Continue
   SamplingSettings sampling = chat_sampling();
   std::optional<DecodeMode> drafting;          // none: mode_for() chooses for the device
+  bool stop_loops = true;                      // later replies that repeat themselves end
   DraftSources draft_sources = kUsualSources;  // that later replies ask, where they are there
   std::optional<bool> thinking;                // of later replies; none: as the model's template does by itself
   uint64_t replies_drawn = 0;                  // since the chat or the seed was begun: reply n uses seed + n

@@ -63,6 +63,14 @@ std::string times(double ratio) {
   return ratio >= 0.0095 ? "\u00d7" + fixed(ratio, 2) : "<\u00d70.01";
 }
 
+std::string file_size(uint64_t bytes) {
+  constexpr double kilo = 1e3, mega = 1e6, giga = 1e9;
+  const auto value = static_cast<double>(bytes);
+  if (value >= giga) return fixed(value / giga, 1) + " GB";
+  if (value >= mega) return fixed(value / mega, 1) + " MB";
+  return value >= kilo ? fixed(value / kilo, 0) + " kB" : counted(bytes, "byte", "bytes");
+}
+
 std::string counted(uint64_t count, const char* one, const char* many) {
   return grouped(count) + " " + (count == 1 ? one : many);
 }

@@ -31,6 +31,8 @@ std::string percent(double share, int digits = 1);
 std::string signed_percent(double share);
 /// "×3.5"; "×0.04" below a tenth, so that nothing reads as none at all; "<×0.01"
 std::string times(double ratio);
+/// The size of a file: "1.8 MB", "64 kB", "900 bytes".
+std::string file_size(uint64_t bytes);
 /// "1 round", "73 rounds"
 std::string counted(uint64_t count, const char* one, const char* many);
 

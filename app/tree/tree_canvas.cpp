@@ -285,9 +285,12 @@ std::optional<uint32_t> TreeCanvas::neighbour(uint32_t node, ImGuiDir direction)
 
 void TreeCanvas::use_keys(CommandSink& sink) {
   if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput) return;
-  const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(key, true) && ImGui::GetIO().KeyMods == 0; };
-  if (pressed(ImGuiKey_F)) fit();
-  if (pressed(ImGuiKey_A)) find_accepted();
+  const auto pressed = [](ImGuiKey key, int mods = 0) {
+    return ImGui::IsKeyPressed(key, true) && ImGui::GetIO().KeyMods == mods;
+  };
+  const int with = letters_are_typed() ? ImGuiMod_Alt : 0;
+  if (pressed(ImGuiKey_F, with)) fit();
+  if (pressed(ImGuiKey_A, with)) find_accepted();
   if (pressed(ImGuiKey_Escape) && !tufts_.close() && selected_) sink.post(RoundsCommand(SelectNode{}));
   const ImGuiID focused = ImGui::GetFocusID();
   if (focused != id_ && focused != 0) return;

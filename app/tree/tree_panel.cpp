@@ -140,8 +140,8 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
 void TreePanel::draw_tools(ImVec2 pos, float) {
   ButtonSpec find{"Find accepted", Icon::find}, whole{"Fit", Icon::fit};
   for (ButtonSpec* spec : {&find, &whole}) spec->show_label = false;
-  find.tooltip = "Find the accepted path  A";
-  whole.tooltip = "All of the tree  F";
+  find.tooltip = letters_are_typed() ? "Find the accepted path  Alt+A" : "Find the accepted path  A";
+  whole.tooltip = letters_are_typed() ? "All of the tree  Alt+F" : "All of the tree  F";
   ImGui::SetCursorScreenPos(pos);
   if (button(find)) canvas_.find_accepted();
   ImGui::SameLine(0, px(4));

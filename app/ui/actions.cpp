@@ -74,6 +74,8 @@ constexpr Action kActions[] = {
        if (v.checks.check.running()) return Wanted(CheckCommand(CancelCheck{}));
        return v.busy() ? Wanted(StopWriting{}) : Wanted();
      }},
+    {"Chat", "End replies that repeat themselves, on or off", "", 0,
+     [](const ViewModel& v) { return Wanted(ChatCommand(StopLoops{!v.stop_loops})); }},
     {"Chat", "Check against plain decoding", "", 0,
      [](const ViewModel& v) {
        const Message* reply = v.last_reply();
@@ -288,15 +290,14 @@ std::vector<CommandPalette::Line> CommandPalette::matching(const ViewModel& view
   };
   for (const Action& action : actions())
     if (auto command = action.command(view)) offer(action.name, action.keys, *std::move(command));
-  for (const std::string& panel : panels_) {
-    const bool closed = view.shell.closed.contains(panel);
-    offer((closed ? "Open panel: " : "Close panel: ") + panel, "", ShellCommand(ShowPanel{panel, closed}));
-    if (!closed) offer("Go to panel: " + panel, "", ShellCommand(ShowPanel{panel, true}));
-  }
+  for (const std::string& panel : panels_) offer("Open panel: " + panel, "", ShellCommand(ShowPanel{panel, true}));
   for (const DeviceChoice& device : view.devices)
     if (device.usable)
       offer("Use device: " + device.name + (device.same_gpu.empty() ? "" : " (" + device.backend_title + ")"), "",
             ChooseDevice{device.selector});
+  // Last, so that the name of a panel never closes it.
+  for (const std::string& panel : panels_)
+    if (!view.shell.closed.contains(panel)) offer("Close panel: " + panel, "", ShellCommand(ShowPanel{panel, false}));
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<Line> lines;
   for (auto& [score, line] : found) lines.push_back(std::move(line));

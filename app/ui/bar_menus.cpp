@@ -120,7 +120,7 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
       sink.post(OpenModel{view.default_model});
   }
   if (model_path_box(path_, width)) {
-    sink.post(OpenModel{path_});
+    sink.post(OpenModel{typed_path(path_).string()});
     ImGui::CloseCurrentPopup();
   }
   if (folded) {

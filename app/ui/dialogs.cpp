@@ -68,6 +68,8 @@ void PathBrowser::open(const char* title, PathFilter filter, const std::string& 
   wanted_ = filter;
   all_ = false;
   enter(first_folder(start).string());
+  focus_list_ = false;
+  focus_path_ = true;  // a path can be typed or pasted at once; Tab and the arrows lead to the list
 }
 
 void PathBrowser::enter(const std::string& folder) {
@@ -96,6 +98,7 @@ bool PathBrowser::draw_path(float width) {
   ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
   ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
   ImGui::SetNextItemWidth(width);
+  if (std::exchange(focus_path_, false)) ImGui::SetKeyboardFocusHere();
   const bool entered = ImGui::InputTextWithHint("##path", "Path of a file or folder", &path_,
                                                 ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_ElideLeft);
   ImGui::PopStyleColor(2);

@@ -33,7 +33,7 @@ class PathBrowser {
   std::optional<std::string> draw_contents(float width);
 
   const char* title_ = nullptr;  // null while it is closed
-  bool opening_ = false, closing_ = false, focus_list_ = false;
+  bool opening_ = false, closing_ = false, focus_list_ = false, focus_path_ = false;
   PathFilter wanted_ = PathFilter::models;  // what may be chosen
   bool all_ = false;                        // shows all files
   FolderList list_;

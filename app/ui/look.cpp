@@ -90,6 +90,10 @@ float px(float length) {
   return std::round(length * look().scale);
 }
 
+bool letters_are_typed() {
+  return ImGui::GetFrameCount() - look().letters_taken <= 1;
+}
+
 void keep_drawing(double seconds) {
   look().drawing_until = std::max(look().drawing_until, ImGui::GetTime() + seconds);
 }

@@ -70,6 +70,7 @@ struct Look {
   FontSet fonts;
   float scale = 1.0f;                       // pixels per unit of the 100% design
   double drawing_until = 0;                 // in ImGui::GetTime(): frames are drawn until then, as something moves
+  int letters_taken = -2;                   // ImGui::GetFrameCount() when a box last took what is typed anywhere
   std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };
 
@@ -83,6 +84,9 @@ float px(float length);
 /// Call when an animation begins: frames are drawn for that many seconds even without input. Not for animations without
 /// an end.
 void keep_drawing(double seconds);
+
+/// Whether letters that are typed go to the box of messages, wherever the focus is: no keys of other panels then.
+bool letters_are_typed();
 
 ImFont* font_of(Type type);
 /// Size before scaling, for ImGui::PushFont.

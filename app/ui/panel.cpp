@@ -142,7 +142,11 @@ void draw_card(const ViewModel& view, const Card& card, CommandSink& sink, float
   const char* action = action_label(card.action);
   const float text_bottom = px(kPadding) + title.height(px(kTitlePitch)) +
                             (card.detail.empty() ? 0 : px(2) + detail.height(px(kDetailPitch)));
-  const float height = text_bottom + (action ? px(10) + px(28) : 0) + px(kPadding);
+  ButtonSpec act{action ? action : "", Icon::none, ButtonKind::line}, stop{"Stop here", Icon::none, ButtonKind::line};
+  const bool stops = card.action == Card::Action::drop_oldest;
+  const bool beside = button_size(act).x + px(8) + button_size(stop).x <= width - px(kTextLeft) - px(kPadding);
+  const float rows = stops && !beside ? px(28) * 2 + px(8) : px(28);
+  const float height = text_bottom + (action ? px(10) + rows : 0) + px(kPadding);
   const ImVec2 b = {a.x + width, a.y + height};
   list->AddRectFilled(a, b, t.card, px(6));
   list->AddRect(a, b, t.line, px(6), px(1));
@@ -156,15 +160,18 @@ void draw_card(const ViewModel& view, const Card& card, CommandSink& sink, float
   if (button(dismiss)) sink.post(DismissCard{card.id});
   if (action) {
     ImGui::SetCursorScreenPos({x, a.y + text_bottom + px(10)});
-    ButtonSpec act{action, Icon::none, ButtonKind::line};
     act.enabled = action_possible(view, card.action);
     if (button(act)) {
       sink.post(DismissCard{card.id});
       sink.post(action_command(view, card.action));
     }
-    if (card.action == Card::Action::drop_oldest) {
-      ImGui::SameLine(0, px(8));
-      if (button({"Stop here", Icon::none, ButtonKind::line})) sink.post(DismissCard{card.id});
+    if (stops) {
+      const float below = text_bottom + px(10) + px(28) + px(8);
+      if (beside)
+        ImGui::SameLine(0, px(8));
+      else
+        ImGui::SetCursorScreenPos({x, a.y + below});
+      if (button(stop)) sink.post(DismissCard{card.id});
     }
   }
   ImGui::SetCursorScreenPos(a);

@@ -416,8 +416,8 @@ void GgufFile::parse_header(Reader& reader, std::span<const std::byte> file, uin
                       std::to_string(GgufLimits::entries) + " is allowed.");
     }
     if (count <= reader.remaining() / smallest) return;
-    throw bad_input("The " + std::string(what) + " is " + std::to_string(count) + ", more than the " +
-                    std::to_string(reader.remaining()) + " bytes left in the file can hold.");
+    throw bad_input(std::string(kIncomplete) + " The " + std::string(what) + " is " + std::to_string(count) +
+                    ", more than the " + std::to_string(reader.remaining()) + " bytes left in the file can hold.");
   };
   bound(tensor_count, min_tensor_bytes, "tensor count");
   bound(metadata_count, min_metadata_bytes, "metadata count");
@@ -465,8 +465,8 @@ void GgufFile::parse_tensors(Reader& reader, uint64_t count, std::span<const std
   const auto whole = whole_size(extents, start);
   const std::string shortage = whole ? explain_incomplete(bytes.size(), *whole) : "";
   if (start > bytes.size()) {
-    throw bad_input("The file ends before its data section, which begins at offset " + std::to_string(start) + "." +
-                    (shortage.empty() ? "" : " " + shortage));
+    throw bad_input((shortage.empty() ? "" : shortage + " ") +
+                    "The file ends before its data section, which begins at offset " + std::to_string(start) + ".");
   }
   for (uint64_t i = 0; i < count; ++i)
     place_aligned(tensors_[i], extents[i], bytes.subspan(start), alignment_, shortage);

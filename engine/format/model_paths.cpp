@@ -356,8 +356,7 @@ std::string explain_folder_without_weights(const fs::path& folder) {
 
 std::string explain_incomplete(uint64_t there, uint64_t whole) {
   if (there >= whole) return "";
-  return std::to_string(there) + " of " + std::to_string(whole) +
-         " bytes are there: the file is incomplete, as after a download that was cut short; get it again.";
+  return std::string(kIncomplete) + " " + std::to_string(there) + " of " + std::to_string(whole) + " bytes are there.";
 }
 
 }  // namespace canopy

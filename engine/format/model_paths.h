@@ -52,7 +52,11 @@ std::string explain_folder_without_config(const std::filesystem::path& folder);
 /// The same for a folder with config.json but without safetensors.
 std::string explain_folder_without_weights(const std::filesystem::path& folder);
 
-/// "1000 of 2720 bytes are there: ...": of a file that must have `whole` bytes; empty where it has them.
+/// What to say first of a file that ends too early.
+inline constexpr const char* kIncomplete =
+    "The file is incomplete, as after a download that was cut short: get it again.";
+
+/// The same with "1000 of 2720 bytes are there.", of a file that must have `whole` bytes; empty where it has them.
 std::string explain_incomplete(uint64_t there, uint64_t whole);
 
 }  // namespace canopy

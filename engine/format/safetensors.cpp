@@ -97,8 +97,8 @@ void require_contiguous(const std::vector<std::pair<ByteRange, TensorView>>& ten
   }
   if (expected == data_size) return;
   const std::string shortage = explain_incomplete(header_size + data_size, header_size + expected);
-  throw bad_input("The tensors take " + std::to_string(expected) + " bytes, but " + std::to_string(data_size) +
-                  " bytes follow the header." + (shortage.empty() ? "" : " " + shortage));
+  throw bad_input((shortage.empty() ? "" : shortage + " ") + "The tensors take " + std::to_string(expected) +
+                  " bytes, but " + std::to_string(data_size) + " bytes follow the header.");
 }
 
 }  // namespace

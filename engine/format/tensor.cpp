@@ -89,9 +89,9 @@ uint64_t set_shape(TensorView& tensor, std::span<const uint64_t> shape, const st
 void place_tensor(TensorView& tensor, uint64_t offset, uint64_t size, std::span<const std::byte> data,
                   const std::string& owner, const std::string& why) {
   if (offset > data.size() || size > data.size() - offset) {
-    throw bad_input("The " + owner + " of " + std::to_string(size) + " bytes at offset " + std::to_string(offset) +
-                    " lies outside the file, whose data section has " + std::to_string(data.size()) + " bytes." +
-                    (why.empty() ? "" : " " + why));
+    throw bad_input((why.empty() ? "" : why + " ") + "The " + owner + " of " + std::to_string(size) +
+                    " bytes at offset " + std::to_string(offset) + " lies outside the file, whose data section has " +
+                    std::to_string(data.size()) + " bytes.");
   }
   tensor.bytes = data.subspan(offset, size);
 }

@@ -190,6 +190,7 @@ struct Generate {
   bool rounds = false;        // publish a RoundFinished for each
   bool probabilities = true;  // with rounds: fill RoundNode::log_p too, which makes each round slightly slower
   std::optional<bool> thinking = {};  // none: as the template does by itself (ThinkingForm)
+  bool stop_loops = false;            // end a reply that repeats itself (LoopGuard), with the reason `repeats`
   /// Goes on with a reply that a limit or the user ended: all its tokens, `ids` and then `ending`. The whole reply is
   /// the one that a larger limit would have given, at any temperature. Counts and text of the reply's events include
   /// what was begun; rounds and speeds are those of the new tokens. Empty: a new reply.

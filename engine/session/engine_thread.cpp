@@ -198,6 +198,7 @@ ReplySettings settings_of(const Generate& command, const Engine& model) {
   settings.mode = command.mode.value_or(DecodeMode::adaptive);
   settings.budget = command.budget;
   settings.sources = command.sources;
+  settings.stop_loops = command.stop_loops;
   settings.probabilities = command.rounds && command.probabilities;
   settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
                                                       [](const ChatTurn& t) { return t.role == "assistant"; }));

@@ -131,6 +131,64 @@ ThoughtPart ReplyText::thought() const {
 
 namespace {
 
+bool has_letter(std::string_view bytes) {
+  return std::ranges::any_of(bytes, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+  });
+}
+
+}  // namespace
+
+void LoopGuard::clear() {
+  ids_.clear();
+  repeats_.fill(0);
+  since_letter_ = 0;
+}
+
+/// Whether the token belongs to a code block or to a row of a table.
+bool LoopGuard::is_exempt(std::string_view bytes) {
+  constexpr size_t kept = 8;
+  bool exempt = fence_ != 0 || line_.starts_with('|');
+  for (const char c : bytes) {
+    if (c == '\n') {
+      line_.clear();
+    } else if (line_.size() < kept && !(line_.empty() && (c == ' ' || c == '\t'))) {
+      line_ += c;
+      const bool marks = line_ == "```" || line_ == "~~~";
+      if (marks && fence_ == 0)
+        fence_ = c;
+      else if (marks && fence_ == c)
+        fence_ = 0;
+      exempt |= marks;
+    }
+    exempt |= fence_ != 0 || line_.starts_with('|');
+  }
+  return exempt;
+}
+
+bool LoopGuard::push(uint32_t id, std::string_view bytes) {
+  if (is_exempt(bytes)) {
+    clear();
+    return false;
+  }
+  since_letter_ = has_letter(bytes) ? 0 : since_letter_ + 1;
+  ids_.push_back(id);
+  const size_t last = ids_.size() - 1;
+  for (size_t p = 1; p <= std::min<size_t>(kLongest, last); ++p)
+    repeats_[p] = ids_[last - p] == id ? repeats_[p] + 1 : 0;
+  for (uint32_t p = kShortest; p <= kLongest; ++p) {
+    const uint32_t wanted = (kTimes - 1) * p;
+    const bool shorter = repeats_[1] >= wanted || repeats_[2] >= wanted;
+    if (repeats_[p] < wanted || shorter || since_letter_ >= p) continue;
+    clear();
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
 constexpr std::chrono::milliseconds kTextInterval{33};  // a window shows at most 30 new texts a second
 
 }  // namespace

@@ -3,6 +3,7 @@
 // model, its tokens as text that can be shown, and all this as events for a front end.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -66,6 +67,7 @@ struct ReplySettings {
   uint32_t max_tokens = 512;              // of new ones; at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
   std::vector<std::string> stop_strings;  // beside those of the form of prompt
+  bool stop_loops = false;                // a reply that repeats itself ends (LoopGuard), as at a stop string
 };
 
 /// Reported after each token, and at the end once more for text that was held back.
@@ -173,6 +175,29 @@ class ReplyText {
   std::string text_;
   size_t completed_ = 0;
   bool at_start_ = true;  // where some vocabularies have a space that belongs to no text
+};
+
+/// Finds where a reply begins to turn in circles. It is told the tokens alone, so that a reply ends at the same one in
+/// every mode: where its last tokens are one sequence of 3 to 128 tokens eight times in a row, be that a line, a
+/// sentence or "a guide, ". The sequence has a letter (1/7 may have all its digits) and is not one or two tokens over
+/// and over (a row of dashes, "ha ha ha"). Tokens in fenced code blocks and in rows of tables do not count: what comes
+/// before and behind them is told apart. Having found one it begins anew, so that a reply can go on from there.
+class LoopGuard {
+ public:
+  static constexpr uint32_t kShortest = 3, kLongest = 128, kTimes = 8;
+
+  /// Takes the reply's next token and the bytes that it adds to the text. True when the reply repeats itself.
+  bool push(uint32_t id, std::string_view bytes);
+
+ private:
+  bool is_exempt(std::string_view bytes);
+  void clear();
+
+  std::vector<uint32_t> ids_;                     // since it began anew
+  std::array<uint32_t, kLongest + 1> repeats_{};  // [p]: of the last tokens, those that are as the one p before
+  uint32_t since_letter_ = 0;                     // tokens without a letter at the end
+  std::string line_;                              // first characters of the line, without blanks in front
+  char fence_ = 0;                                // of the code block that is open
 };
 
 // One reply as events: what ReplyCallbacks tell, for a front end.

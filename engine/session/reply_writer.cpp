@@ -248,6 +248,7 @@ void ReplyWriter::begin_with(std::span<const uint32_t> begun) {
   const std::vector<uint32_t>& stops = parts_.text.stop_ids;
   for (const uint32_t id : begun) {
     text_.push(id);
+    loops_at(id);  // what ended there goes on now
     if (std::binary_search(stops.begin(), stops.end(), id) || text_.stopped())
       throw bad_input("The reply cannot go on: it ended by itself.");
   }
@@ -459,10 +460,19 @@ bool ReplyWriter::append(uint32_t token) {
   const bool is_stop = std::binary_search(stops.begin(), stops.end(), token);
   const std::string shown = is_stop ? text_.push_end(token) : text_.push(token);
   const bool stops_here = is_stop || text_.stopped();
-  const bool ended = stops_here || reply_.ids.size() >= longest_;
-  if (ended) reply_.reason = stops_here ? FinishReason::stop_token : FinishReason::max_tokens;
+  const bool loops = loops_at(token) && !stops_here;
+  const bool ended = stops_here || loops || reply_.ids.size() >= longest_;
+  if (ended)
+    reply_.reason = stops_here ? FinishReason::stop_token : loops ? FinishReason::repeats : FinishReason::max_tokens;
   report(shown);
   return ended;
+}
+
+/// Whether the reply is to end at this token because it repeats itself.
+bool ReplyWriter::loops_at(uint32_t token) {
+  if (!settings_.stop_loops) return false;
+  const Tokenizer& tokenizer = *parts_.text.tokenizer;
+  return loops_.push(token, tokenizer.is_special(token) ? std::string_view() : tokenizer.token_bytes(token));
 }
 
 void ReplyWriter::report(std::string_view shown) const {

@@ -148,6 +148,7 @@ class ReplyWriter {
   bool cancelled();
 
   bool append(uint32_t token);
+  bool loops_at(uint32_t token);
   void report(std::string_view shown) const;
 
   ReplyParts parts_;
@@ -157,6 +158,7 @@ class ReplyWriter {
   Sampler sampler_;
   TokenAdjustments adjustments_;  // of history_
   ReplyText text_;
+  LoopGuard loops_;                       // of the reply, where it is asked for
   std::vector<uint32_t> history_;         // prompt and reply; its last token is the root
   HeadOutput head_ = HeadOutput::none;    // of the last pass
   ForwardOutput output_;                  // likewise

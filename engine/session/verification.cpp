@@ -61,10 +61,12 @@ ReplySettings settings_of(const TraceReplyBegin& begin, DecodeMode mode) {
   return settings;
 }
 
-/// Whether a reply ended by itself, so that it must end at the same token here.
+/// Whether a reply ended by itself, so that it must end at the same token here. One that was ended because it repeated
+/// itself would have gone on.
 bool has_end(const TraceReply& reply) {
   if (!reply.end) return false;
-  return reply.end->reason != FinishReason::cancelled && reply.end->reason != FinishReason::failed;
+  const FinishReason reason = reply.end->reason;
+  return reason != FinishReason::cancelled && reason != FinishReason::failed && reason != FinishReason::repeats;
 }
 
 /// The logits after a text; nothing when stopped.

@@ -226,6 +226,7 @@ const char* to_string(FinishReason reason) {
     case FinishReason::context_full: return "context full";
     case FinishReason::cancelled: return "cancelled";
     case FinishReason::failed: return "failed";
+    case FinishReason::repeats: return "repeats itself";
   }
   return "?";
 }

@@ -107,7 +107,7 @@ class StageTimer {
 // The record of a round, and its parts.
 
 /// Why a reply ended.
-enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed };
+enum class FinishReason { stop_token, max_tokens, context_full, cancelled, failed, repeats };
 
 /// "stop token", "token limit", ...
 const char* to_string(FinishReason reason);

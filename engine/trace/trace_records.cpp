@@ -14,12 +14,13 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<FinishReason, std::string_view>, 5> finish_names = {{
+constexpr std::array<std::pair<FinishReason, std::string_view>, 6> finish_names = {{
     {FinishReason::stop_token, "stop_token"},
     {FinishReason::max_tokens, "max_tokens"},
     {FinishReason::context_full, "context_full"},
     {FinishReason::cancelled, "cancelled"},
     {FinishReason::failed, "failed"},
+    {FinishReason::repeats, "repeats"},
 }};
 
 struct SizeField {
@@ -198,7 +199,7 @@ FinishReason parse_reason(const JsonFields& fields, const char* field) {
     if (known == name) return reason;
   }
   throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is '" + name +
-                  "'; allowed: stop_token, max_tokens, context_full, cancelled, failed.");
+                  "'; allowed: stop_token, max_tokens, context_full, cancelled, failed, repeats.");
 }
 
 std::vector<std::string> parse_texts(const JsonFields& fields, const char* field) {

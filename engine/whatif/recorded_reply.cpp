@@ -15,7 +15,7 @@ constexpr uint32_t any_vocabulary = 1u << 20;
 bool ends_by_itself(const TraceReply& reply) {
   if (!reply.end) return false;
   const FinishReason reason = reply.end->reason;
-  return reason == FinishReason::stop_token || reason == FinishReason::max_tokens;
+  return reason == FinishReason::stop_token || reason == FinishReason::max_tokens || reason == FinishReason::repeats;
 }
 
 /// Whether there is a draft behind each root from which two tokens or more could follow.

@@ -160,9 +160,9 @@ TEST(FileFaults, AShardThatIsCutOrDamagedIsNamed) {
   const std::string bytes = tiny_safetensors().build();
   folder.write("model.safetensors", bytes.substr(0, bytes.size() - 4));
   folder.expect_refused(
-      "model.safetensors: The tensors take 2720 bytes, but 2716 bytes follow the header. " +
+      "model.safetensors: The file is incomplete, as after a download that was cut short: get it again. " +
       std::to_string(bytes.size() - 4) + " of " + std::to_string(bytes.size()) +
-      " bytes are there: the file is incomplete, as after a download that was cut short; get it again.");
+      " bytes are there. The tensors take 2720 bytes, but 2716 bytes follow the header.");
 }
 
 }  // namespace

@@ -742,6 +742,30 @@ TEST_F(ModesTest, AReplyGoesOnAcrossACharacterAndAStopStringCutInTwo) {
   expect_error("ended by itself", [&] { loaded_->reply(prompt, in(kTree, whole)); });
 }
 
+TEST_F(ModesTest, AReplyThatRepeatsItselfEndsAtTheSameTokenAndGoesOn) {
+  const auto prompt = encode(kCode);
+  std::string text = "It is";
+  for (int i = 0; i < 24; ++i) text += " a b,";
+  ReplySettings settings = tokens(500);
+  settings.forced = encode(text);
+  const Reply all = fresh(kPlain, prompt, settings);
+  settings.stop_loops = true;
+  const Reply ended = fresh(kPlain, prompt, settings);
+  EXPECT_EQ(ended.reason, FinishReason::repeats);
+  ASSERT_LT(ended.ids.size(), all.ids.size());
+  for (const Way& way : {kTree, kDrafted[0]}) {
+    SCOPED_TRACE(way.name);
+    const Reply reply = fresh(way, prompt, settings);
+    EXPECT_EQ(reply.ids, ended.ids);
+    EXPECT_EQ(reply.text, ended.text);
+    EXPECT_EQ(reply.reason, FinishReason::repeats);
+  }
+  settings.begun = ended.ids;
+  const Reply rest = loaded_->reply(prompt, in(kTree, settings));
+  EXPECT_GT(rest.ids.size(), ended.ids.size() + 3);
+  EXPECT_TRUE(std::equal(rest.ids.begin(), rest.ids.end(), all.ids.begin()));
+}
+
 TEST_F(ModesTest, AForcedReplyTakesTheTokensItWasGiven) {
   const auto prompt = encode(kCode);
   const auto text = encode("return open(path).read()\n\n\nclass Reader:\n");

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "engine/format/model_file.h"
 #include "engine/text/vocabulary.h"
@@ -154,6 +157,53 @@ TEST_F(ReplyInChannels, ItsAnswerStandsInLaterPromptsAndItsThinkingBesideIt) {
 TEST(TextModel, AFolderWithoutTokenizerIsRefused) {
   const ModelFile file = ModelFile::open(golden_folder() / "tiny-llama3");
   expect_error("tokenizer.json", [&] { make_text_model(file); });
+}
+
+/// Tells a guard of words as tokens, a blank before each; the number of them at which it fires, 0 where it does not.
+size_t fires_at(LoopGuard& guard, const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i)
+    if (guard.push(static_cast<uint32_t>(std::hash<std::string>()(words[i])), words[i])) return i + 1;
+  return 0;
+}
+
+std::vector<std::string> times(size_t count, const std::vector<std::string>& words,
+                               const std::vector<std::string>& before = {}) {
+  std::vector<std::string> all = before;
+  for (size_t i = 0; i < count; ++i) all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+TEST(LoopGuardTest, FiresAtTheEndOfTheEighthTime) {
+  LoopGuard guard;
+  EXPECT_EQ(fires_at(guard, times(20, {" a", " guide", ","}, {"It", " is"})), 2u + 8 * 3);
+  LoopGuard lines;
+  EXPECT_EQ(fires_at(lines, times(20, {"I", " do", " not", " know", ".", "\n"})), 8u * 6);
+  LoopGuard seven;
+  EXPECT_EQ(fires_at(seven, times(7, {" a", " guide", ","}, {"It", " is"})), 0u);
+  std::vector<std::string> longest;
+  for (uint32_t i = 0; i < LoopGuard::kLongest; ++i) longest.push_back("w" + std::to_string(i));
+  LoopGuard far;
+  EXPECT_EQ(fires_at(far, times(9, longest)), size_t{LoopGuard::kTimes} * LoopGuard::kLongest);
+}
+
+TEST(LoopGuardTest, BeginsAnewWhereItFired) {
+  LoopGuard guard;
+  const auto words = times(8, {" a", " guide", ","});
+  EXPECT_EQ(fires_at(guard, words), words.size());
+  EXPECT_EQ(fires_at(guard, words), words.size()) << "not at the next token";
+}
+
+TEST(LoopGuardTest, LeavesShortPatternsDigitsCodeAndTablesAlone) {
+  LoopGuard short_ones;
+  EXPECT_EQ(fires_at(short_ones, times(60, {" ha"})), 0u);
+  EXPECT_EQ(fires_at(short_ones, times(60, {" tick", " tock"})), 0u);
+  LoopGuard digits;
+  EXPECT_EQ(fires_at(digits, times(20, {"1", "4", "2", "8", "5", "7"}, {"0", "."})), 0u);
+  LoopGuard code;
+  EXPECT_EQ(fires_at(code, times(20, {"x", " =", " y", "\n"}, {"```", "py", "\n"})), 0u);
+  EXPECT_EQ(fires_at(code, times(20, {" a", " guide", ","}, {"```", "\n"})), 2u + 8 * 3) << "behind the block";
+  LoopGuard table;
+  EXPECT_EQ(fires_at(table, times(20, {"|", " a", " |", " b", " |", "\n"})), 0u);
 }
 
 }  // namespace

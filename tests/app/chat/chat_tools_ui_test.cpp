@@ -312,5 +312,59 @@ TEST(ChatTools, PromptsOfADamagedFileAreLeftAsTheyAre) {
   EXPECT_EQ(kept, "{\"prompts\": 7}");
 }
 
+TEST(ChatTools, TheSystemPromptShowsAsAChipThatOpensIt) {
+  UiHarness ui;
+  ui.engine().script = thinks("Yes.");
+  DrawnTexts texts;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_thinker(ui, ctx);
+    IM_CHECK(!ctx->ItemExists("//Chat/System prompt chip"));
+    ui.app().run(app::ChatCommand(app::SetSystemPrompt{"Talk like a pirate."}));
+    ctx->Yield(2);
+    texts.clear();
+    ctx->Yield(2);
+    IM_CHECK(texts.any_contains("System prompt: Talk"));
+    IM_CHECK(texts.overlapping().empty());
+    ctx->ItemClick("//Chat/System prompt chip");
+    ctx->Yield(2);
+    IM_CHECK(ctx->ItemExists("//$FOCUSED/##prompt name"));
+  }));
+}
+
+TEST(ChatTools, AFileThatCannotBeAttachedHoldsTheMessageBack) {
+  UiHarness ui;
+  ui.engine().script = thinks("Yes.");
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_thinker(ui, ctx);
+    ui.app().run(app::ChatCommand(app::AttachFile{"/nowhere/notes.txt"}));
+    ctx->Yield(2);
+    ctx->KeyChars("Sum it up");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().count<Generate>(), 0u);
+    ctx->ItemClick("//Chat/Dismiss file problem");
+    ctx->Yield(3);
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().count<Generate>(), 1u);
+    IM_CHECK_STR_EQ(ui.engine().last<Generate>().turns.back().content.c_str(), "Sum it up");
+  }));
+}
+
+TEST(ChatTools, AQuestionThatIsTooLongSaysSoBeforeItIsSent) {
+  UiHarness ui;
+  ui.engine().script = thinks("Yes.");
+  DrawnTexts texts;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_thinker(ui, ctx);
+    ImGui::SetClipboardText(std::string(8000, 'x').c_str());
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+    ctx->Yield(3);
+    texts.clear();
+    ctx->Yield(2);
+    IM_CHECK(texts.any_contains("This question alone"));
+  }));
+}
+
 }  // namespace
 }  // namespace canopy::test

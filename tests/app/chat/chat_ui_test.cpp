@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "tests/app/support/ui_harness.h"
 
@@ -203,6 +205,87 @@ TEST(ChatUi, WhatIsTypedFasterThanFramesAreDrawnIsNotLost) {
   press_at_once(ImGuiMod_Ctrl, ImGuiKey_LeftCtrl, ImGuiKey_Minus);
   take_all();
   EXPECT_FLOAT_EQ(ui.view().user_scale, 0.9f);
+}
+
+TEST(ChatUi, LettersTypedAnywhereAreTypedIntoTheMessage) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::watch;
+  UiHarness ui(settings);
+  ui.engine().script = answers_with({"Yes."});
+  const auto sent = [&] {
+    const auto turns = ui.engine().last<Generate>().turns;
+    return turns.empty() ? std::string() : turns.back().content;
+  };
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(4);
+    const auto send = [&] {
+      ctx->Yield(4);
+      ctx->KeyPress(ImGuiKey_Enter);
+      ctx->Yield(3);
+    };
+    // The tree has the focus; F and A are keys of it where there is no box to type in.
+    ctx->MouseMoveToPos({900, 420});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    ctx->KeyChars("find all of it");
+    send();
+    IM_CHECK_STR_EQ(sent().c_str(), "find all of it");
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    ctx->Yield(2);
+    ctx->KeyPress(ImGuiKey_Escape);
+    ctx->KeyChars("abc def ghi");
+    send();
+    IM_CHECK_STR_EQ(sent().c_str(), "abc def ghi");
+    ctx->MouseMoveToPos({900, 420});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    ctx->KeyChars("new words");
+    send();
+    IM_CHECK_STR_EQ(sent().c_str(), "new words");
+    IM_CHECK_EQ(ui.view().messages.size(), 2u);
+  }));
+}
+
+TEST(ChatUi, TheNameOfAPanelOpensIt) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
+    ctx->Yield(2);
+    ctx->KeyChars("history");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK(!ui.view().shell.closed.contains("History"));
+    IM_CHECK_STR_EQ(ui.view().shell.raised.c_str(), "History");
+  }));
+}
+
+// Closing the window stops the reply and waits for its end, which brings its tokens.
+TEST(ChatUi, AWindowThatClosesKeepsTheTokensOfTheReply) {
+  UiHarness ui;
+  ui.engine().script = answers_with({});
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  for (int i = 0; i < 3; ++i) ui.frame();
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (!std::holds_alternative<StopReply>(command)) return;
+    ReplyFinished finished;
+    finished.reply_id = engine.last<Generate>().reply_id;
+    finished.reason = FinishReason::cancelled;
+    finished.reply_tokens = 2;
+    finished.tokens.ids = {4, 5};
+    engine.publish(finished);
+  };
+  ui.app().run(app::SendMessage{"Go"});
+  ui.engine().publish(TextDelta{ui.view().reply_id, "A word", 2, 40, 50});
+  ui.frame();
+  ASSERT_TRUE(ui.view().busy());
+  ui.app().end_reply_within(std::chrono::seconds(5));
+  ASSERT_FALSE(ui.view().busy());
+  EXPECT_EQ(ui.view().messages.back().result->tokens.ids, (std::vector<uint32_t>{4, 5}));
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/chat/transcript.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 
@@ -121,6 +123,123 @@ TEST(WindowFitChat, QuestionReplyAndWhatIsTypedCanBeReadAtEverySize) {
           EXPECT_GE(box->Size.x / scale, 90) << at;
           EXPECT_LE(messages->Rect().Max.y, box->Rect().Min.y) << at;
         }
+  }
+}
+
+// The window in Watch, walked through sizes and scales of 480x360 logical pixels and more, and some below.
+struct WalkedSize {
+  float width, height, scale;
+  bool whole() const { return width / scale >= 480 && height / scale >= 360; }
+  std::string words() const {
+    return std::to_string(static_cast<int>(width)) + "x" + std::to_string(static_cast<int>(height)) + " at " +
+           std::to_string(static_cast<int>(scale * 100)) + "%";
+  }
+};
+
+std::vector<WalkedSize> walked_sizes() {
+  std::vector<WalkedSize> all;
+  for (const auto& [width, height] :
+       {std::pair{480.0f, 360.0f}, std::pair{560.0f, 700.0f}, std::pair{640.0f, 480.0f}, std::pair{700.0f, 560.0f},
+        std::pair{820.0f, 600.0f}, std::pair{900.0f, 600.0f}, std::pair{958.0f, 1050.0f}, std::pair{960.0f, 740.0f},
+        std::pair{1280.0f, 800.0f}, std::pair{1920.0f, 1080.0f}, std::pair{2560.0f, 1440.0f}})
+    for (const float scale : {0.75f, 1.0f, 1.5f, 2.0f, 3.0f})
+      if (width / scale >= 213 && height / scale >= 160) all.push_back({width, height, scale});
+  return all;
+}
+
+/// The composer's box with the messages above it, whole and high enough.
+void expect_chat(const WalkedSize& size, const std::string& at) {
+  const ImGuiWindow *messages = drawn_window("/Messages_"), *box = drawn_window("/##message_");
+  ASSERT_TRUE(messages && box) << at;
+  EXPECT_TRUE(whole(box)) << at;
+  EXPECT_GE(box->Size.y / size.scale, 17) << "a line of what is typed, " << at;
+  EXPECT_GE(box->Size.x / size.scale, 90) << at;
+  EXPECT_TRUE(whole(messages)) << at;
+  EXPECT_GE(messages->Size.y / size.scale, size.whole() ? 44 : 22) << at;
+  EXPECT_LE(messages->Rect().Max.y, box->Rect().Min.y) << at;
+}
+
+/// The end of the text that is written is in view, all of its line.
+void expect_newest_line(const DrawnTexts& drawn, const std::string& at) {
+  const auto caret =
+      std::ranges::find_if(drawn.all(), [](const app::DrawnText& text) { return text.text == app::kCaret; });
+  ASSERT_TRUE(caret != drawn.all().end()) << "nothing of the reply is drawn, " << at;
+  EXPECT_GE(caret->min.y + 1, caret->clip_min.y) << at;
+  EXPECT_LE(caret->max.y, caret->clip_max.y + 1) << at;
+  EXPECT_LE(caret->clip_max.y, ImGui::GetIO().DisplaySize.y) << at;
+}
+
+/// Texts of the chat that are cut at a side; those of the messages may end at theirs, as they scroll.
+void expect_nothing_cut(const DrawnTexts& drawn, const std::string& at) {
+  const ImGuiWindow* chat = ImGui::FindWindowByName("Watch chat");
+  ASSERT_TRUE(chat) << at;
+  for (const app::DrawnText& text : drawn.all()) {
+    if (!chat->Rect().Contains(text.min) || text.clip_max.x > chat->Rect().Max.x + 1) continue;
+    EXPECT_LE(text.max.x, text.clip_max.x + 1) << text.text << ", " << at;
+    const bool scrolls = text.clip_max.y < chat->Rect().Max.y - 1;
+    if (!scrolls) {
+      EXPECT_LE(text.max.y, chat->Rect().Max.y + 1) << text.text << ", " << at;
+    }
+  }
+}
+
+TEST(WindowFitChat, ComposerAndNewestLineAreInViewWhileAReplyIsWritten) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::watch;
+  UiHarness ui(settings, 1280, 800);
+  ui.engine().script = answers_with({});
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  for (int i = 0; i < 4; ++i) ui.frame();
+  ui.app().run(app::ChatCommand(app::SetSystemPrompt{"Explain everything like a teacher who has a lot of time."}));
+  ui.engine().script = {};
+  ui.app().run(app::SendMessage{"Go"});
+  const uint64_t id = ui.engine().last<Generate>().reply_id;
+  uint32_t tokens = 0;
+  const auto write = [&](const std::string& text) { ui.engine().publish(TextDelta{id, text, ++tokens, 40, 50}); };
+  for (int i = 0; i < 40; ++i) write("A line of the reply, long enough for two lines in a narrow chat.\n\n");
+  for (const WalkedSize& size : walked_sizes()) {
+    ui.app().run(app::SetScale{size.scale});
+    ui.resize(size.width, size.height);
+    for (int i = 0; i < 3; ++i) ui.frame();
+    for (const char* more : {"", "A word", " and more of them, which begin a new line somewhere.\n\nNext"}) {
+      if (*more != '\0') write(more);
+      const DrawnTexts drawn;
+      ui.frame();
+      const std::string at = size.words() + " after \"" + more + "\"";
+      expect_chat(size, at);
+      expect_newest_line(drawn, at);
+      if (size.whole()) expect_nothing_cut(drawn, at);
+    }
+  }
+}
+
+TEST(WindowFitChat, AnEmptyChatShowsItsBoxAndWholeSuggestions) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::watch;
+  UiHarness ui(settings, 1280, 800);
+  ui.engine().script = answers_with({});
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  for (int i = 0; i < 4; ++i) ui.frame();
+  for (const WalkedSize& size : walked_sizes()) {
+    ui.app().run(app::SetScale{size.scale});
+    ui.resize(size.width, size.height);
+    for (int i = 0; i < 3; ++i) ui.frame();
+    const DrawnTexts drawn;
+    ui.frame();
+    const ImGuiWindow* box = drawn_window("/##message_");
+    ASSERT_TRUE(box) << size.words();
+    EXPECT_TRUE(whole(box)) << size.words();
+    if (!size.whole()) continue;
+    expect_nothing_cut(drawn, size.words());
+    for (const app::ExampleQuestion& question : app::kExampleQuestions) {
+      const auto title =
+          std::ranges::find_if(drawn.all(), [&](const auto& text) { return text.text == question.title; });
+      ASSERT_TRUE(title != drawn.all().end()) << question.title << ", " << size.words();
+      EXPECT_LE(title->max.y, box->Rect().Min.y) << size.words();
+      if (size.width / size.scale >= 900 && size.height / size.scale >= 600) {
+        EXPECT_TRUE(drawn.has(question.about)) << question.about << ", " << size.words();
+      }
+    }
   }
 }
 

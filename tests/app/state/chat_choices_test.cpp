@@ -206,5 +206,44 @@ TEST(NamedPromptCommands, SayWhatIsWrong) {
   EXPECT_TRUE(view.chat.prompts.empty());
 }
 
+TEST(ContextUse, CountsTheDraftAndSaysWhatCannotFit) {
+  ViewModel view = view_with(thinking_model());
+  EXPECT_EQ(about_tokens(""), 0u);
+  EXPECT_EQ(about_tokens("abcdefgh"), 2u);
+  EXPECT_GE(about_tokens("\u4f60\u597d"), 2u);
+  EXPECT_EQ(context_use(view, std::string(400, 'x')).draft, 100u);
+  EXPECT_EQ(too_long_alone(context_use(view, std::string(400, 'x'))), "");
+  EXPECT_NE(too_long_alone(context_use(view, std::string(8000, 'x'))).find("2,000 tokens"), std::string::npos);
+  EXPECT_NE(context_words(context_use(view, "abcd")).find("about 1 more"), std::string::npos);
+}
+
+TEST(FullContext, AQuestionThatIsTooLongAfterOthersDoesNotAskToDropThem) {
+  ViewModel view = view_with(thinking_model());
+  talk(view, "One", "a", 500);
+  update(view, UiCommand(SendMessage{std::string(20'000, 'x')}));
+  Failure failure;
+  failure.reply_id = view.reply_id;
+  failure.prompt_tokens = 5000;
+  update(view, Event(failure));
+  ASSERT_TRUE(full_card(view));
+  EXPECT_EQ(full_card(view)->action, Card::Action::none);
+  EXPECT_NE(full_card(view)->detail.find("This question alone"), std::string::npos);
+}
+
+TEST(Loops, EndRepliesUnlessTheUserWantsThem) {
+  ViewModel view = view_with(thinking_model());
+  EXPECT_TRUE(asked(update(view, UiCommand(SendMessage{"One"}))).stop_loops);
+  ReplyFinished end;
+  end.reply_id = view.reply_id;
+  end.reason = FinishReason::repeats;
+  end.tokens.ids = {1, 2, 3};
+  end.tokens.vocabulary = view.model->vocabulary;
+  update(view, Event(TextDelta{view.reply_id, "a guide, a guide", 3, 20, 10}));
+  update(view, Event(end));
+  EXPECT_TRUE(is_unfinished(view, 1)) << "it can be gone on with";
+  update(view, UiCommand(ChatCommand(StopLoops{false})));
+  EXPECT_FALSE(asked(update(view, UiCommand(SendMessage{"Two"}))).stop_loops);
+}
+
 }  // namespace
 }  // namespace canopy::app
