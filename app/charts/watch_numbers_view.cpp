@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/state/models.h"
 #include "app/state/words.h"
 #include "engine/trace/round_statistics.h"
 
@@ -56,6 +57,13 @@ std::string guesses_words(uint32_t guesses) {
   return counted(guesses, "guess", "guesses");
 }
 
+/// "14.5 guesses", "no guess": of a pass, on average.
+std::string guesses_of(double guesses) {
+  if (guesses <= 0) return "no guess";
+  const std::string count = fixed(guesses, 1);
+  return (count.ends_with(".0") ? count.substr(0, count.size() - 2) : count) + (count == "1.0" ? " guess" : " guesses");
+}
+
 /// "an RTX 4090": the names of the profiles begin with letters that are spelt out.
 std::string article(const std::string& device) {
   const bool vowel = !device.empty() && std::string_view("AEFHILMNORSX").find(device[0]) != std::string_view::npos;
@@ -75,6 +83,7 @@ void add_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
                     fixed(s.tau(), 1),
                     "",
                     "tokens per pass",
+                    "",
                     "plain decoding gets 1",
                     q.live            ? "measured"
                     : q.times.empty() ? "replayed"
@@ -89,16 +98,18 @@ std::string times_badge(const WatchQuestion& q) {
   return q.live ? "measured" : "replayed";
 }
 
-/// Nothing is "here" whose times are of another device.
+/// Whose figures they are. Nothing is "here" that ran on another day or device.
 std::string where_of(const WatchQuestion& q) {
-  return q.times.empty() ? "here" : q.times;
+  if (q.live) return " here";
+  const std::string on = q.recorded_on.empty() ? ", as recorded" : " on " + q.recorded_on;
+  return q.times.empty() ? on : on + ", " + q.times;
 }
 
-/// What the cost says of this device, in a few words; may be empty.
+/// What the cost says of its device, in a few words; may be empty.
 std::string cost_remark(const WatchQuestion& q, const WatchNumbers& numbers) {
   if (numbers.plain_tokens <= kRidesAlong) return "the guesses ride along";
   if (numbers.plain_tokens < kPaysPerGuess * (numbers.guesses + 1)) return "";
-  return q.on_cpu ? "this CPU pays per guess" : "this device pays per guess";
+  return std::string(q.live ? "this " : "that ") + (q.on_cpu ? "CPU" : "device") + " pays per guess";
 }
 
 void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
@@ -107,8 +118,9 @@ void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
   plain.where.clear();  // the number stands beside the names of model and device
   const double plain_ms = plain.ms();
   if (plain_ms <= 0) {
-    cost.subtitle = "plain decoding was not measured here yet";
-    cost.why += " How many plain tokens that is, is not known: plain decoding was not measured here yet.";
+    const std::string unknown = std::string("plain decoding was not ") + (q.live ? "measured here yet" : "recorded");
+    cost.subtitle = unknown;
+    cost.why += " How many plain tokens that is, is not known: " + unknown + ".";
     return;
   }
   numbers.plain_tokens = numbers.pass_ms / plain_ms;
@@ -120,35 +132,43 @@ void add_plain_tokens(const WatchQuestion& q, WatchNumbers& numbers) {
               "): " + three_digits(numbers.pass_ms) + " / " + three_digits(plain_ms) + " = " + count + ".";
 }
 
-/// What a mixture's pass had to read; empty of other models.
-std::string experts_words(const RoundRecord& pass) {
-  if (pass.distinct_experts <= 0) return "";
+/// What the shown pass of a mixture had to read; empty of other models.
+std::string experts_words(const RoundRecord* pass) {
+  if (pass == nullptr || pass->distinct_experts <= 0) return "";
   const std::string tokens =
-      pass.width == 1 ? "its one token needed " : "its " + grouped(pass.width) + " tokens together needed ";
-  return " This model is split into experts, of which a token needs a few: " + tokens +
-         fixed(pass.distinct_experts, 1) + " different ones of a layer, on average, and these had to be read.";
+      pass->width == 1 ? "its one token needed " : "its " + grouped(pass->width) + " tokens together needed ";
+  return " This model is split into experts, of which a token needs a few: in the pass on show " + tokens +
+         fixed(pass->distinct_experts, 1) + " different ones of a layer, on average, and these had to be read.";
 }
 
+/// The time of a pass: the mean over those that the tokens per pass are the mean over.
 void add_cost(const WatchQuestion& q, WatchNumbers& numbers) {
-  if (q.shown == nullptr || q.shown->ms.total() <= 0) return;
-  const RoundTimes& ms = q.shown->ms;
-  numbers.pass_ms = ms.total();
-  numbers.guesses = q.shown->width - std::min(q.shown->width, 1u);
+  const RoundStatistics& s = q.reply->rounds;
+  if (s.rounds() == 0 || s.ms().total() <= 0) return;
+  const auto passes = static_cast<double>(s.rounds());
+  numbers.pass_ms = s.ms().total() / passes;
+  numbers.guesses = static_cast<double>(s.drafted()) / passes;
+  numbers.tokens_per_second = s.tokens_per_second();
+  const std::string tokens_a_second = speed(numbers.tokens_per_second) + " tok/s";
   WatchNumber& cost = numbers.cost;
-  cost = {true, three_digits(ms.total()), "ms", "", "", times_badge(q), ""};
-  if (numbers.guesses == 0) {
-    cost.title = "a plain pass, " + where_of(q);
-    cost.subtitle = "nothing was guessed this time";
-    cost.why = "The time of this pass: " + milliseconds(ms.total()) + ". Nothing was guessed, it wrote one token." +
-               experts_words(*q.shown);
+  cost = {true, three_digits(numbers.pass_ms), "ms", "", "", "", times_badge(q), ""};
+  cost.title = (s.drafted() == 0 ? "a plain pass" : "a pass") + where_of(q) + ": " + tokens_a_second;
+  cost.brief = "a pass: " + tokens_a_second;
+  const double draft = s.ms().draft / passes, verify = s.ms().verify / passes;
+  const std::string guessing = draft > 0         ? three_digits(draft) + " to guess + "
+                               : s.drafted() > 0 ? "none to guess, as all was found in the text, + "
+                                                 : "";
+  cost.why = "The time of the same passes" + (q.times.empty() ? "" : ", " + q.times) + ", with " +
+             guesses_of(numbers.guesses) + " each: " + three_digits(s.ms().total()) + " ms / " +
+             counted(s.rounds(), "pass", "passes") + " = " + milliseconds(numbers.pass_ms) + ": " + guessing +
+             three_digits(verify) + " to check + " + three_digits(numbers.pass_ms - draft - verify) +
+             " for the rest. Tokens per pass over this time is the speed: " + fixed(s.tau(), 2) + " / " +
+             milliseconds(numbers.pass_ms) + " = " + fixed(numbers.tokens_per_second, 1) + " tok/s." +
+             experts_words(q.shown);
+  if (s.drafted() == 0 && s.ms().draft <= 0) {
+    cost.subtitle = "nothing was guessed so far";
     return;
   }
-  cost.title = "a pass over " + guesses_words(numbers.guesses) + ", " + where_of(q);
-  const bool from_text = guessed_by(*q.shown) == kFromSuffix;
-  cost.why = "The time of this pass " + (q.times.empty() ? "by the clock" : "there, " + q.times) + ": " +
-             (from_text ? "none to guess, as all was found in the text, + " : three_digits(ms.draft) + " to guess + ") +
-             three_digits(ms.verify) + " to check + " + three_digits(ms.total() - ms.draft - ms.verify) +
-             " for the rest = " + milliseconds(ms.total()) + "." + experts_words(*q.shown);
   add_plain_tokens(q, numbers);
 }
 
@@ -165,6 +185,7 @@ void add_elsewhere(const WatchQuestion& q, WatchNumbers& numbers) {
                        times(there.ratio),
                        "",
                        "as if on",
+                       "",
                        "over plain",
                        "predicted",
                        "Predicted, not measured: the same text in " + counted(there.rounds, "pass", "passes") + " of " +
@@ -186,7 +207,7 @@ std::string who_asked_for_plain(TreeSetBy set_by) {
 std::string who_set_the_tree(TreeSetBy set_by) {
   switch (set_by) {
     case TreeSetBy::recording: return "Set when this was recorded";
-    case TreeSetBy::fallback: return "A small tree, to be looked at";
+    case TreeSetBy::fallback: return "Not chosen: a small tree, to be looked at";
     default: return "You set them";
   }
 }
@@ -202,7 +223,7 @@ std::string who_set(const RoundRecord& record, TreeSetBy set_by) {
     case DecodeMode::tree: return plain ? "There was no room for a guess" : who_set_the_tree(set_by);
     case DecodeMode::adaptive: break;
   }
-  return plain ? "Guessing was not expected to pay this time" : "Canopy chose them: the most tokens for their time";
+  return plain ? "Guessing was not expected to pay this time" : "Chosen: the most tokens for their time";
 }
 
 /// What the text had to do with it, as a sentence behind that of who_set(); empty where it had nothing.
@@ -254,13 +275,15 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, Tree
   line.question = guesses == 0 ? "Why no guesses?" : "Why " + guesses_words(guesses) + "?";
   line.sentence = who_set(record, set_by) + who_guessed(record);
   if (budget.best_budget && record.mode != DecodeMode::ar && !(budget.was_chosen && budget.is_argmax)) {
-    line.sentence += ". Best here: " + (*budget.best_budget == 0 ? std::string("none") : grouped(*budget.best_budget));
+    line.sentence +=
+        ". Expected best: " + (*budget.best_budget == 0 ? std::string("plain") : grouped(*budget.best_budget));
     line.badge = "predicted";
   } else if (budget.was_chosen) {
     line.badge = "predicted";
   }
-  if (elsewhere != nullptr && elsewhere->guesses) {
-    const std::string best = grouped(*elsewhere->guesses);
+  // Of a pass without a guess nothing is known of what guessing would have brought.
+  if (guesses > 0 && elsewhere != nullptr && elsewhere->guesses) {
+    const std::string best = *elsewhere->guesses == 0 ? "none" : grouped(*elsewhere->guesses);
     const bool all = elsewhere->at_most && *elsewhere->guesses == guesses;  // more were not recorded
     line.elsewhere = "best on " + article(elsewhere->device) + ": " + best + (all ? " or more" : "");
     line.elsewhere_brief = elsewhere->device + ": " + best + (all ? "+" : "");
@@ -293,10 +316,13 @@ Elsewhere elsewhere_at(const ViewModel& view, std::optional<size_t> round, const
   return there != nullptr ? elsewhere_up_to(*there, reply, record->context) : Elsewhere();
 }
 
-/// The newest round that may be spoken of: the one on show, or the one before it; nullopt before the first.
-std::optional<size_t> newest_with(const Playback& play, bool shown_too) {
+/// The newest round that may be spoken of: the one on show, or the one before it in the same reply; nullopt before the
+/// first.
+std::optional<size_t> newest_with(const RoundLog& log, const Playback& play, bool shown_too) {
   if (shown_too) return play.shown;
-  return play.shown > 0 ? std::optional(play.shown - 1) : std::nullopt;
+  if (play.shown == 0 || play.shown >= log.rounds()) return std::nullopt;
+  const bool goes_on = log.first_of_reply(play.shown - 1) == log.first_of_reply(play.shown);
+  return goes_on ? std::optional(play.shown - 1) : std::nullopt;
 }
 
 std::shared_ptr<const RoundRecord> record_of(const RoundLog& log, std::optional<size_t> round) {
@@ -308,22 +334,21 @@ std::shared_ptr<const RoundRecord> record_of(const RoundLog& log, std::optional<
 void WatchSource::update(const ViewModel& view) {
   const std::shared_ptr<RoundLog>& log = view.rounds.log;
   const Playback& play = view.rounds.playback;
-  // In slow motion tokens count when they have arrived in the text, and a pass has its price when it has been checked:
-  // until then the figures are those of the passes before it. The tour is about one pass, and its figures stand still.
-  const bool still = view.shell.tour.shown;
-  const std::optional<size_t> counted = newest_with(play, still || play.told()),
-                              priced = newest_with(play, still || play.checked());
+  // In slow motion a pass counts when its tokens have arrived in the text: until then the means are those of the passes
+  // before it, and of itself nothing is said. The tour is about one pass, and its figures stand still.
+  const bool told_now = view.shell.tour.shown || play.told();
+  const std::optional<size_t> counted = newest_with(*log, play, told_now);
   const TrailPoint nothing;
-  const std::shared_ptr<const RoundRecord> pass = record_of(*log, priced);
-  const ArReference plain = priced ? ar_reference(view, *priced) : ArReference();
+  const ArReference plain = counted ? ar_reference(view, *counted) : ArReference();
   const std::shared_ptr<const RoundRecord> told = record_of(*log, counted);
   const Elsewhere elsewhere = elsewhere_at(view, counted, told.get());
   WatchQuestion question;
   question.reply = counted ? &trail_.up_to(log, *counted, StatisticsTrail::kRoundsAFrame) : &nothing;
-  question.shown = pass.get();
+  question.shown = told_now ? told.get() : nullptr;
   question.plain = &plain;
   question.elsewhere = &elsewhere;
   question.live = log->is_live();
+  question.recorded_on = without_brackets(view.replay.origin().device);
   question.times = std::string(log->times());
   question.on_cpu = question.live ? view.model && view.model->on_processor() : log->on_processor();
   question.now_ms = view.chat.now_ms;
@@ -332,12 +357,10 @@ void WatchSource::update(const ViewModel& view) {
   const CostSnapshot* costs = question.live ? view.calibration.costs.get() : nullptr;
   round_ = counted;
   budget_ = {};
-  if (told) budget_ = budget_view(*told, costs, ar_reference(view, *counted));
+  if (told) budget_ = budget_view(*told, costs, plain);
   line_.reset();
-  if (!pass) return;
-  const Elsewhere there = elsewhere_at(view, priced, pass.get());
-  line_ = budget_line(*pass, counted == priced ? budget_ : budget_view(*pass, costs, plain),
-                      tree_set_by(view, *pass, log->summary(*priced).reply), &there);
+  if (!told || !told_now) return;
+  line_ = budget_line(*told, budget_, tree_set_by(view, *told, log->summary(*counted).reply), &elsewhere);
 }
 
 namespace {
@@ -378,7 +401,7 @@ void WidthGame::answer(size_t index) {
 std::string WidthGame::verdict() const {
   if (!answered_ || !best_) return "";
   const std::string best =
-      *best_ == 0 ? "none would have been best here: plain decoding" : grouped(*best_) + " would have been best here";
+      *best_ == 0 ? "none was best afterwards: plain decoding" : grouped(*best_) + " was best afterwards";
   const WidthAnswer& said = kWidthAnswers[*answered_];
   return holds(said, *best_) ? "Right: " + best + "." : "You said " + std::string(said.words) + "; " + best + ".";
 }

@@ -38,8 +38,9 @@ struct Elsewhere {
 /// re-run.
 Elsewhere elsewhere_up_to(const WhatIfThere& there, size_t reply, uint32_t context);
 
-// The three numbers of Watch, in the order of their meaning, and the line about the size of the tree. Words are those
-// of Watch: pass, guess, plain, big model. Pure.
+// The three numbers of Watch, in the order of their meaning, and the line about the size of the tree. The first two are
+// means over the same passes, those of the reply up to the shown one, so that their quotient is the reply's speed.
+// Words are those of Watch: pass, guess, plain, big model. Pure.
 
 /// A number with what stands beside it.
 struct WatchNumber {
@@ -47,21 +48,23 @@ struct WatchNumber {
   std::string value;     // "5.5"
   std::string unit;      // "ms"; may be empty
   std::string title;     // "tokens per pass"
-  std::string subtitle;  // "plain decoding gets 1"
+  std::string brief;     // the title where there is little room; may be empty
+  std::string subtitle;  // "plain decoding gets 1"; where there is little room, as far as its colon
   std::string badge;     // "measured", "replayed" or "predicted"
-  std::string why;       // "why this?": the formula in words, with the values of this round
+  std::string why;       // "why this?": the formula in words, with the values of this reply
 };
 
 struct WatchNumbers {
-  WatchNumber tokens;     // of the reply up to the shown pass
-  WatchNumber cost;       // of the shown pass, here
+  WatchNumber tokens;     // of a pass
+  WatchNumber cost;       // of a pass, where it ran
   WatchNumber elsewhere;  // as if on another device; not shown below 1, and where next to nothing was guessed
 
   double tokens_per_pass = 0;
   uint64_t passes = 0;
-  double pass_ms = 0;            // of the shown pass, its guessing included
-  uint32_t guesses = 0;          // of the shown pass
-  double plain_tokens = 0;       // its time in times of a plain token here; 0 where that is not known
+  double pass_ms = 0;            // their guessing included
+  double guesses = 0;            // of a pass
+  double plain_tokens = 0;       // its time in times of a plain token there; 0 where that is not known
+  double tokens_per_second = 0;  // of these passes: the speed that the chat shows
   double ratio = 0;              // on the other device
   std::string device;            // its name
   uint32_t least = 0, most = 0;  // guesses it would choose
@@ -70,12 +73,13 @@ struct WatchNumbers {
 struct WatchQuestion {
   const TrailPoint* reply = nullptr;   // never null: the reply up to the shown round
   const RoundRecord* shown = nullptr;  // null before the first
-  const ArReference* plain = nullptr;  // never null: what plain decoding takes here
+  const ArReference* plain = nullptr;  // never null: what plain decoding takes there
   const Elsewhere* elsewhere = nullptr;
-  bool live = true;     // else replayed
-  std::string times;    // where they come from if they were not recorded: "predicted"; else empty
-  bool on_cpu = false;  // the rounds were computed by a processor
-  int64_t now_ms = 0;   // since 1970, UTC
+  bool live = true;         // else replayed
+  std::string recorded_on;  // the device of what is replayed; empty where that is not known
+  std::string times;        // where they come from if they were not recorded: "predicted"; else empty
+  bool on_cpu = false;      // the rounds were computed by a processor
+  int64_t now_ms = 0;       // since 1970, UTC
 };
 
 WatchNumbers watch_numbers(const WatchQuestion& question);
@@ -86,7 +90,7 @@ struct BudgetLine {
     float x = 0, y = 0;  // 0 ... 1: N over the largest one shown, speed over the highest one shown
   };
   std::string question;         // "Why 40 guesses?"
-  std::string sentence;         // "You set them. Best here: none"
+  std::string sentence;         // "You set them. Expected best: plain"
   std::string badge;            // of the sentence: "predicted"; empty where it only says who set them
   std::string elsewhere;        // "best on an RTX 4090: 15", always predicted; may be empty
   std::string elsewhere_brief;  // "RTX 4090: 15"
@@ -106,10 +110,10 @@ class WatchSource {
   void update(const ViewModel& view);
 
   const WatchNumbers& numbers() const { return numbers_; }
-  /// Null before the first round, and where its tree was let go for memory.
+  /// Null before the first round, where its tree was let go for memory, and in slow motion until the pass is told.
   const BudgetLine* line() const { return line_ ? &*line_ : nullptr; }
-  /// The newest round whose tokens are in the text; nullopt before the first. What its widths promised and would have
-  /// brought, which in slow motion tells more than line() may.
+  /// The newest round of the shown reply whose tokens are in the text; nullopt before the first. What its widths
+  /// promised and would have brought.
   std::optional<size_t> round() const { return round_; }
   const BudgetView& budget() const { return budget_; }
   /// Whether all rounds were read; else draw another frame soon.
@@ -123,7 +127,7 @@ class WatchSource {
   BudgetView budget_;
 };
 
-// Guess the width: before the line under the tree says it, the user guesses how many guesses would have been best for
+// Guess the width: before the line under the tree says it, the user guesses how many guesses were best afterwards for
 // the pass on show. Pure.
 
 /// The answers to choose from: ranges of drafted nodes.
@@ -149,7 +153,7 @@ class WidthGame {
   bool asking() const { return on_ && best_ && !answered_; }
   void answer(size_t index);
 
-  /// "Right: 7 would have been best here." or "You said 13 to 32; 7 would have been best here."; empty before the
+  /// "Right: 7 was best afterwards." or "You said 13 to 32; 7 was best afterwards."; empty before the
   /// answer.
   std::string verdict() const;
   /// "2 of 3 right"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "app/state/chat_update.h"
+#include "app/state/models.h"
 #include "app/state/plain_decoding.h"
 #include "app/state/words.h"
 #include "app/ui/look.h"
@@ -368,10 +369,13 @@ void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& si
 
 namespace {
 
-bool has_verdict(const ViewModel& view, size_t i) {
-  if (view.replaying()) return false;
+/// What guessing made of the speed of reply i.
+PlainVerdict verdict_of(const ViewModel& view, size_t i) {
   const Message& message = view.conversation()[i];
-  return i + 1 == view.conversation().size() && message.result && !ar_verdict(view.drafting, *message.result).empty();
+  if (!message.result) return {};
+  if (!view.replaying()) return plain_verdict(*message.result);
+  const std::string device = without_brackets(view.replay.origin().device);
+  return plain_verdict(*message.result, device.empty() ? "its device" : device);
 }
 
 /// What Copy takes of a reply: its answer, or what was thought where it came to none.
@@ -462,22 +466,18 @@ void draw_continue_row(const ViewModel& view, size_t i, CommandSink& sink, float
   if (button(more)) sink.post(ChatCommand(ContinueReply{message.id}));
 }
 
-/// Draws a line that says how much faster plain decoding would be, with a button for it. Shown on a device where
-/// drafting is on only to be seen.
-void draw_verdict(const ViewModel& view, const ReplyFinished& reply, CommandSink& sink, float width) {
-  const bool watch = view.shell.layout == WindowLayout::watch;
-  const std::string verdict = ar_verdict(view.drafting, reply), brief = short_ar_verdict(reply, view.shell.layout);
+void draw_verdict(const PlainVerdict& verdict, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ButtonSpec plain{"Write plainly", Icon::none, ButtonKind::bare};
-  plain.type = Type::secondary;
-  plain.tooltip = watch ? "The same text, without guessing" : "The same text, without drafts";
-  const float room = width - button_size(plain).x - px(8);
-  const std::string words =
-      watch ? first_fitting(Type::secondary, {brief + ". Guessing is on to show it.", brief}, room)
-            : first_fitting(Type::secondary, {verdict + " Drafting is on to show it.", verdict, brief}, room);
-  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(14), Type::secondary, colours().text2, words);
-  ImGui::SetCursorScreenPos({at.x + text_size(Type::secondary, words).x + px(4), at.y});
-  if (button(plain)) sink.post(SetDrafting{DecodeMode::ar});
+  std::string words = verdict.words.back();
+  for (const std::string& each : verdict.words) {
+    if (text_size(Type::secondary, each).x > width) continue;
+    words = each;
+    break;
+  }
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + px(kReplyRow) * 0.5f, Type::secondary, colours().text2,
+                   elided(Type::secondary, words, width));
+  ImGui::Dummy({std::max(px(1), width), px(kReplyRow)});
+  tooltip(verdict.why.c_str());
 }
 
 }  // namespace
@@ -500,7 +500,7 @@ float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 p
 
 float reply_end_height(const ViewModel& view, size_t i, float width) {
   return px(kReplyRow) + (is_unfinished(view, i) ? px(kReplyRow) : 0) +
-         check_row_height(view, view.conversation()[i], width) + (has_verdict(view, i) ? px(kReplyRow) : 0);
+         check_row_height(view, view.conversation()[i], width) + (verdict_of(view, i).known() ? px(kReplyRow) : 0);
 }
 
 void draw_reply_end(const ViewModel& view, size_t i, CommandSink& sink, float width) {
@@ -518,9 +518,10 @@ void draw_reply_end(const ViewModel& view, size_t i, CommandSink& sink, float wi
     draw_check_row(view, message, sink, width);
     at.y += check;
   }
-  if (!has_verdict(view, i)) return;
+  const PlainVerdict verdict = verdict_of(view, i);
+  if (!verdict.known()) return;
   ImGui::SetCursorScreenPos(at);
-  draw_verdict(view, *message.result, sink, width);
+  draw_verdict(verdict, width);
 }
 
 }  // namespace canopy::app

@@ -60,7 +60,7 @@ float check_row_height(const ViewModel& view, const Message& reply, float width)
 void draw_check_row(const ViewModel& view, const Message& reply, CommandSink& sink, float width);
 
 // What stands under a finished reply: its figures and buttons, a row that goes on with it where a limit or the user
-// ended it, what a check of it found, and where plain decoding would be faster a line that says so.
+// ended it, what a check of it found, and how fast it was beside plain decoding, where that was measured with it.
 
 inline constexpr float kReplyRow = 28;  // height of a row of buttons
 

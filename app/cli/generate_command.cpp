@@ -307,6 +307,12 @@ ordered_json to_json(const std::vector<uint32_t>& prompt, const Reply& reply, De
                {"prefill_ms", reply.prefill_ms},
                {"decode_ms", reply.decode_ms},
                {"tokens_per_second", reply.tokens_per_second()}});
+  json["plain"] = nullptr;
+  if (const PlainBeside& plain = reply.plain; plain.known())
+    json["plain"] = {{"tokens_per_second", plain.tokens_per_second()},
+                     {"pass_ms", plain.ms},
+                     {"passes", plain.passes},
+                     {"own_rounds", plain.own}};
   return json;
 }
 
@@ -658,6 +664,7 @@ int run_generate(GenerateOptions& options) {
   if (!options.chat.empty()) {
     with_context(shown(options.chat), [&] { check_fields(*opened.model, turns, {true, thinking, tools}); });
   }
+  options.settings.times_plain = options.as_json;
   const std::vector<uint32_t> ids = opened.model->prompt_ids(turns, prompt, thinking, tools);
   const std::vector<double>& rates = options.settings.accept_rates;
   if (!rates.empty() && !options.as_json) std::cout << "[" << accept_rates_words(rates) << "]\n" << std::flush;

@@ -103,11 +103,11 @@ TourStep what_it_brings(const TourFacts& facts) {
   const std::string got = facts.tokens_per_pass.empty() ? "This reply got several tokens"
                                                         : "This reply got " + facts.tokens_per_pass + " tokens";
   std::string price =
-      "Beside it stands the price: how long such a pass takes on this computer, counted in the time that "
+      "Beside it stands the price: how long such a pass took where this was recorded, counted in the time that "
       "plain decoding needs for one token";
   if (!facts.plain_tokens.empty())
-    price += facts.slower ? ". Here that is " + facts.plain_tokens + " of them: more than a pass brings"
-                          : ". Here that is only " + facts.plain_tokens;
+    price += facts.slower ? ". There it was " + facts.plain_tokens + " of them: more than a pass brings"
+                          : ". There it was only " + facts.plain_tokens;
   return {"What it brings, and what it costs",
           {plain(got + " from each pass on average, where plain decoding gets 1: that is the gain. " + price + ".")},
           {},

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "app/state/chat_update.h"
 #include "app/tree/tree_geometry.h"
 #include "app/tree/tree_look.h"
 #include "app/tree/tree_overlays.h"
@@ -109,29 +110,45 @@ void hover_area(const char* id, ImVec2 a, ImVec2 b, const std::string& why) {
   term_tooltip(id, why);
 }
 
+/// The figure with its unit, and the gap before its words.
+float figure_width(const WatchNumber& number, float em) {
+  const float scale = text_height(Type::key_figure, em) / text_height(Type::key_figure);
+  const float unit = number.unit.empty() ? 0 : px(6) + text_size(Type::figure, number.unit).x;
+  return text_size(Type::key_figure, number.value).x * scale + unit + px(12);
+}
+
+/// The least width of a number with whole words.
+float least_width(const WatchNumber& number, float em) {
+  if (!number.shown) return 0;
+  const std::string& title = number.brief.empty() ? number.title : number.brief;
+  return figure_width(number, em) + text_size(Type::base_semibold, title).x;
+}
+
 /// Draws a number with its title and subtitle at its right; returns the right edge, or `x` if there is no room.
 float draw_number(const char* id, const WatchNumber& number, float x, float right, ImVec2 pos, ImVec2 size, float em,
                   bool subtitles) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = pos.y + size.y * 0.5f, height = text_height(Type::key_figure, em);
-  const float scale = height / text_height(Type::key_figure);
-  const float figure = text_size(Type::key_figure, number.value).x * scale;
-  const float unit = number.unit.empty() ? 0 : px(6) + text_size(Type::figure, number.unit).x;
+  const float words_x = x + figure_width(number, em), room = right - words_x;
   const bool second = subtitles && !number.subtitle.empty();
-  const float words_x = x + figure + unit + px(12);
-  const float title = text_size(Type::base_semibold, number.title).x;
-  if (words_x + std::min(title, px(60)) > right) return x;
+  const std::string title =
+      number.brief.empty() ? number.title : first_fitting(Type::base_semibold, {number.title, number.brief}, room);
+  if (std::min(text_size(Type::base_semibold, title).x, px(60)) > room) return x;
   list->AddText(font_of(Type::key_figure), height, {x, std::floor(middle - height * 0.5f)}, t.text, number.value.data(),
                 number.value.data() + number.value.size());
-  if (unit > 0) draw_text_middle(list, x + figure + px(6), middle + px(3), Type::figure, t.text3, number.unit);
-  const float room = right - words_x;
-  const std::string words = elided(Type::base_semibold, number.title, room);
+  if (!number.unit.empty()) {
+    const float unit = text_size(Type::figure, number.unit).x;
+    draw_text_middle(list, words_x - px(12) - unit, middle + px(3), Type::figure, t.text3, number.unit);
+  }
+  const std::string words = elided(Type::base_semibold, title, room);
   draw_text_middle(list, words_x, middle - (second ? px(9) : 0), Type::base_semibold, t.text, words);
   float end = words_x + text_size(Type::base_semibold, words).x;
   draw_term_line(list, words_x, end, middle - (second ? px(9) : 0) + px(9));
   if (second) {
-    const std::string below = elided(Type::secondary, number.subtitle, room);
+    const std::string brief = number.subtitle.substr(0, number.subtitle.find(": "));
+    const std::string below =
+        elided(Type::secondary, first_fitting(Type::secondary, {number.subtitle, brief}, room), room);
     draw_text_middle(list, words_x, middle + px(9), Type::secondary, t.text3, below);
     end = std::max(end, words_x + text_size(Type::secondary, below).x);
   }
@@ -170,19 +187,27 @@ void draw_device_choices(const ViewModel& view, ImVec2 corner, CommandSink& sink
   ImGui::PopStyleVar();
 }
 
-/// Draws the chip at the right end; returns its left edge.
-float draw_chip(const ViewModel& view, const WatchNumber& number, const std::string& name, float right, ImVec2 pos,
-                ImVec2 size, bool subtitles, CommandSink& sink) {
+/// The parts of the chip, and all of it.
+struct ChipWidths {
+  float caption, figure, badge, all;
+};
+ChipWidths chip_widths(const WatchNumber& number, const std::string& name) {
+  ChipWidths w{};
+  w.caption = std::max(text_size(Type::caption, "as if on").x, text_size(Type::base_medium, name).x);
+  w.figure = text_size(Type::ratio, number.value).x;
+  w.badge = std::max(text_size(Type::caption, number.badge).x + px(10), text_size(Type::caption, "over plain").x);
+  w.all = px(kChipPad) * 2 + w.caption + px(14) + w.figure + px(12) + w.badge + px(22);
+  return w;
+}
+
+/// Draws the chip up to `right`.
+void draw_chip(const ViewModel& view, const WatchNumber& number, const std::string& name, float right, ImVec2 pos,
+               ImVec2 size, bool subtitles, CommandSink& sink) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = pos.y + size.y * 0.5f, half = std::min(px(23), size.y * 0.5f - px(5));
-  const float caption = std::max(text_size(Type::caption, "as if on").x, text_size(Type::base_medium, name).x);
-  const float figure = text_size(Type::ratio, number.value).x;
-  const float badge =
-      std::max(text_size(Type::caption, number.badge).x + px(10), text_size(Type::caption, "over plain").x);
-  const float width = px(kChipPad) * 2 + caption + px(14) + figure + px(12) + badge + px(22);
+  const auto [caption, figure, badge, width] = chip_widths(number, name);
   const float left = right - width;
-  if (left < pos.x + px(kNumbersMargin)) return right;
   ImGui::SetCursorScreenPos({left, middle - half});
   if (ImGui::InvisibleButton("As if on", {width, half * 2}, ImGuiButtonFlags_EnableNav))
     ImGui::OpenPopup(kDeviceMenuOfWatch);
@@ -200,7 +225,50 @@ float draw_chip(const ViewModel& view, const WatchNumber& number, const std::str
   if (two) draw_text_middle(list, x, middle + px(10), Type::caption, t.text2, "over plain");
   draw_icon(list, Icon::chevron, {right - px(16), middle}, px(14), t.text2);
   draw_device_choices(view, {right, middle + half + px(4)}, sink);
-  return left;
+}
+
+struct Way {
+  bool guesses;
+  const char *words, *id, *tip;
+};
+constexpr Way kWays[] = {
+    {true, "guess", "Guess", "Guesses in the next replies, as before  Ctrl+G\nThe text is the same"},
+    {false, "plain", "Plain", "Writes the next replies without guesses  Ctrl+G\nThe text is the same"}};
+constexpr float kWayHeight = 22, kWayPad = 9;
+
+/// 0 where there is nothing to switch: without a model, and over a recording.
+float way_switch_width(const ViewModel& view) {
+  if (!view.model || view.replaying()) return 0;
+  float words = 0;
+  for (const Way& way : kWays) words = std::max(words, text_size(Type::secondary, way.words).x);
+  return std::ceil(words) + px(kWayPad) * 2 + px(4);
+}
+
+/// Draws guess over plain as one control at x; a click on either changes how the next replies are written.
+void draw_way_switch(const ViewModel& view, float x, ImVec2 pos, ImVec2 size, CommandSink& sink) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float height = std::floor(std::min(px(kWayHeight), (size.y - px(8)) * 0.5f));
+  const ImVec2 a = {std::floor(x), std::floor(pos.y + size.y * 0.5f - height - px(2))};
+  const ImVec2 b = {a.x + way_switch_width(view), a.y + height * 2 + px(4)};
+  list->AddRectFilled(a, b, t.card, px(5));
+  list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
+  ImVec2 from = {a.x + px(2), a.y + px(2)};
+  for (const Way& way : kWays) {
+    const bool on = way.guesses == is_guessing(view);
+    const ImVec2 to = {b.x - px(2), from.y + height};
+    ImGui::SetCursorScreenPos(from);
+    if (ImGui::InvisibleButton(way.id, {to.x - from.x, height}, ImGuiButtonFlags_EnableNav))
+      sink.post(SetGuessing{way.guesses});
+    if (on)
+      list->AddRectFilled(from, to, t.accent, px(4));
+    else if (ImGui::IsItemHovered())
+      list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
+    draw_text_middle(list, from.x + (to.x - from.x - text_size(Type::secondary, way.words).x) * 0.5f,
+                     from.y + height * 0.5f, Type::secondary, on ? t.on_accent : t.text2, way.words);
+    tooltip(way.tip);
+    from.y = to.y;
+  }
 }
 
 void draw_sparkline(ImDrawList* list, const BudgetLine& line, ImVec2 a, ImVec2 b) {
@@ -221,17 +289,29 @@ void draw_sparkline(ImDrawList* list, const BudgetLine& line, ImVec2 a, ImVec2 b
 void draw_watch_numbers(const ViewModel& view, const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles,
                         CommandSink& sink) {
   const float margin = px(kNumbersMargin), gap = px(kBetween);
-  float right = pos.x + size.x - margin;
-  if (numbers.elsewhere.shown)
-    right = draw_chip(view, numbers.elsewhere, numbers.device, right, pos, size, subtitles, sink) - gap;
-  float x = pos.x + margin;
-  if (numbers.tokens.shown) {
-    x = draw_number("Tokens per pass", numbers.tokens, x, right, pos, size, subtitles ? 40 : 28, subtitles);
-    if (x + gap * 2 + px(120) < right && numbers.cost.shown) draw_divider(x + gap, pos, size);
-    x += gap * 2;
+  const float tokens_em = subtitles ? 40.0f : 28.0f, cost_em = subtitles ? 24.0f : 20.0f;
+  float x = pos.x + margin, right = pos.x + size.x - margin;
+  const float price = least_width(numbers.cost, cost_em);
+  float words = least_width(numbers.tokens, tokens_em);
+  if (price > 0) words += gap * 2 + price;
+  if (const float width = way_switch_width(view); width > 0 && x + words + gap + width <= right) {
+    draw_way_switch(view, right - width, pos, size, sink);
+    right -= width + gap;
   }
-  if (numbers.cost.shown)
-    draw_number("Cost of a pass", numbers.cost, x, right, pos, size, subtitles ? 24 : 20, subtitles);
+  if (numbers.elsewhere.shown && price > 0) {
+    const float width = chip_widths(numbers.elsewhere, numbers.device).all;
+    if (x + words + gap + width <= right) {
+      draw_chip(view, numbers.elsewhere, numbers.device, right, pos, size, subtitles, sink);
+      right -= width + gap;
+    }
+  }
+  if (numbers.tokens.shown) {
+    const float end = price > 0 ? right - gap * 2 - price : right;
+    const float drawn = draw_number("Tokens per pass", numbers.tokens, x, end, pos, size, tokens_em, subtitles);
+    if (drawn > x && price > 0) draw_divider(drawn + gap, pos, size);
+    if (drawn > x) x = drawn + gap * 2;
+  }
+  if (numbers.cost.shown) draw_number("Cost of a pass", numbers.cost, x, right, pos, size, cost_em, subtitles);
 }
 
 /// Draws the question of the game with its answers.
@@ -348,7 +428,8 @@ void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const W
                        sink);
   const BudgetLine* line = source_.line();
   if (parts.budget.w <= 0 || !line) {
-    unfolded_ = false;
+    // In slow motion the line comes with the end of each pass; the chart over the tree stays as the user left it.
+    if (parts.budget.w <= 0 || !view.rounds.playback.slow_motion) unfolded_ = false;
     return;
   }
   if (const auto round = source_.round()) game_.show(*round, source_.budget());

@@ -46,8 +46,9 @@ struct WatchSides {
 /// card is shown, for which such windows give up the chat.
 WatchPlaces watch_places(float width, float height, float bar, bool tour = false, const WatchSides& sides = {});
 
-/// Draws tokens per pass, what a pass costs here, and the chip "as if on ...", as far as there is room; each says on
-/// hover how it is computed. The menu of the chip chooses its device. subtitles: draw the second lines.
+/// Draws tokens per pass, what a pass costs, the switch between plain decoding and guessing, and the chip "as if on
+/// ...", as far as there is room: the chip, a prediction, goes first, then the switch, and the measured price last.
+/// Each says on hover how it is computed. The menu of the chip chooses its device. subtitles: draw the second lines.
 void draw_watch_numbers(const ViewModel& view, const WatchNumbers& numbers, ImVec2 pos, ImVec2 size, bool subtitles,
                         CommandSink& sink);
 

@@ -113,6 +113,8 @@ ordered_json result_json(const ReplyFinished& r) {
   out["tau"] = r.tau;
   out["tokens_per_second"] = r.tokens_per_second;
   out["plain_tokens_per_second"] = r.ar_tokens_per_second;
+  if (r.plain.known())
+    out["plain_beside"] = {{"pass_ms", r.plain.ms}, {"passes", r.plain.passes}, {"own_rounds", r.plain.own}};
   out["prompt_tokens"] = r.prompt_tokens;
   out["reused_tokens"] = r.reused_tokens;
   out["reply_tokens"] = r.reply_tokens;
@@ -137,6 +139,12 @@ ReplyFinished result_from(const json& object, const std::string& what) {
   r.tau = fields.number_or("tau", 0);
   r.tokens_per_second = fields.number_or("tokens_per_second", 0);
   r.ar_tokens_per_second = fields.number_or("plain_tokens_per_second", 0);
+  if (const json* beside = fields.object("plain_beside")) {
+    const JsonFields plain(*beside, fields.what() + ": plain_beside");
+    r.plain.ms = std::max(0.0, plain.number_or("pass_ms", 0));
+    r.plain.passes = plain.u32_or("passes", 0);
+    r.plain.own = plain.boolean_or("own_rounds", false);
+  }
   r.prompt_tokens = fields.u32_or("prompt_tokens", 0);
   r.reused_tokens = fields.u32_or("reused_tokens", 0);
   r.reply_tokens = fields.u32_or("reply_tokens", 0);

@@ -440,7 +440,7 @@ void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& fold
     try {
       std::vector<uint64_t> ids;
       for (const ReplyPart& part : parts_of(*message)) ids.push_back(part.reply_id);
-      view.rounds.live->restore(ids, message->result ? message->result->ar_tokens_per_second : 0, trace);
+      view.rounds.live->restore(ids, message->result.value_or(ReplyFinished()), trace);
       rounds_kept_.insert(ids.begin(), ids.end());
     } catch (const Error& e) {
       if (left_out++ == 0) problem = e.what();

@@ -1,7 +1,6 @@
 #include "app/state/chat_update.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 #include <variant>
 
@@ -52,21 +51,17 @@ const char* mode_detail(DecodeMode mode) {
   return "";
 }
 
-std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply) {
-  constexpr double clearly = 1.1;
-  if (chosen || reply.mode == DecodeMode::ar || reply.mode == DecodeMode::adaptive) return "";
-  if (reply.tokens_per_second <= 0 || reply.ar_tokens_per_second < clearly * reply.tokens_per_second) return "";
-  char text[96];
-  std::snprintf(text, sizeof text, "Plain decoding is about %.1f\u00d7 faster on this device.",
-                reply.ar_tokens_per_second / reply.tokens_per_second);
-  return text;
+void set_drafting(ViewModel& view, const std::optional<DecodeMode>& mode) {
+  if (mode == DecodeMode::ar && view.drafting != DecodeMode::ar) view.guessed_as = view.drafting;
+  view.drafting = mode;
 }
 
-std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%s is %.1f\u00d7 faster here", layout == WindowLayout::watch ? "Plain" : "AR",
-                reply.tokens_per_second > 0 ? reply.ar_tokens_per_second / reply.tokens_per_second : 0.0);
-  return text;
+bool is_guessing(const ViewModel& view) {
+  return view.drafting != DecodeMode::ar;
+}
+
+void set_guessing(ViewModel& view, bool on) {
+  if (on != is_guessing(view)) set_drafting(view, on ? view.guessed_as : DecodeMode::ar);
 }
 
 namespace {
@@ -316,6 +311,7 @@ ReplyFinished whole_ending(const Message& message, const ReplyFinished& part) {
   whole.decode_ms = before.decode_ms + part.decode_ms;
   whole.tau = message.rounds > 0 ? emitted / message.rounds : 0;
   whole.tokens_per_second = whole.decode_ms > 0 ? 1000.0 * emitted / whole.decode_ms : 0;
+  if (!part.plain.known()) whole.plain = before.plain;
   // What drafted a part of it has drafted it.
   if (part.mode == DecodeMode::ar) whole.mode = before.mode;
   return whole;
@@ -461,7 +457,7 @@ void on_finished(ViewModel& view, const ReplyFinished& e) {
   message.tokens_per_second = e.tokens_per_second;
   message.result = whole_ending(message, e);
   message.before.reset();
-  // What the verdict under the reply compares with: the same value as everywhere else.
+  // What charts of an opened chat compare with: the same value as now.
   if (const ArReference plain = newest_ar_reference(view); plain.measured())
     message.result->ar_tokens_per_second = plain.tokens_per_second;
   view.reply_state = ReplyState::idle;

@@ -44,12 +44,13 @@ const char* mode_title(DecodeMode mode);
 /// One line that explains the mode.
 const char* mode_detail(DecodeMode mode);
 
-/// "Plain decoding is about 1.8× faster on this device." when a reply was drafted although plain decoding would have
-/// been clearly faster, and the user did not choose the mode; else empty.
-std::string ar_verdict(const std::optional<DecodeMode>& chosen, const ReplyFinished& reply);
-
-/// The same in a few words: "AR is 1.8× faster here", in Watch "Plain is 1.8× faster here".
-std::string short_ar_verdict(const ReplyFinished& reply, WindowLayout layout);
+/// Has later replies drafted as the user chose; none: as the device has it. What guessed before plain decoding was
+/// chosen is kept, so that set_guessing() goes back to it.
+void set_drafting(ViewModel& view, const std::optional<DecodeMode>& mode);
+/// Whether later replies are drafted at all.
+bool is_guessing(const ViewModel& view);
+/// Switches between plain decoding and the mode before it; without one, the default of the device.
+void set_guessing(ViewModel& view, bool on);
 
 // How much of the model's context the shown chat takes, and what is done when it is full.
 

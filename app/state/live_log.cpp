@@ -151,7 +151,7 @@ TraceHeader header_of(const ModelReady& model) {
   return header;
 }
 
-ReplySummary restored_reply(const TraceReply& old, uint64_t id, size_t first_round, double ar_tokens_per_second) {
+ReplySummary restored_reply(const TraceReply& old, uint64_t id, size_t first_round, const ReplyFinished& ended) {
   ReplySummary reply;
   reply.id = id;
   reply.mode = old.begin.mode;
@@ -159,7 +159,8 @@ ReplySummary restored_reply(const TraceReply& old, uint64_t id, size_t first_rou
   reply.first_round = first_round;
   if (old.prefill) reply.first_token = old.prefill->first_token;
   if (old.end) reply.reason = old.end->reason;
-  reply.ar_tokens_per_second = ar_tokens_per_second;
+  reply.ar_tokens_per_second = ended.ar_tokens_per_second;
+  reply.plain = ended.plain;
   return reply;
 }
 
@@ -170,7 +171,7 @@ size_t memory_of(const RoundRecord& record) {
          record.choice.candidates.capacity() * sizeof(WidthForecast) + record.choice.reason.capacity();
 }
 
-bool LiveLog::restore(std::span<const uint64_t> ids, double ar_tokens_per_second,
+bool LiveLog::restore(std::span<const uint64_t> ids, const ReplyFinished& ended,
                       std::shared_ptr<const TraceReader> trace) {
   const std::string& model = trace->header().target.file_name;
   if (restored_ != rounds() || (!model_.empty() && model_ != model)) return false;
@@ -187,7 +188,7 @@ bool LiveLog::restore(std::span<const uint64_t> ids, double ar_tokens_per_second
   }
   traces_.push_back({rounds(), trace});
   for (size_t r = 0; r < count_of_replies; ++r) {
-    replies_.push_back(restored_reply(trace->replies()[r], ids[r], rounds(), ar_tokens_per_second));
+    replies_.push_back(restored_reply(trace->replies()[r], ids[r], rounds(), ended));
     replies_.back().message = ids[0];
     for (const RoundRecord& record : records[r]) count(record);
   }
@@ -242,6 +243,7 @@ void LiveLog::take(const Event& event) {
     of->reason = end->reason;
     of->mode = end->mode;
     of->ar_tokens_per_second = end->ar_tokens_per_second;
+    of->plain = end->plain;
   }
 }
 

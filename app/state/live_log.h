@@ -109,10 +109,10 @@ class LiveLog final : public RoundLog {
   bool fits(const ModelReady& model) const { return model_.empty() || model_ == model.file_name; }
 
   /// Adds the rounds of an earlier message, read from its trace. `ids` are those of the replies that it was written in;
-  /// the trace has the first or more of them. Call before any live round is added. False where they are of another
-  /// model than those in the log, and after live rounds. Throws bad_input for a round whose values contradict each
-  /// other; the log is unchanged then.
-  bool restore(std::span<const uint64_t> ids, double ar_tokens_per_second, std::shared_ptr<const TraceReader> trace);
+  /// the trace has the first or more of them; `ended` has what was measured beside them. Call before any live round is
+  /// added. False where they are of another model than those in the log, and after live rounds. Throws bad_input for a
+  /// round whose values contradict each other; the log is unchanged then.
+  bool restore(std::span<const uint64_t> ids, const ReplyFinished& ended, std::shared_ptr<const TraceReader> trace);
   /// Whether all its rounds were restored, and there is at least one.
   bool only_restored() const { return restored_ > 0 && restored_ == rounds(); }
 

@@ -17,6 +17,8 @@ constexpr uint64_t kDraftShare = 10;   // one of so many rounds at least has a d
 
 std::string measured_by(const ArReference& reference) {
   switch (reference.source) {
+    case ArSource::beside:
+      return "measured with this reply, " + counted(reference.rounds, "plain pass", "plain passes");
     case ArSource::same_text:
       return "measured when this reply was written once more without drafts, " +
              counted(reference.rounds, "round", "rounds");
@@ -123,6 +125,12 @@ ArReference reckoned_in(const RoundLog& log, size_t round) {
   return of_source(record->choice.ar_tokens_per_second, calibrated ? ArSource::calibration : ArSource::forecast);
 }
 
+ArReference of_passes(const PlainBeside& plain) {
+  ArReference reference = of_source(plain.tokens_per_second(), ArSource::beside);
+  reference.rounds = plain.passes;
+  return reference;
+}
+
 /// Of a round that the loaded model wrote on the loaded device.
 ArReference live_reference(const ViewModel& view, const RoundSummary& round, const ReplySummary& reply) {
   const std::optional<PlainSpeed> check =
@@ -159,7 +167,9 @@ static ArReference reference_of(const ViewModel& view, const RoundLog& log, size
   const RoundSummary& summary = log.summary(round);
   const ReplySummary& reply = log.replies()[summary.reply];
   const bool here = log.is_live() && round >= view.ar.first_round;
-  ArReference reference = here ? live_reference(view, summary, reply) : recorded_reference(log, summary, reply);
+  ArReference reference = reply.plain.known() ? of_passes(reply.plain)
+                          : here              ? live_reference(view, summary, reply)
+                                              : recorded_reference(log, summary, reply);
   if (!reference.known()) reference = reckoned_in(log, round);
   reference.recorded = !log.is_live();
   reference.where = here ? view.ar.where : log.is_live() ? "" : log.origin();
@@ -177,6 +187,35 @@ ArReference ar_reference(const ViewModel& view) {
 ArReference newest_ar_reference(const ViewModel& view) {
   const RoundLog& log = *view.rounds.live;
   return log.rounds() == 0 ? ArReference{} : reference_of(view, log, log.rounds() - 1);
+}
+
+namespace {
+
+constexpr double kClearly = 1.05;  // a ratio nearer to 1 is none
+
+std::string in_times(double ratio) {
+  return fixed(ratio, ratio < 9.95 ? 1 : 0) + "\u00d7";
+}
+
+}  // namespace
+
+PlainVerdict plain_verdict(const ReplyFinished& reply, const std::string& device) {
+  PlainVerdict verdict;
+  if (reply.mode == DecodeMode::ar || reply.tokens_per_second <= 0 || !reply.plain.known()) return verdict;
+  const double plain = reply.plain.tokens_per_second();
+  verdict.ratio = reply.tokens_per_second / plain;
+  const std::string found = verdict.ratio >= kClearly       ? in_times(verdict.ratio) + " faster"
+                            : verdict.ratio <= 1 / kClearly ? in_times(1 / verdict.ratio) + " slower"
+                                                            : "as fast";
+  const std::string both = speed(reply.tokens_per_second) + " tok/s, plain " + speed(plain) + ": " + found;
+  verdict.words = {(device.empty() ? "here " : "on " + device + " ") + both, both,
+                   found + (found == "as fast" ? " as plain" : " than plain")};
+  verdict.why = "With guesses: " + fixed(reply.tokens_per_second, 1) +
+                " tok/s over the whole reply. Plain: " + fixed(plain, 1) + " tok/s, the middle of " +
+                counted(reply.plain.passes, "plain pass", "plain passes") +
+                (reply.plain.own ? " of this very reply." : ", timed right behind this reply.") +
+                (device.empty() ? "" : " Both when it was recorded, on " + device + ".");
+  return verdict;
 }
 
 namespace {

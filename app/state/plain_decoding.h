@@ -25,6 +25,7 @@ struct ViewModel;
 
 enum class ArSource : uint8_t {
   none,          // not known
+  beside,        // plain passes in the minutes of the reply, of it or right behind it
   same_text,     // the reply was written once more without drafts, to compare its text
   plain_rounds,  // rounds without a draft
   calibration,   // passes of one row, measured when the device was calibrated
@@ -35,7 +36,7 @@ enum class ArSource : uint8_t {
 struct ArReference {
   double tokens_per_second = 0;  // 0: not known
   ArSource source = ArSource::none;
-  uint64_t rounds = 0;    // plain rounds that it is the mean of; 0 for other sources
+  uint64_t rounds = 0;    // plain rounds or passes that it is made of; 0 for other sources
   int64_t at_ms = 0;      // when the newest of them was measured: since 1970, UTC; 0 where that is not known
   bool recorded = false;  // of a recording: at its time and on its device
   std::string where;      // the model and the device: "SmolLM2-135M-Instruct Q4_1 on llvmpipe"
@@ -80,14 +81,29 @@ struct ArState {
 /// Applies an event of the engine. Call after the rounds and the checks have taken it.
 void note_ar(ViewModel& view, const Event& event);
 
-/// The speed of plain decoding where a round of the shown log ran, by the first of these that is known: this reply,
-/// written once more without drafts; plain rounds at about the same context or the calibration, whichever is newer; the
-/// engine's forecast for the round. Unknown for a round that is not there.
+/// The speed of plain decoding where a round of the shown log ran, by the first of these that is known: plain passes in
+/// the minutes of this reply, once it has ended; this reply, written once more without drafts; plain rounds at about
+/// the same context or the calibration, whichever is newer; the engine's forecast for the round. Unknown for a round
+/// that is not there.
 ArReference ar_reference(const ViewModel& view, size_t round);
 /// Of the shown round.
 ArReference ar_reference(const ViewModel& view);
 /// Of the newest round of the engine, whatever is shown.
 ArReference newest_ar_reference(const ViewModel& view);
+
+// The verdict on a reply: what guessing made of its speed. Both speeds are of the same minutes, load and text; where
+// plain decoding was not measured then, nothing is said.
+
+struct PlainVerdict {
+  double ratio = 0;                // speed over plain decoding; 0: there is nothing to say
+  std::vector<std::string> words;  // from the longest wording on: "here 31 tok/s, plain 25: 1.2× faster"
+  std::string why;                 // what both are, as sentences
+  bool known() const { return ratio > 0; }
+  bool slower() const { return known() && ratio < 1; }
+};
+
+/// device: that it was recorded on; empty for a reply of this computer. Nothing of a reply that was written plainly.
+PlainVerdict plain_verdict(const ReplyFinished& reply, const std::string& device = {});
 
 // The check "Same text as plain decoding": a reply that was written with drafts is written once more in mode `ar`, and
 // their token ids are compared. It needs the tokens of the reply, of this process or saved with it. It runs only when

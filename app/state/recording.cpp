@@ -230,6 +230,7 @@ ReplyFinished result_of(const TraceReply& reply, const ReplySummary& summary, ui
   ReplyFinished result;
   result.reason = reply.end ? reply.end->reason : FinishReason::cancelled;
   result.mode = summary.mode;
+  result.plain = summary.plain;
   result.prompt_tokens = reply.begin.prompt_tokens;
   if (reply.prefill) result.reused_tokens = reply.prefill->reused_tokens;
   if (reply.prefill) result.prefill_ms = reply.prefill->ms;

@@ -22,8 +22,8 @@ bool is_near(uint32_t a, uint32_t b) {
 
 void PlainRounds::add(const RoundRecord& round, int64_t at_ms) {
   const double ms = round.ms.total();
-  // A plain round may draft on the side, to see whether drafting would pay.
-  if (round.shape != DecodeMode::ar || round.ms.draft > 0 || round.emitted.size() != 1 || ms <= 0) return;
+  // One may draft on the side, to see whether drafting would pay.
+  if (!is_plain(round)) return;
   rounds_.push_back({round.context, ms, at_ms});
   if (rounds_.size() > kMost) rounds_.pop_front();
 }
@@ -111,12 +111,17 @@ void TraceLog::take(const TraceReply& reply) {
   for (const uint32_t token : reply.begin.prompt) append_text(*this, token, summary.prompt_text);
   replies_.push_back(std::move(summary));
   std::string text;
+  std::vector<double> plain_ms;
   if (const auto first = replies_.back().first_token) append_text(*this, *first, text);
   for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
     const RoundRecord record = reader_.round(i);
     count(record);
+    if (is_plain(record)) plain_ms.push_back(record.ms.total());
     for (const uint32_t token : record.emitted) append_text(*this, token, text);
   }
+  // What only is predicted of another device was not measured beside the reply.
+  if (plain_ms.size() >= kEnoughPlain && times().empty())
+    replies_.back().plain = median_pass(std::move(plain_ms), true);
   // The end record has the text as the user saw it, ended by a stop string for instance. A reply without one was
   // interrupted: then its text is what the tokens of its rounds make.
   replies_.back().text = reply.end ? reply.end->text : std::move(text);

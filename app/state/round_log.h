@@ -117,6 +117,7 @@ struct ReplySummary {
   std::optional<uint32_t> first_token;  // the root of its first round; computed by the pass over the prompt
   std::optional<FinishReason> reason;   // set once the reply has ended
   double ar_tokens_per_second = 0;      // measured speed of plain decoding; 0 where it was not measured
+  PlainBeside plain;                    // measured in the minutes of the reply
   std::string prompt_text, text;  // only for replies of a trace that has texts; for live replies the chat has them
 };
 

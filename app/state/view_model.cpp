@@ -350,7 +350,8 @@ Effects apply(ViewModel& view, const UiCommand& command) {
                        return Effects{};
                      },
                      [&](const SetSampling& c) { return set_sampling(view, c.sampling, c.restart), Effects{}; },
-                     [&](const SetDrafting& c) { return view.drafting = c.mode, Effects{}; },
+                     [&](const SetDrafting& c) { return set_drafting(view, c.mode), Effects{}; },
+                     [&](const SetGuessing& c) { return set_guessing(view, c.on), Effects{}; },
                      [&](const AskSource& c) { return ask_source(view, c), Effects{}; },
                      [&](const ForgetEarlierReplies&) {
                        view.chat.note = "Earlier replies are forgotten: guesses come from this chat alone";

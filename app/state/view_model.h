@@ -64,6 +64,9 @@ struct SetMaxTokens {  // of later replies, and that a Continue adds at most
 struct SetDrafting {  // for later replies; none: the default of the device
   std::optional<DecodeMode> mode;
 };
+struct SetGuessing {  // for later replies: plain decoding, or the mode before it
+  bool on = true;
+};
 struct ForgetEarlierReplies {};  // that guesses may come from
 
 struct AskSource {  // for later replies: whether guesses come from there
@@ -82,10 +85,10 @@ struct ShowPathBox {  // shows the box for a path, used where the system has no 
 
 using UiCommand =
     std::variant<SendMessage, StopWriting, NewChat, RunAgain, OpenModel, LoadQuantized, BrowseModel, CancelLoading,
-                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, AskSource,
-                 ForgetEarlierReplies, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand, RoundsCommand,
-                 ShellCommand, ModelsCommand, RecordingCommand, ReportCommand, ShareCommand, VerifyCommand,
-                 CheckCommand, WhatIfCommand, ComparisonCommand>;
+                 ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, SetGuessing,
+                 AskSource, ForgetEarlierReplies, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
+                 RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand, ShareCommand,
+                 VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.
@@ -160,6 +163,7 @@ struct ViewModel {
   SamplingSettings sampling = chat_sampling();
   std::optional<DecodeMode> drafting;          // none: mode_for() chooses for the device
   bool stop_loops = true;                      // later replies that repeat themselves end
+  std::optional<DecodeMode> guessed_as;        // what `drafting` was before plain decoding was chosen
   DraftSources draft_sources = kUsualSources;  // that later replies ask, where they are there
   std::optional<bool> thinking;                // of later replies; none: as the model's template does by itself
   uint64_t replies_drawn = 0;                  // since the chat or the seed was begun: reply n uses seed + n

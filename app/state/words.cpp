@@ -197,8 +197,8 @@ constexpr Term kTerms[] = {
     {"Acceptance", "|acceptance rate|node use|",
      "The share of the guesses that became text. A low share is no loss as long as a wide pass costs little more."},
     {"Cost of a pass", "|cost|pass cost|",
-     "The time of a pass over all guesses, compared with a pass for a single token. On a GPU they are nearly the "
-     "same."},
+     "The time of a pass over all guesses, on average, compared with a pass for a single token. On a GPU they are "
+     "nearly the same."},
     {"S(N)", "|s(n), tok/s by n drafted|speed by budget|",
      "The expected speed for every number of guesses N: tokens that a pass would bring, divided by its time."},
     {"Times plain decoding", "|\u00d7 plain|\u00d7 plain here|\u00d7 plain there|times plain|",
@@ -243,8 +243,13 @@ struct Part {
 
 constexpr Part kParts[] = {
     {"Top bar", "Bar", "Which models run, on which device, and in which mode; view and layout are at its end."},
-    {"Watch chat", "Chat", "Your conversation. Words with a tint were guessed before they were written."},
-    {"Numbers", "Numbers", "How many tokens a pass brings, and what a pass costs here: these two make the speed."},
+    {"Watch chat", "Chat",
+     "Your conversation. Words with a tint were guessed before they were written. A line below each reply compares its "
+     "speed with plain decoding."},
+    {"Numbers", "Numbers",
+     "How many tokens a pass brings and how long it takes, both on average over the reply so far: divided, they are "
+     "its "
+     "speed. \u201cguess\u201d and \u201cplain\u201d say how the next reply is written."},
     {"What if", "What if",
      "What other devices would make of the recording or the reply on show, computed from its guesses."},
     {"Devices", "Devices",
@@ -252,7 +257,8 @@ constexpr Part kParts[] = {
      "Its name opens the list of devices, and a form for one of your own."},
     {"Race", "Race", "The passes of all devices on one clock."},
     {"Caption", "This pass",
-     "What happened in the pass on show, in one sentence. \u201cShow slowly\u201d takes it apart."},
+     "What happened in the pass on show, in one sentence, and how long it took. \u201cShow slowly\u201d takes it "
+     "apart."},
     {"Tree", "Tree of guesses",
      "Every guess of the pass on show. The bright branch became text; thick branches are the surer guesses."},
     {"Legend", "Legend", "What the signs in the tree mean, and how many guesses met each fate."},

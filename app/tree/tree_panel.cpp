@@ -224,6 +224,12 @@ std::array<uint32_t, kFates> told(const TreeModel& tree, const TreeReveal& revea
   return count;
 }
 
+/// ", 57.3 ms": what this one pass took, its guessing included; empty where that is not known.
+std::string pass_time_words(const RoundRecord& record, std::string_view times) {
+  if (record.ms.total() <= 0) return "";
+  return ", " + milliseconds(record.ms.total()) + (times.empty() ? "" : " " + std::string(times));
+}
+
 Type type_of(CaptionPart::Kind kind) {
   switch (kind) {
     case CaptionPart::Kind::accepted: return Type::title;
@@ -310,9 +316,12 @@ void WatchTree::draw_caption(const RoundsState& rounds, CommandSink& sink, const
   ImGui::SetCursorScreenPos({right, std::floor(middle - wanted.y * 0.5f)});
   if (button(slowly)) sink.post(RoundsCommand(SetSlowMotion{!play.slow_motion}));
   const float left = pos.x + px(kCaptionMargin);
-  if (const std::string pass = "pass " + grouped(canvas_.shown().round + 1); right - left > px(kRoomForNumber)) {
-    right -= text_size(Type::mono, pass).x + px(12);
-    draw_text_middle(ImGui::GetWindowDrawList(), right, middle, Type::mono, t.text3, pass);
+  if (right - left > px(kRoomForNumber)) {
+    const std::string pass = "pass " + grouped(canvas_.shown().round + 1);
+    const std::string took = pass_time_words(*canvas_.shown().record, rounds.log->times());
+    right -= text_size(Type::mono, pass + took).x + px(12);  // also before its time is told, so that nothing moves
+    draw_text_middle(ImGui::GetWindowDrawList(), right, middle, Type::mono, t.text3,
+                     play.checked() ? pass + took : pass);
   }
   const float room = right - px(12) - left;
   const ImVec4 canvas = {origin.x + parts.tree.x, origin.y + parts.tree.y, parts.tree.z, parts.tree.w};

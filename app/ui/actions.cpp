@@ -102,6 +102,8 @@ constexpr Action kActions[] = {
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::tree}); }},
     {"Mode", "Mode: Adaptive", "Ctrl+4", kCtrl | ImGuiKey_4,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::adaptive}); }},
+    {"Mode", "Plain or guess: without drafts, or as before", "Ctrl+G", kCtrl | ImGuiKey_G,
+     [](const ViewModel& v) { return Wanted(SetGuessing{!is_guessing(v)}); }},
     {"Mode", "Guesses from the drafter, on or off", "", 0,
      [](const ViewModel& v) { return v.has_drafter() ? switch_source(v, kFromDflash) : Wanted(); }},
     {"Mode", "Guesses from the text itself, on or off", "", 0,

@@ -413,6 +413,7 @@ struct ReplyFinished {
   double tau = 0;                   // tokens a round
   double ar_tokens_per_second = 0;  // what autoregressive decoding was measured to reach here; 0 where it was not
   TurnTokens tokens = {};  // tokens of its text, for ChatTurn::tokens; empty when they do not spell the text exactly
+  PlainBeside plain = {};  // not known of a reply that was stopped before enough of it was plain
 };
 
 /// The costs that are in use from now on.

@@ -200,6 +200,7 @@ ReplySettings settings_of(const Generate& command, const Engine& model) {
   settings.sources = command.sources;
   settings.stop_loops = command.stop_loops;
   settings.probabilities = command.rounds && command.probabilities;
+  settings.times_plain = true;
   settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
                                                       [](const ChatTurn& t) { return t.role == "assistant"; }));
   return settings;
@@ -497,7 +498,8 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
                         static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
                         reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
-                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart)});
+                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
+                        reply.plain});
   if (!command.chat.empty() && current_->trace == nullptr) model.remember(command.chat, reply.ids);
   model.keep_what_was_learnt();
 }

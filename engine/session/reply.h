@@ -63,6 +63,7 @@ struct ReplySettings {
   std::vector<uint32_t> begun;
   bool drafts = false;         // fill RoundRecord::draft
   bool probabilities = false;  // fill RoundNode::log_p (tree_input() says of which nodes); costs a little time
+  bool times_plain = false;    // fill Reply::plain, for which up to four passes may follow the reply
   SamplingSettings sampling;
   uint32_t max_tokens = 512;              // of new ones; at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
@@ -121,6 +122,7 @@ struct Reply {
   double prefill_ms = 0;       // up to and including the first token
   double decode_ms = 0;        // all rounds
   std::vector<RoundRecord> rounds;
+  PlainBeside plain;  // where ReplySettings::times_plain asked for it
 
   /// The text without the thinking that is told apart from it, and that thinking without the blanks behind it.
   std::string answer() const { return text.substr(thought.told_apart ? thought.bytes : 0); }

@@ -208,6 +208,7 @@ Reply ReplyWriter::write() {
   while (going) going = round();
   const std::string rest = text_.finish();
   if (!rest.empty()) report(rest);
+  if (settings_.times_plain) reply_.plain = plain_beside();
   reply_.text = text_.text();
   reply_.thought = text_.thought();
   reply_.calls = text_.calls();
@@ -443,6 +444,51 @@ uint32_t ReplyWriter::choose_at(uint32_t node) {
   const double draw = accept_draw(settings_.sampling.seed, settings_.turn, reply_.ids.size());
   return token_by_rates(*tree_, node, own, settings_.accept_rates, draw, parts_.model.config().vocab,
                         parts_.text.stop_ids);
+}
+
+namespace {
+
+constexpr size_t kPlainBehind = 3;   // passes behind a reply that say what plain decoding takes
+constexpr size_t kMostPrepared = 1;  // more of them, whose recordings were made first
+
+}  // namespace
+
+/// By the plain rounds where there are enough, else by passes behind the reply, unless it was stopped: who stops does
+/// not wait.
+PlainBeside ReplyWriter::plain_beside() {
+  std::vector<double> ms;
+  for (const RoundRecord& round : reply_.rounds)
+    if (is_plain(round)) ms.push_back(round.ms.total());
+  if (ms.size() >= kEnoughPlain) return median_pass(std::move(ms), true);
+  const bool whole = reply_.reason != FinishReason::cancelled && reply_.reason != FinishReason::failed;
+  const bool compares = drafts() && !reply_.rounds.empty() && settings_.forced.empty();
+  if (!whole || !compares || committed() >= parts_.model.limits().context) return {};
+  try {
+    return plain_behind();
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::device_lost) throw;
+    return {};  // the reply is written: what it would be compared with is then not known
+  }
+}
+
+/// Times passes over the last token as plain decoding makes them, from the rows to the token that is drawn. None is
+/// committed, so that text and caches stay as they are.
+PlainBeside ReplyWriter::plain_behind() {
+  DraftTree root;
+  root.reset(history_.back());
+  std::vector<double> ms;
+  for (size_t pass = 0; pass < kPlainBehind + kMostPrepared && ms.size() < kPlainBehind; ++pass) {
+    const uint64_t recordings = parts_.model.recordings();
+    const auto start = std::chrono::steady_clock::now();
+    head_ = head();
+    ForwardInput input = sequence_->tree(root, head_);
+    choose_by(input);
+    output_ = parts_.model.forward(input, callbacks_.stop);
+    if (!output_.completed()) return {};
+    choose(0);
+    if (parts_.model.recordings() == recordings) ms.push_back(milliseconds_since(start));
+  }
+  return ms.size() < kPlainBehind ? PlainBeside() : median_pass(std::move(ms), false);
 }
 
 /// Commits the accepted path. Takes no stop token: text, cache and features must agree afterwards.

@@ -146,6 +146,8 @@ class ReplyWriter {
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;
   bool cancelled();
+  PlainBeside plain_beside();
+  PlainBeside plain_behind();
 
   bool append(uint32_t token);
   bool loops_at(uint32_t token);

@@ -213,6 +213,17 @@ DraftSources guessed_by(const RoundRecord& record) {
   return sources;
 }
 
+bool is_plain(const RoundRecord& round) {
+  return round.shape == DecodeMode::ar && round.ms.draft == 0 && round.emitted.size() == 1 && round.teaches &&
+         round.ms.total() > 0;
+}
+
+PlainBeside median_pass(std::vector<double> ms, bool own) {
+  const auto middle = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2);
+  std::nth_element(ms.begin(), middle, ms.end());
+  return {*middle, static_cast<uint32_t>(ms.size()), own};
+}
+
 const WidthForecast* chosen_candidate(const RoundRecord& record) {
   const auto& candidates = record.choice.candidates;
   const auto found = std::ranges::lower_bound(candidates, record.width, {}, &WidthForecast::width);

@@ -185,6 +185,28 @@ DraftSources proposed_by(const TreeNode& node);
 /// alone where no drafter was asked; none in a round that is plain from the start.
 DraftSources guessed_by(const RoundRecord& record);
 
+/// What plain decoding takes in the very minutes of a reply, on the same load and at its context: so that its speed is
+/// compared with nothing of another day.
+struct PlainBeside {
+  double ms = 0;        // of one plain pass, which writes one token; 0: not known
+  uint32_t passes = 0;  // that it is the median of
+  bool own = false;     // they are rounds of the reply; else passes right behind it, which wrote nothing
+
+  bool known() const { return ms > 0; }
+  double tokens_per_second() const { return known() ? 1000 / ms : 0; }
+  bool operator==(const PlainBeside&) const = default;
+};
+
+inline constexpr size_t kEnoughPlain = 4;  // plain rounds of a reply that say what plain decoding takes
+
+/// Whether nothing but the target's pass is in the time of a round: without a draft, and without passes that were
+/// prepared in it.
+bool is_plain(const RoundRecord& round);
+
+/// The median of these times, of which there is at least one: a pass that something else held up makes plain decoding
+/// no slower, and so drafting no better.
+PlainBeside median_pass(std::vector<double> ms, bool own);
+
 /// The forecast for the width that the round used; null where there is none.
 const WidthForecast* chosen_candidate(const RoundRecord& record);
 

@@ -16,7 +16,7 @@ from cli import CLI, GOLDEN, environment, run
 ICD = os.environ.get("CANOPY_TEST_ICD", "")
 MODEL = os.path.join(GOLDEN, "tiny-qwen3")
 FIELDS = ["prompt_ids", "output_ids", "text", "finish_reason", "mode", "device", "backend", "tau", "rounds", "prefill_ms",
-          "decode_ms", "tokens_per_second"]
+          "decode_ms", "tokens_per_second", "plain"]
 
 
 def prompts():
@@ -75,6 +75,10 @@ class OnDevice(unittest.TestCase):
         total = sum(sum(entry["ms"].values()) for entry in reply["rounds"])
         self.assertAlmostEqual(reply["decode_ms"], total, places=3)
         self.assertAlmostEqual(reply["tokens_per_second"], 1000 * 19 / total, places=3)
+        # Adaptive wrote some of it plainly, or passes were timed behind it: at least three either way.
+        self.assertEqual(list(reply["plain"]), ["tokens_per_second", "pass_ms", "passes", "own_rounds"])
+        self.assertGreaterEqual(reply["plain"]["passes"], 3)
+        self.assertAlmostEqual(reply["plain"]["tokens_per_second"], 1000 / reply["plain"]["pass_ms"], places=3)
 
     def test_weights_are_quantized_on_load_and_that_is_said(self):
         golden = next(p for p in prompts() if len(p["prompt_ids"]) < 30)

@@ -476,6 +476,7 @@ TEST_F(EngineThreadTest, CalibratesOnDemandAndGivesUpWhenTold) {
   ASSERT_NE(learnt, reply.end());
   EXPECT_EQ(std::get<Learnt>(*learnt).learnt->depths.size(), 7u);
   EXPECT_GT(std::get<ReplyFinished>(reply.back()).ar_tokens_per_second, 0.0);
+  EXPECT_TRUE(std::get<ReplyFinished>(reply.back()).plain.known());
   engine_.reset();
   unsetenv("CANOPY_CACHE_DIR");
 }

@@ -936,5 +936,51 @@ TEST_F(ModesTest, RefusesWhatItCannotDo) {
   expect_error("what passes cost", [&] { loaded_->reply(prompt, in(kDrafted[4], tokens(4))); });
 }
 
+// What plain passes take is measured behind a reply that had few of them. It leaves no trace in text and caches.
+TEST_F(ModesTest, TimingPlainPassesChangesNothing) {
+  const auto prompt = encode("def main():\n    parser = argparse.");
+  const auto more = encode("def main():\n    parser = argparse.ArgumentParser()\n");
+  for (const float temperature : {0.0f, 0.8f}) {
+    ReplySettings settings = tokens(24);
+    settings.sampling.temperature = temperature;
+    for (const Way& way : {kTree, Way{"adaptive", DecodeMode::adaptive, 1}}) {
+      SCOPED_TRACE(way.name);
+      settings.times_plain = false;
+      const Reply expected = fresh(way, prompt, settings);
+      EXPECT_FALSE(expected.plain.known()) << "only where it is asked for, so never in a measurement";
+      const std::vector<float> kv = cache();
+      const Reply next = loaded_->reply(more, in(way, settings));
+      settings.times_plain = true;
+      const Reply timed = fresh(way, prompt, settings);
+      EXPECT_EQ(timed.ids, expected.ids);
+      EXPECT_EQ(timed.text, expected.text);
+      EXPECT_EQ(cache(), kv);
+      EXPECT_GE(timed.plain.passes, 3u);
+      EXPECT_GT(timed.plain.ms, 0.0);
+      EXPECT_EQ(timed.plain.own, static_cast<size_t>(std::ranges::count_if(timed.rounds, is_plain)) >= kEnoughPlain);
+      settings.times_plain = false;
+      EXPECT_EQ(loaded_->reply(more, in(way, settings)).ids, next.ids);
+    }
+  }
+}
+
+TEST_F(ModesTest, PlainPassesAreNotTimedWhereNobodyWaitsForThem) {
+  const auto prompt = encode("import os\n");
+  ReplySettings settings = in(kTree, tokens(40));
+  settings.times_plain = true;
+  std::stop_source stop;
+  ReplyCallbacks callbacks;
+  callbacks.stop = stop.get_token();
+  callbacks.round = [&](const RoundRecord&) { stop.request_stop(); };
+  EXPECT_FALSE(loaded_->reply(prompt, settings, callbacks).plain.known()) << "it was stopped";
+  settings.max_tokens = 1;
+  EXPECT_FALSE(loaded_->reply(prompt, settings).plain.known()) << "there was no round to compare";
+  settings = in(kPlain, tokens(3));
+  settings.times_plain = true;
+  EXPECT_FALSE(loaded_->reply(prompt, settings).plain.known()) << "it is plain itself, and short";
+  settings.max_tokens = 12;
+  EXPECT_TRUE(loaded_->reply(prompt, settings).plain.own);
+}
+
 }  // namespace
 }  // namespace canopy::test

@@ -29,6 +29,26 @@ RoundRecord coded(const RoundRecord& record) {
   return back;
 }
 
+TEST(PlainBeside, IsOfPassesAloneAndTheMiddleOne) {
+  RoundRecord plain;
+  plain.emitted = {7};
+  plain.ms.verify = 10;
+  EXPECT_TRUE(is_plain(plain));
+  RoundRecord other = plain;
+  other.ms.draft = 3;  // it looked what a draft would have been worth
+  EXPECT_FALSE(is_plain(other));
+  other = plain;
+  other.teaches = false;  // a kernel was compiled in it
+  EXPECT_FALSE(is_plain(other));
+  other = plain;
+  other.shape = DecodeMode::tree;
+  EXPECT_FALSE(is_plain(other));
+  const PlainBeside beside = median_pass({10, 500, 11, 9, 12}, true);
+  EXPECT_EQ(beside, (PlainBeside{11, 5, true})) << "one slow pass changes nothing";
+  EXPECT_NEAR(beside.tokens_per_second(), 1000.0 / 11, 1e-9);
+  EXPECT_EQ(PlainBeside().tokens_per_second(), 0);
+}
+
 TEST(RoundRecordCodec, KeepsEveryFieldOfRandomRounds) {
   TraceBuilder builder(3);
   builder.begin();

@@ -10,6 +10,7 @@
 #include "app/state/round_log.h"
 #include "app/state/shell.h"
 #include "app/state/what_if.h"
+#include "app/state/words.h"
 #include "tests/app/charts/chart_samples.h"
 #include "tests/app/support/sample_log.h"
 
@@ -99,14 +100,49 @@ TEST(WatchNumbers, ThePassCostsItsTimeInPlainTokens) {
   asked.question.on_cpu = true;
   const WatchNumbers numbers = watch_numbers(asked.question);
   EXPECT_NEAR(numbers.pass_ms, 450, 1e-9);
-  EXPECT_EQ(numbers.guesses, 40u);
+  EXPECT_EQ(numbers.guesses, 40);
   EXPECT_NEAR(numbers.plain_tokens, 22.5, 1e-9);
   EXPECT_EQ(numbers.cost.value, "450");
   EXPECT_EQ(numbers.cost.unit, "ms");
-  EXPECT_EQ(numbers.cost.title, "a pass over 40 guesses, here");
+  EXPECT_TRUE(numbers.cost.title.starts_with("a pass here: ")) << numbers.cost.title;
   EXPECT_EQ(numbers.cost.subtitle, "= 23 plain tokens: this CPU pays per guess");
   EXPECT_NE(numbers.cost.why.find("40.0 to guess + 410 to check"), std::string::npos) << numbers.cost.why;
   EXPECT_NE(numbers.cost.why.find("measured over 64 plain rounds, 3 min ago"), std::string::npos) << numbers.cost.why;
+}
+
+// Both are means over the same passes, however different these were, so that they multiply to the reply's speed.
+TEST(WatchNumbers, TokensOverTimeIsTheSpeedOfTheReply) {
+  const auto log = trees_of(9, 41, 5);
+  RoundRecord slow = *log->round(0);
+  slow.ms.verify = 20000;
+  log->add(slow);
+  const Asked asked(log);
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  double tokens = 0, ms = 0;
+  for (size_t i = 0; i < log->rounds(); ++i) {
+    tokens += static_cast<double>(log->round(i)->emitted.size());
+    ms += log->round(i)->ms.total();
+  }
+  EXPECT_NEAR(numbers.tokens_per_second, 1000 * tokens / ms, 1e-9);
+  EXPECT_NEAR(1000 * numbers.tokens_per_pass / numbers.pass_ms, numbers.tokens_per_second, 1e-9);
+  EXPECT_EQ(numbers.passes, log->rounds());
+  EXPECT_LT(numbers.pass_ms, 2000) << "not the one of the shown pass";
+  EXPECT_TRUE(numbers.cost.title.ends_with(speed(1000 * tokens / ms) + " tok/s")) << numbers.cost.title;
+}
+
+TEST(WatchNumbers, ARecordingSaysWhoseFiguresTheyAre) {
+  Asked asked(trees_of(8, 41));
+  asked.question.live = false;
+  asked.question.on_cpu = true;
+  EXPECT_TRUE(watch_numbers(asked.question).cost.title.starts_with("a pass, as recorded: "));
+  asked.question.recorded_on = "llvmpipe";
+  const WatchNumbers numbers = watch_numbers(asked.question);
+  EXPECT_TRUE(numbers.cost.title.starts_with("a pass on llvmpipe: ")) << numbers.cost.title;
+  EXPECT_EQ(numbers.cost.subtitle, "= 23 plain tokens: that CPU pays per guess");
+  asked.question.times = "predicted";
+  EXPECT_TRUE(watch_numbers(asked.question).cost.title.starts_with("a pass on llvmpipe, predicted: "));
+  asked.plain = {};
+  EXPECT_EQ(watch_numbers(asked.question).cost.subtitle, "plain decoding was not recorded");
 }
 
 TEST(WatchNumbers, ThePassOfAMixtureSaysWhatItHadToRead) {
@@ -134,7 +170,8 @@ TEST(WatchNumbers, WithoutAPlainSpeedNothingIsClaimed) {
 TEST(WatchNumbers, APlainPassSaysSo) {
   const Asked asked(trees_of(0, 2, 3));
   const WatchNumbers numbers = watch_numbers(asked.question);
-  EXPECT_EQ(numbers.cost.title, "a plain pass, here");
+  EXPECT_TRUE(numbers.cost.title.starts_with("a plain pass here: ")) << numbers.cost.title;
+  EXPECT_EQ(numbers.cost.subtitle, "nothing was guessed so far");
   EXPECT_EQ(numbers.tokens.value, "1.0");
   EXPECT_FALSE(numbers.elsewhere.shown);
 }
@@ -229,8 +266,9 @@ TEST(WatchSource, TheDemosHaveAllNumbers) {
     EXPECT_NE(numbers.cost.why.find("in the recording"), std::string::npos) << numbers.cost.why;
     EXPECT_TRUE(numbers.elsewhere.shown) << demo << ' ' << numbers.ratio;
     EXPECT_TRUE(source.line()->sentence.starts_with("Set when this was recorded")) << source.line()->sentence;
-    EXPECT_FALSE(source.line()->elsewhere.empty());
-    EXPECT_NE(numbers.cost.subtitle.find("this CPU"), std::string::npos) << numbers.cost.subtitle;
+    // Nothing is predicted for a pass without a guess.
+    EXPECT_EQ(source.line()->elsewhere.empty(), log->summary(log->rounds() - 1).width == 1);
+    EXPECT_NE(numbers.cost.subtitle.find("that CPU"), std::string::npos) << numbers.cost.subtitle;
   }
 }
 
@@ -246,8 +284,8 @@ ShownFigures figures_of(const ViewModel& view) {
           numbers.cost.title, source.line() ? source.line()->question + source.line()->elsewhere : ""};
 }
 
-// In slow motion tokens count in the last phase and a pass has its price once it has been checked; until then the
-// figures are those of the passes before it, and at the end the same as outside of slow motion.
+// In slow motion a pass counts in the last phase; until then the means are those of the passes before it in its reply,
+// nothing is said of the size of a tree, and at the end all is as outside of slow motion.
 TEST(WatchSource, NoFigureComesBeforeItsPhase) {
   ViewModel view;
   const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
@@ -259,7 +297,8 @@ TEST(WatchSource, NoFigureComesBeforeItsPhase) {
     return figures_of(view);
   };
   for (size_t round = 0; round < log->rounds(); ++round) {
-    const ShownFigures after = whole(round), before = round > 0 ? whole(round - 1) : ShownFigures();
+    const bool goes_on = round > 0 && log->summary(round - 1).reply == log->summary(round).reply;
+    const ShownFigures after = whole(round), before = goes_on ? whole(round - 1) : ShownFigures();
     ASSERT_NE(after.tokens, before.tokens);
     ASSERT_NE(after.cost, before.cost);
     show(play, *log, round);
@@ -271,11 +310,10 @@ TEST(WatchSource, NoFigureComesBeforeItsPhase) {
         play.progress = progress;
         const ShownFigures shown = figures_of(view);
         const bool kept = play.phase == Phase::commit && progress == 1;
-        const bool checked = play.phase > Phase::verify || (play.phase == Phase::verify && progress == 1);
         EXPECT_EQ(shown.tokens, kept ? after.tokens : before.tokens) << round << ", phase " << phase;
-        EXPECT_EQ(shown.cost, checked ? after.cost : before.cost) << round << ", phase " << phase;
-        EXPECT_EQ(shown.cost_title, checked ? after.cost_title : before.cost_title);
-        EXPECT_EQ(shown.question, checked ? after.question : before.question);
+        EXPECT_EQ(shown.cost, kept ? after.cost : before.cost) << round << ", phase " << phase;
+        EXPECT_EQ(shown.cost_title, kept ? after.cost_title : before.cost_title);
+        EXPECT_EQ(shown.question, kept ? after.question : "") << "nothing of the pass before";
         if (kept) {
           EXPECT_EQ(shown, after);
         }
@@ -312,7 +350,7 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
   const ArReference plain = plain_at(kPlainMs);
   const BudgetLine line = budget_line(record, budget_view(record, costs.get(), plain), TreeSetBy::user, nullptr);
   EXPECT_EQ(line.question, "Why 40 guesses?");
-  EXPECT_EQ(line.sentence, "You set them. Best here: none");
+  EXPECT_EQ(line.sentence, "You set them. Expected best: plain");
   EXPECT_EQ(line.badge, "predicted");
   EXPECT_TRUE(line.elsewhere.empty());
   ASSERT_FALSE(line.curve.empty());
@@ -337,6 +375,13 @@ TEST(BudgetLine, SaysWhoSetTheSizeAndWhatWouldBeBest) {
             "best on an RTX 4090: 40 or more");
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere_brief,
             "RTX 4090: 40+");
+  elsewhere.guesses = 0;
+  EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, &elsewhere).elsewhere,
+            "best on an RTX 4090: none");
+  // Where nothing was guessed nothing is known of what guessing would bring elsewhere.
+  const RoundRecord plain_pass = builder.plain();
+  const BudgetLine silent = budget_line(plain_pass, budget_view(plain_pass, nullptr), TreeSetBy::user, &elsewhere);
+  EXPECT_EQ(silent.elsewhere + silent.elsewhere_brief, "");
   // Nothing was forecast: who set it is no prediction.
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).badge, "");
   EXPECT_EQ(budget_line(record, budget_view(record, nullptr), TreeSetBy::user, nullptr).sentence, "You set them");
@@ -353,9 +398,8 @@ TEST(BudgetLine, SaysWhoSetTheTree) {
   };
   EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::user), "You set them");
   EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::recording), "Set when this was recorded");
-  EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::fallback), "A small tree, to be looked at");
-  EXPECT_EQ(says(DecodeMode::adaptive, false, TreeSetBy::controller),
-            "Canopy chose them: the most tokens for their time");
+  EXPECT_EQ(says(DecodeMode::tree, false, TreeSetBy::fallback), "Not chosen: a small tree, to be looked at");
+  EXPECT_EQ(says(DecodeMode::adaptive, false, TreeSetBy::controller), "Chosen: the most tokens for their time");
   EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::user), "Plain decoding was asked for");
   EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::recording), "Plain decoding was set when this was recorded");
   EXPECT_EQ(says(DecodeMode::ar, true, TreeSetBy::fallback), "There is no drafter that could guess");
@@ -384,12 +428,15 @@ TEST(BudgetLine, SaysWhatTheTextHadToDoWithIt) {
 }
 
 TEST(WatchNumbers, NoTimeToGuessWhereNoDrafterWasAsked) {
-  Asked asked(trees_of(8, 41));
-  RoundRecord pass = *asked.shown;
-  asked.question.shown = &pass;
-  pass.ms.draft = 0;
-  pass.match = 5;
-  for (size_t i = 1; i < pass.nodes.size(); ++i) pass.nodes[i].node.sources = kFromSuffix;
+  const auto log = std::make_shared<SampleLog>();
+  for (size_t round = 0; round < 8; ++round) {
+    RoundRecord pass = *trees_of(1, 41)->round(0);
+    pass.ms.draft = 0;
+    pass.match = 5;
+    for (size_t i = 1; i < pass.nodes.size(); ++i) pass.nodes[i].node.sources = kFromSuffix;
+    log->add(pass);
+  }
+  const Asked asked(log);
   const std::string why = watch_numbers(asked.question).cost.why;
   EXPECT_NE(why.find("none to guess, as all was found in the text, + 410 to check"), std::string::npos) << why;
 }
@@ -400,7 +447,7 @@ TEST(BudgetLine, AChoiceThatIsTheBestIsNotRepeated) {
   const RoundRecord record = test::decided(builder.tree(64), test::tiled_cost, WidthObjective::per_round);
   ASSERT_EQ(record.shape, DecodeMode::tree);
   const BudgetLine line = budget_line(record, budget_view(record, nullptr), TreeSetBy::controller, nullptr);
-  EXPECT_EQ(line.sentence, "Canopy chose them: the most tokens for their time");
+  EXPECT_EQ(line.sentence, "Chosen: the most tokens for their time");
   const RoundRecord plain = test::decided(builder.tree(40), test::steep_cost, WidthObjective::per_round);
   ASSERT_EQ(plain.shape, DecodeMode::ar);
   EXPECT_EQ(budget_line(plain, budget_view(plain, nullptr), TreeSetBy::controller, nullptr).question,

@@ -35,14 +35,14 @@ TEST(WidthGame, AsksForEachPassOnce) {
   EXPECT_EQ(game.verdict(), "");
   game.answer(2);
   EXPECT_FALSE(game.asking());
-  EXPECT_EQ(game.verdict(), "Right: 7 would have been best here.");
+  EXPECT_EQ(game.verdict(), "Right: 7 was best afterwards.");
   game.answer(0);
   game.show(3, some_budget());
   EXPECT_EQ(game.points(), "1 of 1 right");
   game.show(4, some_budget(900));
   EXPECT_TRUE(game.asking());
   game.answer(3);
-  EXPECT_EQ(game.verdict(), "You said 13 to 32; none would have been best here: plain decoding.");
+  EXPECT_EQ(game.verdict(), "You said 13 to 32; none was best afterwards: plain decoding.");
   EXPECT_EQ(game.points(), "1 of 2 right");
 }
 

@@ -68,6 +68,7 @@ void publish_in_rounds(ScriptedEngine& engine, uint64_t id, const std::string& t
   finished.reply_tokens = static_cast<uint32_t>(ends.size());
   finished.tokens_per_second = 439;
   finished.ar_tokens_per_second = 790;
+  if (mode != DecodeMode::ar) finished.plain = {1000.0 / 790, 3, false};
   engine.publish(finished);
 }
 

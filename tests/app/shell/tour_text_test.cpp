@@ -72,11 +72,11 @@ TEST(TourText, SaysWhenAPassCostsMoreThanItBrings) {
   app::TourFacts facts = some_facts();
   facts.plain_tokens = "11";
   facts.slower = true;
-  EXPECT_NE(words_of(app::tour_step(5, facts)).find("Here that is 11 of them: more than a pass brings."),
+  EXPECT_NE(words_of(app::tour_step(5, facts)).find("There it was 11 of them: more than a pass brings."),
             std::string::npos);
   facts.plain_tokens = "1.6";
   facts.slower = false;
-  EXPECT_NE(words_of(app::tour_step(5, facts)).find("Here that is only 1.6."), std::string::npos);
+  EXPECT_NE(words_of(app::tour_step(5, facts)).find("There it was only 1.6."), std::string::npos);
 }
 
 TEST(TourText, SaysAtTheEndWhetherItPaysHereAndWhatTheRecordingAlwaysDoes) {

@@ -44,7 +44,7 @@ std::function<void(ScriptedEngine&, const Command&)> drafts_at(double speed) {
     finished.reply_tokens = 12345;
     finished.tau = 12.34;
     finished.tokens_per_second = speed;
-    finished.ar_tokens_per_second = speed * 12.3;
+    finished.plain = {12.3 * 1000 / speed, 3, false};
     engine.publish(TextDelta{generate->reply_id, "Yes.", 1, 25, speed});
     engine.publish(finished);
   };

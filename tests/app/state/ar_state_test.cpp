@@ -166,6 +166,25 @@ TEST(ArReference, TheVerdictOfAReplyComparesWithIt) {
   EXPECT_NEAR(desk.view.messages.back().result->ar_tokens_per_second, 40, 1e-9);
 }
 
+// One basis for the verdict and all that compares with it: what was measured with the reply, not on another load.
+TEST(ArReference, WhatWasMeasuredWithTheReplyComesFirst) {
+  Desk desk;
+  desk.rounds(20, 25);
+  ReplyFinished end;
+  end.reply_id = desk.view.reply_id;
+  end.plain = {12.5, 3, false};
+  update(desk.view, Event(end));
+  const ArReference plain = desk.newest();
+  EXPECT_EQ(plain.source, ArSource::beside);
+  EXPECT_TRUE(plain.measured());
+  EXPECT_NEAR(plain.tokens_per_second, 80, 1e-9);
+  EXPECT_EQ(ar_origin(plain, 5), "measured with this reply, 3 plain passes; " + plain.where);
+  EXPECT_NEAR(desk.view.messages.back().result->ar_tokens_per_second, 80, 1e-9);
+  desk.ask();
+  desk.round(round_of(25));
+  EXPECT_EQ(desk.newest().source, ArSource::plain_rounds) << "of the next reply it is not known yet";
+}
+
 TEST(ArReference, AgesAreSaidInTheLargestUnit) {
   EXPECT_EQ(age_words(0, 5), "");
   EXPECT_EQ(age_words(1, 1 + kMinute - 1), "just now");

@@ -32,6 +32,7 @@ void answer(ViewModel& view, const std::string& text) {
   finished.tokens_per_second = 50.25;
   finished.mode = DecodeMode::tree;
   finished.tau = 1.5;
+  finished.plain = {12.5, 3, false};
   update(view, Event(finished));
 }
 
@@ -163,6 +164,7 @@ TEST(Conversation, ReadBackFromJsonItIsTheSame) {  // gui.md, criterion 19: expo
   EXPECT_EQ(read[1].seed, view.messages[1].seed);
   EXPECT_EQ(read[1].created_ms, 1'700'000'000'123);
   EXPECT_EQ(read[1].result->tau, 1.5);
+  EXPECT_EQ(read[1].result->plain, (PlainBeside{12.5, 3, false}));
 }
 
 TEST(Conversation, ExportsNameNoPath) {

@@ -152,22 +152,58 @@ TEST(Drafting, ARecordingDoesNotSayWhoSetItsTrees) {
   }
 }
 
-TEST(Drafting, SaysWhenPlainDecodingWouldHaveBeenClearlyFaster) {
+TEST(Drafting, PlainAndGuessingAreASwitchThatGoesBack) {
+  ViewModel view = view_with(drafted_model(false));
+  EXPECT_TRUE(is_guessing(view));
+  update(view, UiCommand(SetGuessing{false}));
+  EXPECT_EQ(view.drafting, DecodeMode::ar);
+  EXPECT_FALSE(is_guessing(view));
+  update(view, UiCommand(SetGuessing{true}));
+  EXPECT_EQ(mode_for(view.drafting, *view.model), DecodeMode::adaptive) << "as it was, which is the default";
+  for (const DecodeMode before : {DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive}) {
+    update(view, UiCommand(SetDrafting{before}));
+    update(view, UiCommand(SetDrafting{DecodeMode::ar}));  // in whatever way it is chosen
+    update(view, UiCommand(SetGuessing{false}));           // twice is once
+    update(view, UiCommand(SetGuessing{true}));
+    EXPECT_EQ(view.drafting, before);
+  }
+}
+
+ReplyFinished written_at(double tokens_per_second, double plain) {
   ReplyFinished reply;
   reply.mode = DecodeMode::tree;
-  reply.tokens_per_second = 10;
-  reply.ar_tokens_per_second = 18;
-  EXPECT_EQ(ar_verdict({}, reply), "Plain decoding is about 1.8\u00d7 faster on this device.");
-  EXPECT_EQ(short_ar_verdict(reply, WindowLayout::lab), "AR is 1.8\u00d7 faster here");
-  EXPECT_EQ(short_ar_verdict(reply, WindowLayout::watch), "Plain is 1.8\u00d7 faster here");
-  EXPECT_EQ(ar_verdict(DecodeMode::tree, reply), "");  // the user chose the mode
-  reply.ar_tokens_per_second = 10.5;
-  EXPECT_EQ(ar_verdict({}, reply), "");
-  reply.ar_tokens_per_second = 0;  // not measured
-  EXPECT_EQ(ar_verdict({}, reply), "");
-  reply.ar_tokens_per_second = 18;
-  reply.mode = DecodeMode::adaptive;  // adaptive uses plain decoding by itself where that is faster
-  EXPECT_EQ(ar_verdict({}, reply), "");
+  reply.tokens_per_second = tokens_per_second;
+  if (plain > 0) reply.plain = {1000 / plain, 3, false};
+  return reply;
+}
+
+TEST(PlainVerdict, SaysBothWaysWhatGuessingMadeOfTheSpeed) {
+  const PlainVerdict faster = plain_verdict(written_at(31.3, 25.1));
+  EXPECT_EQ(faster.words.front(), "here 31 tok/s, plain 25: 1.2\u00d7 faster");
+  EXPECT_EQ(faster.words.back(), "1.2\u00d7 faster than plain");
+  EXPECT_NE(faster.why.find("3 plain passes, timed right behind this reply"), std::string::npos) << faster.why;
+  EXPECT_FALSE(faster.slower());
+  const PlainVerdict slower = plain_verdict(written_at(10, 18));
+  EXPECT_EQ(slower.words.front(), "here 10 tok/s, plain 18: 1.8\u00d7 slower");
+  EXPECT_TRUE(slower.slower());
+  EXPECT_EQ(plain_verdict(written_at(25, 24.5)).words.front(), "here 25 tok/s, plain 24: as fast");
+  EXPECT_EQ(plain_verdict(written_at(31.3, 25.1), "llvmpipe").words.front(),
+            "on llvmpipe 31 tok/s, plain 25: 1.2\u00d7 faster");
+  ReplyFinished own = written_at(20, 10);
+  own.plain = {100, 14, true};
+  EXPECT_NE(plain_verdict(own).why.find("14 plain passes of this very reply"), std::string::npos);
+}
+
+TEST(PlainVerdict, SaysNothingWithoutAMeasurementOfTheSameMinutes) {
+  ReplyFinished reply = written_at(10, 0);
+  reply.ar_tokens_per_second = 18;  // of the calibration, on another load
+  EXPECT_FALSE(plain_verdict(reply).known());
+  EXPECT_FALSE(plain_verdict(written_at(0, 18)).known());
+  reply = written_at(10, 18);
+  reply.mode = DecodeMode::adaptive;
+  EXPECT_TRUE(plain_verdict(reply).known());
+  reply.mode = DecodeMode::ar;  // it is plain itself
+  EXPECT_FALSE(plain_verdict(reply).known());
 }
 
 }  // namespace

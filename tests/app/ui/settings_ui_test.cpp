@@ -110,10 +110,13 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
       ctx->KeyPress(ImGuiKey_Enter);
       ctx->Yield(3);
       IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
-      ctx->ItemClick("//Chat/**/Write plainly");  // the button beside the verdict, which switches to plain decoding
+      ctx->ItemClick("//Top bar/AR");
       ctx->Yield(2);
       IM_CHECK(ui.view().drafting == DecodeMode::ar);
       IM_CHECK(read_settings(file()).settings.drafting == DecodeMode::ar);
+      ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_G);  // and back to what was before
+      ctx->Yield(2);
+      IM_CHECK(!ui.view().drafting);
       ctx->ItemClick("//Top bar/Chain");
       ctx->Yield(2);
       ctx->ItemClick("//Chat/**/Run again");
