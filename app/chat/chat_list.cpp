@@ -16,6 +16,7 @@ namespace canopy::app {
 namespace {
 
 constexpr float kListMargin = 12, kListHead = 44, kChatRow = 52, kMoreRoom = 28;
+constexpr int kFramesToTakeKeyboard = 6;
 constexpr const char* kChatMenu = "Chat menu";
 
 /// "14:05" for today's chats, else the date; in the user's time.
@@ -160,11 +161,13 @@ void ChatList::draw_row(const ViewModel& view, const ChatListing& chat, CommandS
 
 void ChatList::draw_name(const ChatListing& chat, CommandSink& sink, float width) {
   ImGui::SetNextItemWidth(width);
-  if (focus_name_) ImGui::SetKeyboardFocusHere();
-  focus_name_ = false;
+  // For some frames, as the first click of two has asked for the keyboard for the composer.
+  const bool taking = focus_name_ > 0 && --focus_name_ > 0;
+  if (taking && !named_) ImGui::SetKeyboardFocusHere();
   const bool entered =
       ImGui::InputText("##Name", &name_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
-  const bool left = ImGui::IsItemDeactivated();
+  named_ = ImGui::IsItemActive();
+  const bool left = !taking && ImGui::IsItemDeactivated();
   if (entered) sink.post(RenameChat{name_, chat.id});
   if (entered || left) naming_.clear();
 }
@@ -197,7 +200,8 @@ void ChatList::draw_menu(const ChatListing& chat, CommandSink& sink) {
 void ChatList::rename(const ChatListing& chat) {
   naming_ = chat.id;
   name_ = chat.title;
-  focus_name_ = true;
+  focus_name_ = kFramesToTakeKeyboard;
+  named_ = false;
 }
 
 /// Shows the chat, which has the keyboard then.

@@ -37,7 +37,8 @@ class ChatList {
   uint32_t searches_ = 0;  // ShellState::chat_list_searches that were answered
   std::string naming_;     // id of the chat whose name is being edited; empty: none
   std::string name_;       // what it is to be
-  bool focus_name_ = false;
+  int focus_name_ = 0;     // frames for which its box asks for the keyboard
+  bool named_ = false;     // the box had it
 };
 
 /// The list as a panel of Lab.

@@ -268,10 +268,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   loaded->speculation = pair_speculation(*loaded->model, loaded->drafter.get(), loaded->draft_model.get(),
                                          cost_table(*loaded, request.calibration_s, callbacks));
   loaded->keeps_learnt = loaded->keeps_calibration && request.keeps_learnt;
-  if (loaded->keeps_learnt) {
-    const auto learnt = load_learnt(calibration_folder(), loaded->calibration_key());
-    if (learnt) loaded->speculation->take_learnt(*learnt);
-  }
+  loaded->recall_learnt();
   if (request.calibration_s > 0) {
     // Now rather than in the first reply: the roofline takes a second.
     announce(callbacks, {"Measuring the device"});
@@ -356,8 +353,23 @@ void Engine::keep_what_was_learnt() {
   if (!keeps_calibration || speculation == nullptr || !speculation->is_started()) return;
   if (const std::optional<CostTable> table = speculation->refreshed_table()) keep(*table);
   if (!keeps_learnt) return;
-  const std::string problem = save_learnt(calibration_folder(), calibration_key(), speculation->learnt());
-  if (!problem.empty()) log_warning(problem);
+  std::string problem;
+  try {
+    problem = save_learnt(calibration_folder(), calibration_key(), speculation->learnt());
+  } catch (const Error& e) {
+    problem = e.what();
+  }
+  if (!problem.empty()) log_info(problem);  // it is learnt again
+}
+
+void Engine::recall_learnt() {
+  if (!keeps_learnt) return;
+  try {
+    const auto learnt = load_learnt(calibration_folder(), calibration_key());
+    if (learnt) speculation->take_learnt(*learnt);
+  } catch (const Error& e) {
+    log_info(e.what());
+  }
 }
 
 /// In a file for the next launch; where that cannot be, a warning says so.

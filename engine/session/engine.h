@@ -122,6 +122,8 @@ struct Engine {
   /// Saves what real rounds taught about the costs, where that says something new and the model was opened with a
   /// calibration.
   void keep_what_was_learnt();
+  /// What an earlier launch learnt of drafts.
+  void recall_learnt();
 
   /// Name, sizes, memory and warnings, for front ends.
   ModelReady describe() const;

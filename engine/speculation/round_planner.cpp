@@ -399,7 +399,7 @@ void AdaptivePlanner::observe(RoundRecord& record) {
     // Of a draft made token by token, the share of what comes before the first is told.
     const double first = cost.draft_ms(record.backlog, record.context);
     const double whole = cost.whole_draft_ms(record.backlog, record.context, trees_.last().depths);
-    cost.observe_draft(record.backlog, record.context, ms.draft * first / whole);
+    cost.observe_draft(record.backlog, record.context, ms.draft * (first / whole));
   }
   cost.observe_other(record.width, other);
 }

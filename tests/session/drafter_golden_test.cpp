@@ -127,7 +127,7 @@ TEST_P(DrafterGolden, RoundsGiveTheGoldenDraftsVerificationAndCache) {
     SCOPED_TRACE(name);
     ASSERT_EQ(sequence_->feature_length(), sequence_->length());
     const auto root = round.at("root_token").get<uint32_t>();
-    ASSERT_TRUE(trees.draft(root, drafter_->max_depth(), {}));
+    ASSERT_TRUE(trees.draft(root, {drafter_->max_depth()}, {}));
     EXPECT_EQ(sequence_->backlog(), 0u);
     EXPECT_LE(max_difference(drafter_hidden(), tensors[name + ".drafter_hidden"]),
               tolerance(kDraftLogits, kHalfCacheHiddenTolerance));
@@ -190,7 +190,7 @@ TEST_P(DrafterGolden, TreesWiderThanTheCandidatesOfADraftFetchMore) {
   read(prompt);
   SequenceDrafts drafts(*sequence_);
   TreeDrafter trees(drafts);
-  ASSERT_TRUE(trees.draft(262, 1, {}));  // of one depth, so the tree has its best tokens in order
+  ASSERT_TRUE(trees.draft(262, {1}, {}));  // of one depth, so the tree has its best tokens in order
   trees.begin();
   trees.build(500);
   ASSERT_EQ(trees.tree().drafted(), 500u);

@@ -78,7 +78,7 @@ TEST_F(EngineThreadTest, DraftsInTheModeThatWasAskedForAndTellsOfEachRound) {
   // A drafter that does not fit is refused, and the pair from before stays.
   load.drafter = golden_folder() / "tiny-llama3";
   engine_->post(load);
-  EXPECT_NE(await<Failure>().detail.find("drafter"), std::string::npos);
+  EXPECT_NE(await<Failure>().detail.find("tiny-llama3: It has 500 tokens and the model 1010"), std::string::npos);
   EXPECT_EQ(answer(3), plain);
 }
 

@@ -133,7 +133,7 @@ class SamplingStatistics : public ::testing::Test {
     EXPECT_TRUE(loaded_->resident->current().append(before, loaded_->model->forward(input)));
     SequenceDrafts drafts(loaded_->resident->current());
     TreeDrafter trees(drafts);
-    EXPECT_TRUE(trees.draft(text.back(), loaded_->drafter->max_depth(), {}));
+    EXPECT_TRUE(trees.draft(text.back(), {loaded_->drafter->max_depth()}, {}));
     trees.begin();
     trees.build(24);
     k.tree = trees.tree();

@@ -24,7 +24,7 @@ TEST(DraftSources, AreNamedAndRead) {
   for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources, kAllSources}) {
     EXPECT_EQ(parse_sources(list_of(sources)), sources);
   }
-  EXPECT_EQ(parse_sources("earlier,suffix,recycling,dflash"), kAllSources);
+  EXPECT_EQ(parse_sources("draft,earlier,suffix,recycling,dflash"), kAllSources);
   for (const char* list : {"", "suffix,", "eagle", "none,suffix", "suffix dflash"}) {
     expect_error("allowed: dflash, suffix, recycling, earlier and draft", [&] { parse_sources(list); });
   }

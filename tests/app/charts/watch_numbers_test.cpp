@@ -406,7 +406,7 @@ TEST(BudgetLine, SaysWhoSetTheTree) {
   EXPECT_EQ(says(DecodeMode::chain, false, TreeSetBy::user), "One line, as long as the drafter guesses");
   for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree})
     for (const TreeSetBy by : {TreeSetBy::user, TreeSetBy::recording, TreeSetBy::fallback})
-      EXPECT_EQ(says(mode, mode == DecodeMode::ar, by).find("chose"), std::string::npos);
+      EXPECT_EQ(says(mode, mode == DecodeMode::ar, by).find("Chosen"), std::string::npos);
 }
 
 TEST(BudgetLine, SaysWhatTheTextHadToDoWithIt) {

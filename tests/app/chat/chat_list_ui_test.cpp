@@ -184,7 +184,8 @@ TEST_F(ChatListUi, LiesOverTheChatInANarrowWindow) {
     IM_CHECK(ui->view().shell.chat_list_over);
     IM_CHECK(!on_show("Watch chats"));
     IM_CHECK_EQ(ImGui::FindWindowByName("Watch chat")->Size.x, chat.x);
-    ctx->ItemClick(("//$FOCUSED/**/" + ui->view().chat.listings.at(1).id + "/Open chat").c_str());
+    const std::string drawer = ImGui::GetCurrentContext()->OpenPopupStack.back().Window->Name;
+    ctx->ItemClick(("//" + drawer + "/**/" + ui->view().chat.listings.at(1).id + "/Open chat").c_str());
     ctx->Yield(4);
     IM_CHECK_STR_EQ(ui->view().messages.front().text.c_str(), "Otters");
     IM_CHECK(!ui->view().shell.chat_list_over);

@@ -130,7 +130,7 @@ TEST(Results, MarkdownSaysWhatWasMeasuredWhere) {
   const std::vector<Results> all = {results_of(test::measured_sweep())};
   const std::string markdown = results_markdown(all);
   for (const char* words :
-       {"### Sweep on A very good GPU", "Tree 16 is 3", "| all | tree 16 | 303.00 |",
+       {"### Sweep on A very good GPU", "No winner here: tree 16 is 3", "| all | tree 16 | 303.00 |",
         "SmolLM2-135M-Instruct.Q4_1.gguf, drafter smollm2-135m-dflash.gguf", "canopy 0.1 at 1a2b3c"})
     EXPECT_NE(markdown.find(words), std::string::npos) << words << "\n" << markdown;
 }

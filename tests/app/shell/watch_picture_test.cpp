@@ -61,7 +61,7 @@ TEST(TourPictures, EachStepFramesItsParts) {
     EXPECT_GT(pixels_of(image, t.accent), 1500u) << "the frame, in step " << step + 1;
     EXPECT_GT(pixels_of(image, t.raised), 20000u) << "the card, in step " << step + 1;
     if (step == 0 || step > 4) {
-      EXPECT_LT(pixels_of(image, t.canvas), canvas / 4) << "the tree is dim in step " << step + 1;
+      EXPECT_LT(pixels_of(image, t.canvas), canvas / 3) << "the tree is dim in step " << step + 1;
     }
     watch.app().run(app::ShellCommand(app::StepTour{}));
   }

@@ -75,7 +75,7 @@ TEST_F(WhatIfUi, TheBarOfComparisonsNamesTheDeviceThatMeasures) {
     drawn.clear();
     ctx->Yield(2);
     IM_CHECK(!drawn.has("Predicted"));
-    IM_CHECK(!drawn.any_contains("H100"));
+    IM_CHECK(!drawn.has("H100 SXM"));  // the file of the recording may have it in its name
   }));
 }
 
@@ -101,7 +101,7 @@ TEST_F(WhatIfUi, TheTreesOfAnotherDeviceAreARecordingThatSaysWhereItsTimesComeFr
   ui->frame();
   EXPECT_TRUE(drawn.has("Predicted"));
   EXPECT_TRUE(drawn.has("Not recorded there: predicted"));
-  EXPECT_TRUE(drawn.any_contains("guesses, predicted"));
+  EXPECT_TRUE(drawn.any_contains("ms predicted"));
   EXPECT_FALSE(drawn.any_contains("Replayed"));
   EXPECT_FALSE(drawn.any_contains("Recorded 20"));
   EXPECT_FALSE(drawn.any_contains(", here"));

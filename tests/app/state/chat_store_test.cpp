@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -429,7 +430,7 @@ TEST(ChatStore, AWindowSeesWhatAnotherOneDoes) {
   second.ask("Of the second", "Two");
   EXPECT_TRUE(first.desk.look(first.view));
   ASSERT_EQ(first.view.chat.listings.size(), 2u);
-  EXPECT_EQ(first.view.chat.listings[0].title, "Of the second");
+  EXPECT_EQ(std::ranges::count(first.view.chat.listings, "Of the second", &ChatListing::title), 1);
   second.run(RenameChat{"Renamed there", id});
   second.run(PinChat{true, id});
   EXPECT_TRUE(first.desk.look(first.view));

@@ -186,7 +186,7 @@ TEST(PlainVerdict, SaysBothWaysWhatGuessingMadeOfTheSpeed) {
   const PlainVerdict slower = plain_verdict(written_at(10, 18));
   EXPECT_EQ(slower.words.front(), "here 10 tok/s, plain 18: 1.8\u00d7 slower");
   EXPECT_TRUE(slower.slower());
-  EXPECT_EQ(plain_verdict(written_at(25, 24.5)).words.front(), "here 25 tok/s, plain 24: as fast");
+  EXPECT_EQ(plain_verdict(written_at(25, 24.4)).words.front(), "here 25 tok/s, plain 24: as fast");
   EXPECT_EQ(plain_verdict(written_at(31.3, 25.1), "llvmpipe").words.front(),
             "on llvmpipe 31 tok/s, plain 25: 1.2\u00d7 faster");
   ReplyFinished own = written_at(20, 10);
