@@ -512,6 +512,10 @@ void Composer::draw_prompt_chip(const ViewModel& view, ImVec2 at, float width) {
 /// the box has it. A blank alone belongs to the panel that has the focus.
 void Composer::take_letters(bool popup) {
   ImGuiIO& io = ImGui::GetIO();
+  if (!look().typed_ahead.empty()) {
+    text_ += std::exchange(look().typed_ahead, "");
+    focus_next_ = true;
+  }
   if (active_ || popup || ImGui::IsAnyItemActive()) return;
   look().letters_taken = ImGui::GetFrameCount();
   if (io.InputQueueCharacters.empty() || (io.KeyCtrl && !io.KeyAlt)) return;

@@ -10,6 +10,7 @@
 #include "app/ui/look.h"
 #include "app/ui/shapes.h"
 #include "app/ui/widgets.h"
+#include "engine/base/text.h"
 
 namespace canopy::app {
 namespace {
@@ -303,7 +304,26 @@ bool StartPanel::wanted(const ViewModel& view) {
          view.chat.attachments.empty() && view.chat.attach_problem.empty();
 }
 
+namespace {
+
+/// Who begins to write is chatting: what is typed goes to the composer, which comes up with the next frames.
+void take_typed_ahead(const ViewModel& view, CommandSink& sink) {
+  ImGuiIO& io = ImGui::GetIO();
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (!view.model || popup || ImGui::IsAnyItemActive() || (io.KeyCtrl && !io.KeyAlt)) return;
+  std::string typed;
+  for (const ImWchar c : io.InputQueueCharacters)
+    if (c >= ' ' && c != 0x7F) append_utf8(typed, static_cast<uint32_t>(c));
+  if (typed.empty() || (typed.front() == ' ' && look().typed_ahead.empty())) return;
+  look().typed_ahead += typed;
+  io.InputQueueCharacters.resize(0);
+  sink.post(ShellCommand(LeaveStart{}));
+}
+
+}  // namespace
+
 void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
+  take_typed_ahead(view, sink);
   const Theme& t = colours();
   ImGui::PushStyleColor(ImGuiCol_ChildBg, t.back);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);

@@ -70,6 +70,7 @@ struct Look {
   FontSet fonts;
   float scale = 1.0f;                       // pixels per unit of the 100% design
   double drawing_until = 0;                 // in ImGui::GetTime(): frames are drawn until then, as something moves
+  std::string typed_ahead;                  // on the start page, for the composer
   int letters_taken = -2;                   // ImGui::GetFrameCount() when a box last took what is typed anywhere
   std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };

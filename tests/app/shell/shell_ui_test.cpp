@@ -401,6 +401,31 @@ TEST(ShellUi, TheFirstStartShowsTheCardsWhileAModelLoadsAndAfterwards) {
   }));
 }
 
+TEST(ShellUi, WhoWritesOnTheStartPageIsChatting) {
+  app::AppSettings settings;
+  settings.welcome = true;
+  settings.default_model = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  UiHarness ui(settings, 1600, 1000);
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(drafting_model());
+  };
+  ui.app().run(OpenModel{settings.default_model});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(3);
+    IM_CHECK(ui.view().shell.welcome);
+    for (const char* letter : {"H", "e", "l", "l", "o"}) {
+      ctx->KeyChars(letter);
+      ctx->Yield();
+    }
+    ctx->Yield(4);
+    IM_CHECK(!ui.view().shell.welcome);
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    IM_CHECK_EQ(ui.engine().count<Generate>(), 1u);
+    IM_CHECK_STR_EQ(ui.engine().last<Generate>().turns.back().content.c_str(), "Hello");
+  }));
+}
+
 // gui.md, criterion 21
 TEST(ShellUi, AnotherThreadMayPublishButNotDraw) {
   UiHarness ui;
