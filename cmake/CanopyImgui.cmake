@@ -4,6 +4,7 @@
 #   canopy_imgui          Dear ImGui (docking), GLFW and Vulkan backends, misc/cpp/imgui_stdlib.h
 #   canopy_implot         ImPlot, for series of float and double
 #   canopy_md4c           md4c, the Markdown parser (C)
+#   canopy_microtex       MicroTeX, which places the letters of formulas; draws nothing by itself
 #   canopy_rich_md        imgui_rich_md: Markdown rendered in ImGui (no network, no Mermaid, no LaTeX)
 #   canopy_file_dialogs   portable_file_dialogs.h
 #   canopy_imgui_test     Dear ImGui hooked for Dear ImGui Test Engine, and the engine itself. For test programs only
@@ -104,6 +105,21 @@ message(STATUS "Dear ImGui: ${canopy_imgui_source_dir}")
 
 set(md4c "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/external/md4c/src")
 canopy_third_party(canopy_md4c SOURCES "${md4c}/md4c.c" INCLUDES "${md4c}")
+
+set(microtex "${canopy_gui_dir}/external/imgui_microtex/MicroTeX/lib")
+file(GLOB microtex_sources "${microtex}/microtex.cpp" "${microtex}/atom/*.cpp" "${microtex}/box/*.cpp" "${microtex}/core/*.cpp"
+  "${microtex}/env/*.cpp" "${microtex}/graphic/*.cpp" "${microtex}/macro/*.cpp" "${microtex}/otf/*.cpp" "${microtex}/render/*.cpp"
+  "${microtex}/unimath/*.cpp" "${microtex}/utils/*.cpp")
+canopy_third_party(canopy_microtex SOURCES ${microtex_sources} INCLUDES "${microtex}" "${PROJECT_SOURCE_DIR}/cmake/imgui_config"
+  DEFINES MICROTEX_STATIC GLYPH_RENDER_TYPE=2) # 2: glyphs are named by their numbers, their outlines are the font's
+target_compile_options(canopy_microtex PRIVATE $<$<CONFIG:Release>:-O1>)
+canopy_compile_together(canopy_microtex 11)
+# These define macros that others stumble over.
+set_source_files_properties("${microtex}/atom/colors_def.cpp" "${microtex}/macro/macro_def.cpp" "${microtex}/otf/fontsense.cpp"
+  "${microtex}/unimath/math_type.cpp" "${microtex}/utils/utils.cpp" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# It asks for the locale en_US.UTF-8, which few machines have, except on Windows; all it wants to know are digits.
+set_source_files_properties("${microtex}/utils/utils.cpp" PROPERTIES COMPILE_DEFINITIONS __WIN32__)
+set(canopy_maths_font_dir "${canopy_gui_dir}/external/imgui_rich_md/imgui_rich_md/assets/fonts/latex")
 
 add_library(canopy_file_dialogs INTERFACE)
 target_include_directories(canopy_file_dialogs SYSTEM INTERFACE

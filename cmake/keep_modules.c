@@ -7,3 +7,9 @@ int dlclose(void* module) {
   (void)module;
   return 0;
 }
+
+/* What MicroTeX leaks, of third parties: a table of its font, and rows of an array that it finds to be wrong. */
+const char* __lsan_default_suppressions(void);
+const char* __lsan_default_suppressions(void) {
+  return "leak:microtex::\n";
+}

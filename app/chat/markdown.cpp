@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string>
+
+#include "app/chat/markdown_spans.h"
 
 namespace canopy::app {
 namespace {
 
 constexpr unsigned kFlags =
-    MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML;
+    MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEAUTOLINKS | MD_FLAG_NOHTML;
+// What stands for a formula while md4c reads: a letter has no meaning, and the word of them is never divided.
+constexpr char kStandIn = 'x';
 // Lists and quotes inside each other; deeper ones are not indented further, for lack of room.
 constexpr uint8_t kDeepest = 12;
+constexpr size_t kLongestMarker = 2;  // of a footnote, in bytes: it stands where the number of a list item does
 
 void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -58,10 +64,21 @@ struct List {
   unsigned next = 1;
 };
 
+/// The text as md4c gets it.
+std::string with_stand_ins(std::string_view text, const std::vector<MarkdownSpan>& spans) {
+  std::string out(text);
+  for (const MarkdownSpan& span : spans)
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(span.begin),
+              out.begin() + static_cast<std::ptrdiff_t>(span.end), kStandIn);
+  return out;
+}
+
 /// Receives md4c's calls and makes blocks of them.
 class Builder {
  public:
-  Builder(std::string_view source, uint32_t offset) : source_(source), offset_(offset) {}
+  /// `read`: what md4c reads; of the same length as `text`.
+  Builder(std::string_view text, std::string_view read, const std::vector<MarkdownSpan>& spans, uint32_t offset)
+      : text_(text), source_(read), spans_(spans), offset_(offset) {}
 
   std::vector<Block> take() {
     close();
@@ -70,9 +87,15 @@ class Builder {
 
   void enter(MD_BLOCKTYPE type, void* detail) {
     switch (type) {
-      case MD_BLOCK_QUOTE: ++quotes_; break;
-      case MD_BLOCK_UL: lists_.push_back({false, 0}); break;
-      case MD_BLOCK_OL: lists_.push_back({true, static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start}); break;
+      case MD_BLOCK_QUOTE: around_ += 'q'; break;
+      case MD_BLOCK_UL:
+        around_ += 'l';
+        lists_.push_back({false, 0});
+        break;
+      case MD_BLOCK_OL:
+        around_ += 'l';
+        lists_.push_back({true, static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start});
+        break;
       case MD_BLOCK_LI: begin_item(*static_cast<MD_BLOCK_LI_DETAIL*>(detail)); break;
       case MD_BLOCK_HR:
         open(Block::Kind::rule);
@@ -83,7 +106,7 @@ class Builder {
         break;
       case MD_BLOCK_CODE: {
         const MD_ATTRIBUTE& lang = static_cast<MD_BLOCK_CODE_DETAIL*>(detail)->lang;
-        open(Block::Kind::code).language.assign(lang.text ? lang.text : "", lang.size);
+        open(Block::Kind::code).language = written(lang);
         break;
       }
       case MD_BLOCK_HTML:
@@ -101,9 +124,12 @@ class Builder {
 
   void leave(MD_BLOCKTYPE type) {
     switch (type) {
-      case MD_BLOCK_QUOTE: close(), --quotes_; break;
+      case MD_BLOCK_QUOTE: leave_container(); break;
       case MD_BLOCK_UL:
-      case MD_BLOCK_OL: close(), lists_.pop_back(); break;
+      case MD_BLOCK_OL:
+        leave_container();
+        lists_.pop_back();
+        break;
       case MD_BLOCK_LI: end_item(); break;
       case MD_BLOCK_TH:
       case MD_BLOCK_TD: blocks_.back().cells.back().end = static_cast<uint32_t>(blocks_.back().text.size()); break;
@@ -121,9 +147,12 @@ class Builder {
       const MD_ATTRIBUTE& href = type == MD_SPAN_A ? static_cast<MD_SPAN_A_DETAIL*>(detail)->href
                                                    : static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src;
       std::vector<std::string>& links = block().links;
-      if (links.size() >= TextRun::no_link) return;
-      link_ = static_cast<uint16_t>(links.size());
-      links.emplace_back(href.text ? href.text : "", href.size);
+      around_link_.push_back(link_);
+      if (links.size() < TextRun::no_link) {
+        link_ = static_cast<uint16_t>(links.size());
+        links.push_back(written(href));
+      }
+      image_begin_ = block().text.size();
     }
     styles_.push_back(style());
     if (type == MD_SPAN_EM) styles_.back() |= kEmphasis;
@@ -133,7 +162,12 @@ class Builder {
   }
 
   void leave_span(MD_SPANTYPE type) {
-    if (type == MD_SPAN_A || type == MD_SPAN_IMG) link_ = TextRun::no_link;
+    if (type == MD_SPAN_IMG && block().text.size() == image_begin_)  // no words for it
+      add("image", TextRun::no_source, TextRun::no_source);
+    if (type == MD_SPAN_A || type == MD_SPAN_IMG) {
+      link_ = around_link_.empty() ? TextRun::no_link : around_link_.back();
+      if (!around_link_.empty()) around_link_.pop_back();
+    }
     if (!styles_.empty()) styles_.pop_back();
   }
 
@@ -159,7 +193,12 @@ class Builder {
           return;
         }
         add_indentation(at == TextRun::no_source ? std::string_view::npos : at - offset_);
-        add(piece, at, at == TextRun::no_source ? at : at + static_cast<uint32_t>(piece.size()));
+        if (at == TextRun::no_source)
+          add(piece, at, at);
+        else if (type == MD_TEXT_CODE)
+          add_source(at - offset_, at - offset_ + piece.size());
+        else
+          add_words(at - offset_, at - offset_ + piece.size());
       }
     }
   }
@@ -175,14 +214,25 @@ class Builder {
     return offset_ + static_cast<uint32_t>(at - begin);
   }
 
+  /// An attribute as it stands in the source.
+  std::string written(const MD_ATTRIBUTE& attribute) const {
+    const std::string_view read(attribute.text ? attribute.text : "", attribute.size);
+    const uint32_t at = source_of(read);
+    return std::string(read.empty() || at == TextRun::no_source ? read : text_.substr(at - offset_, read.size()));
+  }
+
   Block& block() { return is_open_ ? blocks_.back() : open(Block::Kind::paragraph); }
 
   Block& open(Block::Kind kind) {
     close();
     Block block;
     block.kind = kind;
-    block.indent = std::min<uint8_t>(static_cast<uint8_t>(std::min<size_t>(lists_.size(), 255)), kDeepest);
-    block.quotes = std::min(quotes_, kDeepest);
+    block.around = around_.substr(0, kDeepest) + (in_note_ ? "l" : "");
+    block.indent = static_cast<uint8_t>(std::count(block.around.begin(), block.around.end(), 'l'));
+    block.quotes = static_cast<uint8_t>(block.around.size() - block.indent);
+    block.shared = static_cast<uint8_t>(std::min({shared_, around_.size(), size_t{kDeepest}}));
+    shared_ = around_.size();
+    skips_blanks_ = false;
     block.marker = std::exchange(marker_, "");
     blocks_.push_back(std::move(block));
     is_open_ = true;
@@ -194,6 +244,8 @@ class Builder {
     is_open_ = false;
     Block& block = blocks_.back();
     if (block.kind == Block::Kind::code && block.text.ends_with('\n')) trim_end(block);
+    if (block.kind != Block::Kind::code && block.kind != Block::Kind::table)
+      while (block.text.ends_with('\n') || block.text.ends_with(' ')) trim_end(block);
     block.source_begin = TextRun::no_source;
     block.source_end = 0;
     for (const TextRun& run : block.runs) {
@@ -207,7 +259,7 @@ class Builder {
       last_ = block.source_end;
   }
 
-  /// Removes the newline at the end of a code block, which would show as an empty line.
+  /// Removes the last character, a newline or a blank: the one at the end of code would show as an empty line.
   static void trim_end(Block& block) {
     block.text.pop_back();
     TextRun& last = block.runs.back();
@@ -216,11 +268,87 @@ class Builder {
     if (last.begin == last.end) block.runs.pop_back();
   }
 
+  void leave_container() {
+    close();
+    around_.pop_back();
+    shared_ = std::min(shared_, around_.size());
+  }
+
   void begin_item(const MD_BLOCK_LI_DETAIL& item) {
     close();
     List& list = lists_.back();
     marker_ = list.ordered ? std::to_string(list.next++) + "." : "\u2022";
     if (item.is_task) marker_ = item.task_mark == ' ' ? "\u2610" : "\u2611";
+  }
+
+  /// Adds bytes [from, end) of the source, in which there may be spans.
+  void add_words(size_t from, size_t end) {
+    auto span =
+        std::partition_point(spans_.begin(), spans_.end(), [&](const MarkdownSpan& each) { return each.end <= from; });
+    for (; span != spans_.end() && span->begin < end; ++span) {
+      if (span->begin > from) add_source(from, span->begin);
+      add_span(*span);
+      from = span->end;
+    }
+    if (from < end) add_source(from, end);
+  }
+
+  void add_source(size_t from, size_t end) {
+    add(text_.substr(from, end - from), offset_ + static_cast<uint32_t>(from), offset_ + static_cast<uint32_t>(end));
+  }
+
+  /// Adds the inner part of a span in a style.
+  void add_inner(const MarkdownSpan& span, int style_bits) {
+    styles_.push_back(static_cast<uint8_t>(style() | style_bits | (span.open ? kUnended : 0)));
+    add_source(span.inner_begin, span.inner_end);
+    styles_.pop_back();
+  }
+
+  void add_span(const MarkdownSpan& span) {
+    switch (span.kind) {
+      case MarkdownSpan::Kind::formula: add_inner(span, kMaths); break;
+      case MarkdownSpan::Kind::display: add_display(span); break;
+      case MarkdownSpan::Kind::note: add_inner(span, kNote); break;
+      case MarkdownSpan::Kind::note_text: begin_note(span); break;
+      case MarkdownSpan::Kind::line_break:
+        add("\n", offset_ + static_cast<uint32_t>(span.begin), offset_ + static_cast<uint32_t>(span.end));
+        break;
+    }
+    last_ = std::max(last_, offset_ + static_cast<uint32_t>(span.end));
+  }
+
+  /// A formula with a line of its own: between two paragraphs, where what is around it can be divided.
+  void add_display(const MarkdownSpan& span) {
+    const bool divides = (!is_open_ || blocks_.back().kind == Block::Kind::paragraph) && link_ == TextRun::no_link;
+    if (!divides || span.inner_begin == span.inner_end) return add_inner(span, kMaths);
+    drop_if_empty();
+    open(Block::Kind::formula);
+    add_inner(span, kMaths);
+    close();
+    skips_blanks_ = true;
+  }
+
+  /// A paragraph with the text of a footnote.
+  void begin_note(const MarkdownSpan& span) {
+    if (is_open_ && blocks_.back().kind != Block::Kind::paragraph) return add_source(span.begin, span.end);
+    drop_if_empty();
+    const std::string label(text_.substr(span.inner_begin, span.inner_end - span.inner_begin));
+    const bool fits = label.size() <= kLongestMarker;
+    marker_ = fits ? label + "." : "\u2020";
+    in_note_ = true;
+    open(Block::Kind::paragraph);
+    in_note_ = false;
+    if (!fits) add_inner(span, kNote);
+    skips_blanks_ = fits;
+  }
+
+  /// Takes the open paragraph back if nothing is in it.
+  void drop_if_empty() {
+    if (!is_open_ || blocks_.back().text.find_first_not_of(" \n") != std::string::npos) return;
+    marker_ = blocks_.back().marker;
+    shared_ = blocks_.back().shared;
+    blocks_.pop_back();
+    is_open_ = false;
   }
 
   void end_item() {
@@ -269,7 +397,15 @@ class Builder {
   }
 
   void add(std::string_view piece, uint32_t source, uint32_t source_end) {
+    if (skips_blanks_) {  // a paragraph that goes on below a formula, without what divided them
+      const size_t words = std::min(piece.find_first_not_of(" \n"), piece.size());
+      const bool exact_blanks = source != TextRun::no_source && source_end - source == piece.size();
+      piece.remove_prefix(words);
+      if (exact_blanks) source += static_cast<uint32_t>(words);
+      if (piece.empty() && source != TextRun::no_source) last_ = std::max(last_, source_end);
+    }
     if (piece.empty()) return;
+    skips_blanks_ = false;
     Block& to = block();
     const auto begin = static_cast<uint32_t>(to.text.size()), end = begin + static_cast<uint32_t>(piece.size());
     to.text += piece;
@@ -289,31 +425,28 @@ class Builder {
     to.runs.push_back({begin, end, source, source_end, style(), link_});
   }
 
-  std::string_view source_;
+  std::string_view text_, source_;
+  const std::vector<MarkdownSpan>& spans_;
   uint32_t offset_;
   uint32_t last_ = offset_;  // end of the source that has been shown so far
   std::vector<Block> blocks_;
   bool is_open_ = false;
   std::vector<List> lists_;
-  uint8_t quotes_ = 0;
+  std::string around_;  // the lists and quotes that are open
+  size_t shared_ = 0;   // how many of them the last block was in
+  bool in_note_ = false;
+  bool skips_blanks_ = false;  // until the next word
   std::string marker_;
   std::vector<uint8_t> styles_;
   uint16_t link_ = TextRun::no_link;
+  std::vector<uint16_t> around_link_;  // an image may be in a link
+  size_t image_begin_ = 0;
   uint32_t row_ = 0, column_ = 0;
   size_t indentation_ = 0;  // columns before the next words of code
 };
 
 Builder& of(void* data) {
   return *static_cast<Builder*>(data);
-}
-
-/// How many fence characters (after at most three spaces) a line begins with; 0 if it is no fence.
-size_t fence(std::string_view line, char& mark) {
-  size_t at = std::min(line.find_first_not_of(' '), line.size());
-  if (at > 3 || at == line.size() || (line[at] != '`' && line[at] != '~')) return 0;
-  mark = line[at];
-  const size_t end = std::min(line.find_first_not_of(mark, at), line.size());
-  return end - at >= 3 ? end - at : 0;
 }
 
 }  // namespace
@@ -349,8 +482,12 @@ uint32_t Block::source_of(uint32_t byte) const {
   return before;
 }
 
-std::vector<Block> parse_markdown(std::string_view text, uint32_t offset) {
-  Builder builder(text, offset);
+std::vector<Block> parse_markdown(std::string_view text, uint32_t offset, bool growing) {
+  const std::string ended = growing ? completed(text) : std::string();
+  if (growing) text = ended;
+  const std::vector<MarkdownSpan> spans = find_spans(text, growing);
+  const std::string read = with_stand_ins(text, spans);
+  Builder builder(text, read, spans, offset);
   MD_PARSER parser = {};
   parser.flags = kFlags;
   parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* data) { return of(data).enter(type, detail), 0; };
@@ -360,7 +497,7 @@ std::vector<Block> parse_markdown(std::string_view text, uint32_t offset) {
   parser.text = [](MD_TEXTTYPE type, const MD_CHAR* piece, MD_SIZE size, void* data) {
     return of(data).text(type, {piece, size}), 0;
   };
-  if (md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &builder) != 0) {
+  if (md_parse(read.data(), static_cast<MD_SIZE>(read.size()), &parser, &builder) != 0) {
     std::vector<Block> plain = plain_block(text);  // used if md4c fails: out of memory, or nested too deeply
     for (Block& block : plain) {
       block.runs[0].source += offset, block.runs[0].source_end += offset;
@@ -390,13 +527,12 @@ size_t open_tail(std::string_view text, size_t from) {
     const bool empty = line.find_first_not_of(" \t\r") == std::string_view::npos;
     if (!fenced && after_empty && !empty && line[0] != ' ' && line[0] != '\t') tail = at;
     char mark = 0;
-    const size_t length = fence(line, mark);
+    const size_t length = fence_of(line, mark);
     if (!fenced && length) {
       fenced = length;
       fence_mark = mark;
-    } else if (fenced && length >= fenced && mark == fence_mark) {
-      const size_t last = line.find_last_not_of(" \t\r");
-      if (line[last] == mark && line.find(mark) + length == last + 1) fenced = 0;
+    } else if (fenced && ends_fence(line, fence_mark, fenced)) {
+      fenced = 0;
     }
     after_empty = empty && end < text.size();
     at = end + 1;
@@ -404,14 +540,16 @@ size_t open_tail(std::string_view text, size_t from) {
   return tail;
 }
 
-void MarkdownText::update(std::string_view text) {
-  if (text.size() == bytes_ && bytes_ > 0) return;
+void MarkdownText::update(std::string_view text, bool growing) {
+  if (text.size() == bytes_ && growing == growing_ && bytes_ > 0) return;
   if (text.size() < bytes_) clear();
   bytes_ = text.size();
+  growing_ = growing;
   const size_t tail = open_tail(text, closed_bytes_);
   blocks_.resize(closed_blocks_);
   auto add = [&](size_t begin, size_t end) {
-    for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin))) {
+    const bool open = growing && end == text.size();
+    for (Block& block : parse_markdown(text.substr(begin, end - begin), static_cast<uint32_t>(begin), open)) {
       // A block without text (a rule) gets the source position after the block before it, however the text was cut.
       if (block.source_begin == block.source_end)
         block.source_begin = block.source_end = blocks_.empty() ? 0 : blocks_.back().source_end;

@@ -17,6 +17,9 @@ enum TextStyle : uint8_t {  // bits
   kEmphasis = 2,
   kCode = 4,
   kStruck = 8,
+  kMaths = 16,    // a formula, without its delimiters
+  kUnended = 32,  // of a formula: more of it is still to come
+  kNote = 64,     // the label of a footnote
 };
 
 /// Bytes [begin, end) of a block's text, shown for [source, source_end) of the source: byte by byte where both have the
@@ -38,12 +41,14 @@ struct TableCell {
 };
 
 struct Block {
-  enum class Kind : uint8_t { paragraph, heading, code, rule, table };
+  enum class Kind : uint8_t { paragraph, heading, code, rule, table, formula };
 
   Kind kind = Kind::paragraph;
   uint8_t level = 0;               // of a heading, 1 ... 6
   uint8_t indent = 0;              // number of lists around it
   uint8_t quotes = 0;              // number of block quotes around it
+  std::string around;              // both, from the outside: 'l' a list, 'q' a quote
+  uint8_t shared = 0;              // how many of them, from the outside, the block before is in too
   std::string marker;              // of the list item that begins here: "•", "2."
   std::string language;            // of a code block, as written; may be empty
   std::string text;                // UTF-8; a line break is '\n'
@@ -59,8 +64,9 @@ struct Block {
   uint32_t source_of(uint32_t byte) const;
 };
 
-/// Parses Markdown that begins at byte `offset` of its source. HTML is shown as text.
-std::vector<Block> parse_markdown(std::string_view text, uint32_t offset = 0);
+/// Parses Markdown that begins at byte `offset` of its source. HTML is shown as text. Of text that is `growing`, marks
+/// whose end is still to come count as ended.
+std::vector<Block> parse_markdown(std::string_view text, uint32_t offset = 0, bool growing = false);
 
 /// The text unchanged, as one paragraph; used for the user's messages.
 std::vector<Block> plain_block(std::string_view text);
@@ -68,8 +74,9 @@ std::vector<Block> plain_block(std::string_view text);
 /// The blocks of a growing text. Blocks that cannot change any more are parsed once; only the rest is parsed again.
 class MarkdownText {
  public:
-  /// `text` is the text of the last call with more at the end, or another one (shorter, or after clear()).
-  void update(std::string_view text);
+  /// `text` is the text of the last call with more at the end, or another one (shorter, or after clear()). `growing`:
+  /// more is to come.
+  void update(std::string_view text, bool growing = false);
   void clear() { *this = {}; }
 
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -79,6 +86,7 @@ class MarkdownText {
  private:
   std::vector<Block> blocks_;
   size_t closed_blocks_ = 0, closed_bytes_ = 0, bytes_ = 0;
+  bool growing_ = false;
 };
 
 /// Start of the last part of the text that may still change when more text comes. `from` is the result of an earlier

@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace canopy::app {
@@ -14,6 +15,12 @@ constexpr float kQuote = 14;        // of a block quote
 constexpr float kCodePadding = 10;  // of the card of a code block
 constexpr float kCodeHead = 30;     // height of its line with language and Copy
 constexpr float kCellPadding = 8;
+constexpr float kCellLeast = 100;  // a column is not wrapped narrower; the table scrolls instead
+constexpr float kBarHeight = 6, kBarRoom = 12;
+constexpr float kThumbLeast = 24;
+constexpr float kWheelStep = 60;
+constexpr float kNoteRise = 4;
+constexpr float kMathsSize = 1.2f;  // its small letters are then as large as those of the text around it
 constexpr size_t kMissingShown = 8;
 constexpr float kSlant = 0.2f;  // there is no italic font: upright letters are sheared by this
 
@@ -72,8 +79,30 @@ float ascent_of(Type type) {
   return baked->Ascent * (text_height(type) / baked->Size);
 }
 
+/// From the top of a line of that height to the baseline of its letters, in pixels.
+float chat_baseline(float pitch) {
+  return (pitch - text_height(Type::chat)) * 0.5f + ascent_of(Type::chat);
+}
+
 bool has_glyph(Type type, uint32_t c) {
   return font_of(type)->IsGlyphInFont(static_cast<ImWchar>(c));
+}
+
+/// Draws the box of a task; `at` is the middle of its left edge.
+void draw_task_box(ImDrawList* list, ImVec2 at, bool done) {
+  const Theme& t = colours();
+  const ImVec2 a = {at.x, std::floor(at.y - px(6))}, b = {a.x + px(12), a.y + px(12)};
+  if (!done) return list->AddRect(a, b, t.ctl, px(3), px(1.5f));
+  list->AddRectFilled(a, b, t.accent, px(3));
+  const ImVec2 tick[] = {{a.x + px(3), a.y + px(6)}, {a.x + px(5), a.y + px(9)}, {a.x + px(9), a.y + px(3)}};
+  list->AddPolyline(tick, 3, t.on_accent, px(1.5f));
+}
+
+/// The room that lists and quotes around a block take at its left, in pixels.
+float left_of_containers(std::string_view around) {
+  float left = 0;
+  for (const char c : around) left += px(c == 'q' ? kQuote : kIndent);
+  return left;
 }
 
 /// Characters that are never drawn: joiners, variation selectors, marks of direction.
@@ -97,44 +126,77 @@ Type RichBlock::type_of(Face face) {
     case Face::strong: return Type::chat_semibold;
     case Face::mono: return Type::mono;
     case Face::title: return Type::title;
+    case Face::note: return Type::caption;
   }
   return Type::chat;
 }
 
 RichBlock::Face RichBlock::face_for(const Block& block, uint8_t style) const {
-  if (block.kind == Block::Kind::code || (style & kCode)) return Face::mono;
+  if (block.kind == Block::Kind::code || (style & (kCode | kMaths))) return Face::mono;
+  if (style & kNote) return Face::note;
   if (block.kind == Block::Kind::heading) return block.level <= 2 ? Face::title : Face::strong;
   return style & kStrong ? Face::strong : Face::regular;
 }
 
-/// Measures the advance of each byte and finds the stretches of one face. Characters that a face lacks are taken from
-/// the regular one, which has the fonts of other scripts.
-void RichBlock::measure(const Block& block) {
+/// Measures the advance of each byte and finds the stretches of one face.
+void RichBlock::measure(const Block& block, float room) {
   advance_.assign(block.text.size(), 0);
   faces_.clear();
   missing_.clear();
+  formulas_.clear();
   unshaped_ = false;
-  for (const TextRun& run : block.runs) {
-    for (uint32_t at = run.begin; at < run.end;) {
-      const Decoded d = decode(block.text, at);
-      Face face = face_for(block, run.style);
-      if (face != Face::regular && d.c >= 0x80 && !has_glyph(type_of(face), d.c) && has_glyph(Type::chat, d.c))
-        face = Face::regular;
-      if (d.c >= 0x80 && !invisible(d.c) && !has_glyph(type_of(face), d.c) && missing_.size() < kMissingShown &&
-          std::find(missing_.begin(), missing_.end(), d.c) == missing_.end())
-        missing_.push_back(d.c);
-      unshaped_ |= needs_shaping(d.c);
-      if (d.c != '\n' && !(d.c >= 0x80 && invisible(d.c)))
-        advance_[at] = d.c == '\t' ? advance_of(type_of(face), ' ') * 4 : advance_of(type_of(face), d.c);
-      const uint32_t next = std::min(at + d.length, run.end);
-      const bool same = !faces_.empty() && faces_.back().end == at && faces_.back().face == face &&
-                        faces_.back().style == run.style && faces_.back().link == run.link;
-      if (same)
-        faces_.back().end = next;
-      else
-        faces_.push_back({at, next, 0, face, run.style, run.link});
-      at = next;
-    }
+  if (block.kind == Block::Kind::code) code_.update(block.text, block.language);
+  for (const TextRun& run : block.runs)
+    if (!(run.style & kMaths) || (run.style & kUnended) || !measure_formula(block, run, room))
+      measure_words(block, run);
+}
+
+/// Measures a formula. Returns false if it cannot be typeset.
+bool RichBlock::measure_formula(const Block& block, const TextRun& run, float room) {
+  const bool display = block.kind == Block::Kind::formula;
+  const auto maths = typeset(std::string_view(block.text).substr(run.begin, run.end - run.begin), display);
+  if (!maths) return false;
+  const Type type = block.kind == Block::Kind::heading && block.level <= 2 ? Type::title : Type::chat;
+  float em = text_height(type) / text_height(type, 1) * look().scale * kMathsSize;
+  // In a line of text it must fit; in a table or in a line of its own it can be scrolled.
+  if (!display && block.kind != Block::Kind::table) em *= std::min(1.0f, room / (maths->width * em));
+  float letters = 0;
+  for (uint32_t at = run.begin; at < run.end; at += decode(block.text, at).length) ++letters;
+  for (uint32_t at = run.begin; at < run.end; at += decode(block.text, at).length)
+    advance_[at] = maths->width * em / letters;
+  formulas_.push_back({run.begin, run.end, maths, em});
+  faces_.push_back({run.begin, run.end, 0, Face::regular, run.style, run.link, CodeKind::plain,
+                    static_cast<uint32_t>(formulas_.size())});
+  return true;
+}
+
+/// Measures words. Characters that a face lacks are taken from the regular one, which has the fonts of other scripts.
+void RichBlock::measure_words(const Block& block, const TextRun& run) {
+  auto code = code_.runs().begin();
+  const auto code_end = block.kind == Block::Kind::code ? code_.runs().end() : code;
+  code = std::partition_point(code, code_end, [&](const CodeRun& each) { return each.end <= run.begin; });
+  for (uint32_t at = run.begin; at < run.end;) {
+    const Decoded d = decode(block.text, at);
+    Face face = face_for(block, run.style);
+    if (face != Face::regular && d.c >= 0x80 && !has_glyph(type_of(face), d.c) && has_glyph(Type::chat, d.c))
+      face = Face::regular;
+    if (d.c >= 0x80 && !invisible(d.c) && !has_glyph(type_of(face), d.c) && missing_.size() < kMissingShown &&
+        std::find(missing_.begin(), missing_.end(), d.c) == missing_.end())
+      missing_.push_back(d.c);
+    unshaped_ |= needs_shaping(d.c);
+    if (d.c != '\n' && !(d.c >= 0x80 && invisible(d.c)))
+      advance_[at] = d.c == '\t' ? advance_of(type_of(face), ' ') * 4 : advance_of(type_of(face), d.c);
+    while (code != code_end && code->end <= at) ++code;
+    const CodeKind kind = code != code_end && code->begin <= at ? code->kind : CodeKind::plain;
+    const uint32_t next = std::min(at + d.length, run.end);
+    const bool same = !faces_.empty() && faces_.back().end == at && faces_.back().face == face &&
+                      faces_.back().style == run.style && faces_.back().link == run.link &&
+                      faces_.back().kind == kind && faces_.back().formula == 0;
+    if (same)
+      faces_.back().end = next;
+    else
+      faces_.push_back({at, next, 0, face, run.style, run.link, kind, 0});
+    at = next;
   }
 }
 
@@ -150,8 +212,30 @@ void RichBlock::add_line(uint32_t begin, uint32_t end, float x, float y) {
     at_[i] = width;
     width += advance_[i];
   }
-  lines_.push_back({begin, end, x, y, width});
+  lines_.push_back({begin, end, x, y, width, pitch_, 0});
+  if (!formulas_.empty()) grow_for_formulas(lines_.back());
   widest_ = std::max(widest_, x + width);
+}
+
+/// Makes a line as high as the formulas in it need.
+void RichBlock::grow_for_formulas(Line& line) const {
+  const float over = chat_baseline(pitch_), under = pitch_ - over;
+  float above = 0, below = 0;
+  auto formula = std::partition_point(formulas_.begin(), formulas_.end(),
+                                      [&](const Formula& each) { return each.end <= line.begin; });
+  for (; formula != formulas_.end() && formula->begin < line.end; ++formula) {
+    above = std::max(above, std::ceil(formula->maths->ascent * formula->em + px(3) - over));
+    below = std::max(below, std::ceil(formula->maths->descent * formula->em + px(3) - under));
+  }
+  line.above = above;
+  line.height = above + pitch_ + below;
+}
+
+float RichBlock::widest_formula(uint32_t begin, uint32_t end) const {
+  float widest = 0;
+  for (const Formula& formula : formulas_)
+    if (formula.begin >= begin && formula.end <= end) widest = std::max(widest, formula.maths->width * formula.em + 1);
+  return widest;
 }
 
 /// Breaks bytes [begin, end) into lines of at most `width` pixels, from y downwards.
@@ -162,12 +246,16 @@ void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, 
   bool after_blank = false, after_wide = false;
   auto emit = [&](uint32_t to) {
     add_line(start, to, x, y);
-    y += pitch_;
+    y += lines_.back().height;
   };
+  auto formula =
+      std::partition_point(formulas_.begin(), formulas_.end(), [&](const Formula& each) { return each.end <= begin; });
   for (uint32_t at = begin; at < end;) {
     const Decoded d = decode(text, at);
     const uint32_t next = std::min(at + d.length, end);
-    if (d.c == '\n') {
+    while (formula != formulas_.end() && formula->end <= at) ++formula;
+    const bool whole = formula != formulas_.end() && formula->begin < at;  // in a formula, which is never divided
+    if (d.c == '\n' && !whole) {
       emit(at);
       start = stop = next;
       used = 0;
@@ -175,9 +263,9 @@ void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, 
       at = next;
       continue;
     }
-    const bool blank = d.c == ' ' || d.c == '\t', wide = breaks_anywhere(d.c);
-    if (at > start && !blank && (after_blank || ((wide || after_wide) && !clings(d.c)))) stop = at;
-    if (!blank && at > start && used + advance_[at] > width) {
+    const bool blank = (d.c == ' ' || d.c == '\t') && !whole, wide = breaks_anywhere(d.c) && !whole;
+    if (at > start && !blank && !whole && (after_blank || ((wide || after_wide) && !clings(d.c)))) stop = at;
+    if (!blank && at > start && used + advance_[at] > width && (!whole || stop > start)) {
       const uint32_t cut = stop > start ? stop : at;
       uint32_t shown = cut;  // without the spaces at the break
       while (shown > start && text[shown - 1] == ' ') --shown;
@@ -197,20 +285,41 @@ void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, 
 void RichBlock::layout_table(const Block& block, float left, float width) {
   const auto columns = std::max(1u, block.columns);
   const float padding = px(kCellPadding);
-  std::vector<float> wish(columns, px(24)), share(columns);
-  for (const TableCell& cell : block.cells)
-    if (cell.column < columns) wish[cell.column] = std::max(wish[cell.column], advance(cell.begin, cell.end) + 1);
+  std::vector<float> wish(columns, px(24)), least(columns, px(24)), share(columns);
+  for (const TableCell& cell : block.cells) {
+    if (cell.column >= columns) continue;
+    float widest = 0;
+    for (uint32_t from = cell.begin; from <= cell.end;) {  // <br> makes lines
+      const auto end = static_cast<uint32_t>(std::min<size_t>(block.text.find('\n', from), cell.end));
+      widest = std::max(widest, advance(from, end) + 1);
+      from = end + 1;
+    }
+    wish[cell.column] = std::max(wish[cell.column], widest);
+    least[cell.column] =
+        std::max({least[cell.column], std::min(widest, px(kCellLeast)), widest_formula(cell.begin, cell.end)});
+  }
   float all = 0;
-  for (float w : wish) all += w;
-  const float room =
-      std::max(px(24) * static_cast<float>(columns), width - left - padding * 2 * static_cast<float>(columns));
-  for (uint32_t i = 0; i < columns; ++i) share[i] = all <= room ? wish[i] : std::floor(wish[i] * room / all);
-  // If the columns are too wide together, narrow ones keep their width and the wide ones are wrapped.
-  const float equal = room / static_cast<float>(columns);
+  for (const float w : wish) all += w;
+  const float room = width - left - padding * 2 * static_cast<float>(columns);
+  share = wish;
   if (all > room) {
-    float spare = room, greedy = 0;
-    for (float w : wish) w <= equal ? spare -= w : greedy += w;
-    for (uint32_t i = 0; i < columns; ++i) share[i] = wish[i] <= equal ? wish[i] : std::floor(wish[i] * spare / greedy);
+    // If the columns are too wide together, narrow ones keep their width and the wide ones are wrapped, but none to
+    // less than can be read: then the table is wider than the column.
+    const float equal = room / static_cast<float>(columns);
+    std::vector<bool> settled(columns);
+    for (uint32_t i = 0; i < columns; ++i) settled[i] = wish[i] <= std::max(equal, least[i]);
+    for (bool again = true; again;) {
+      again = false;
+      float spare = room, greedy = 0;
+      for (uint32_t i = 0; i < columns; ++i) settled[i] ? spare -= share[i] : greedy += wish[i];
+      for (uint32_t i = 0; i < columns; ++i) {
+        if (settled[i]) continue;
+        share[i] = std::floor(wish[i] * spare / greedy);
+        if (share[i] >= least[i]) continue;
+        share[i] = least[i];
+        settled[i] = again = true;
+      }
+    }
   }
   float y = 0;
   for (size_t i = 0; i < block.cells.size();) {
@@ -244,10 +353,10 @@ void RichBlock::layout(const Block& block, float width) {
   widest_ = 0;
   width_ = width;
   at_.assign(block.text.size() + 1, 0);
-  measure(block);
-  left_ = px(kIndent) * static_cast<float>(block.indent) + px(kQuote) * static_cast<float>(block.quotes);
-  left_ = std::min(left_, width * 0.5f);
+  left_ = std::min(left_of_containers(block.around), width * 0.5f);
+  measure(block, std::max(px(40), width - left_));
   pitch_ = px(kPitch);
+  hidden_ = 0;
   gap_ = px(block.indent > 0 && !block.marker.empty() ? 4 : 8);
   if (block.kind == Block::Kind::heading) gap_ = px(14);
   top_ = 0;
@@ -255,18 +364,73 @@ void RichBlock::layout(const Block& block, float width) {
     height_ = px(9);
   } else if (block.kind == Block::Kind::table) {
     layout_table(block, left_, width);
+    place_in_view(left_, width);
   } else if (block.kind == Block::Kind::code) {
     top_ = px(kCodeHead);
     float y = top_ + px(6);
-    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_ + px(kCodePadding),
-         std::max(px(40), width - left_ - px(kCodePadding) * 2), y);
+    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_ + px(kCodePadding), FLT_MAX, y);
     height_ = y + px(8);
+    place_in_view(left_ + px(kCodePadding), std::max(left_ + px(kCodePadding) + px(40), width - px(kCodePadding)));
   } else {
+    const bool formula = block.kind == Block::Kind::formula && !formulas_.empty();
+    const float room = std::max(px(40), width - left_);
+    const float centred = formula ? std::max(0.0f, (room - formulas_[0].maths->width * formulas_[0].em) * 0.5f) : 0;
     float y = 0;
-    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_, std::max(px(40), width - left_), y);
+    wrap(block, 0, static_cast<uint32_t>(block.text.size()), left_ + centred, formula ? FLT_MAX : room, y);
     height_ = y;
+    if (formula) place_in_view(left_, left_ + room);
   }
+  scroll_ = std::clamp(scroll_, 0.0f, hidden_);
   cut_pieces();
+}
+
+/// Lets what is wider than the view, from x `from` to `to`, scroll in it.
+void RichBlock::place_in_view(float from, float to) {
+  view_from_ = from;
+  view_to_ = to;
+  hidden_ = std::max(0.0f, std::ceil(widest_ - to));
+  widest_ = std::min(widest_, to);
+  if (scrolls()) height_ += px(kBarRoom);
+}
+
+RichBlock::ScrollBar RichBlock::scroll_bar(ImVec2 pos) const {
+  const float bottom = pos.y + height_ - px(3), view = view_to_ - view_from_;
+  const float length = std::min(view, std::max(px(kThumbLeast), view * view / (view + hidden_)));
+  return {{pos.x + view_from_, bottom - px(kBarHeight)},
+          {pos.x + view_to_, bottom},
+          pos.x + view_from_ + (view - length) * scroll_ / std::max(1.0f, hidden_),
+          length};
+}
+
+void RichBlock::scroll_sideways(ImVec2 pos) {
+  if (!scrolls()) return;
+  const ImVec2 cursor = ImGui::GetCursorScreenPos();
+  const ScrollBar bar = scroll_bar(pos);
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
+  ImGui::SetCursorScreenPos({bar.a.x, bar.a.y - px(3)});
+  ImGui::InvisibleButton("Scroll sideways", {bar.b.x - bar.a.x, bar.b.y - bar.a.y + px(6)});
+  ImGui::PopItemFlag();
+  const ImGuiIO& io = ImGui::GetIO();
+  const float way = bar.b.x - bar.a.x - bar.length;
+  if (ImGui::IsItemActivated() && (io.MousePos.x < bar.thumb || io.MousePos.x > bar.thumb + bar.length))
+    scroll_ = (io.MousePos.x - bar.a.x - bar.length * 0.5f) / std::max(1.0f, way) * hidden_;
+  else if (ImGui::IsItemActive())
+    scroll_ += io.MouseDelta.x / std::max(1.0f, way) * hidden_;
+  const bool over = ImGui::IsMouseHoveringRect({pos.x + left_, pos.y}, {pos.x + width_, pos.y + height_}) &&
+                    ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
+  if (over) scroll_ -= (io.MouseWheelH + (io.KeyShift ? io.MouseWheel : 0)) * px(kWheelStep);
+  scroll_ = std::clamp(scroll_, 0.0f, hidden_);
+  ImGui::SetCursorScreenPos(cursor);
+}
+
+void RichBlock::reveal(uint32_t begin, uint32_t end) {
+  if (!scrolls()) return;
+  const auto line = std::partition_point(lines_.begin(), lines_.end(), [&](const Line& l) { return l.end <= begin; });
+  if (line == lines_.end()) return;
+  const float from = line->x + x_of(*line, begin), to = line->x + x_of(*line, std::min(end, line->end)) + px(8);
+  if (to - scroll_ > view_to_) scroll_ = to - view_to_;
+  if (from - scroll_ < view_from_) scroll_ = from - view_from_;
+  scroll_ = std::clamp(scroll_, 0.0f, hidden_);
 }
 
 void RichBlock::cut_pieces() {
@@ -288,9 +452,11 @@ void RichBlock::cut_pieces() {
 
 void RichBlock::draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) const {
   const Theme& t = colours();
-  for (uint8_t q = 0; q < block.quotes; ++q) {
-    const float x = pos.x + px(kIndent) * static_cast<float>(block.indent) + px(kQuote) * static_cast<float>(q);
-    list->AddRectFilled({x, pos.y}, {x + px(3), pos.y + height_}, t.ctl, px(1));
+  for (size_t i = 0; i < block.around.size(); ++i) {
+    if (block.around[i] != 'q') continue;
+    const float x = pos.x + std::min(left_of_containers(std::string_view(block.around).substr(0, i)), left_);
+    const float top = i < block.shared ? pos.y - gap_ : pos.y;  // one bar along all blocks of a quote
+    list->AddRectFilled({x, top}, {x + px(3), pos.y + height_}, t.ctl, px(1));
   }
   const ImVec2 a = {pos.x + left_, pos.y}, b = {pos.x + width_, pos.y + height_};
   if (block.kind == Block::Kind::rule) {
@@ -303,40 +469,65 @@ void RichBlock::draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) 
     app::draw_text_middle(list, a.x + px(kCodePadding), a.y + top_ * 0.5f, Type::secondary, t.text3,
                           block.language.empty() ? "text" : block.language);
   } else if (block.kind == Block::Kind::table) {
-    const float right = pos.x + std::min(widest_, width_);
+    const float right = pos.x + widest_;
     for (size_t i = 0; i + 1 < rules_.size(); ++i) {
       const float y = std::floor(pos.y + rules_[i]);
       list->AddRectFilled({a.x, y}, {right, y + std::max(1.0f, px(1))}, i == 0 ? t.ctl : t.line);
     }
   }
+  if (scrolls()) list->PushClipRect({pos.x + view_from_, pos.y}, {pos.x + view_to_, pos.y + height_}, true);
   for (const Piece& piece : pieces_) {
     if (!(piece.style & kCode) || block.kind == Block::Kind::code) continue;
     const Line& line = lines_[piece.line];
-    const float y = pos.y + line.y, x = pos.x + line.x;
+    const float y = pos.y + line.y + line.above, x = pos.x + left_of(line);
     list->AddRectFilled({x + at_[piece.begin] - px(2), y + px(2)},
                         {x + x_of(line, piece.end) + px(2), y + pitch_ - px(2)}, t.raised, px(3));
   }
+  if (scrolls()) {
+    list->PopClipRect();
+    const ScrollBar bar = scroll_bar(pos);
+    list->AddRectFilled(bar.a, bar.b, t.line, px(kBarHeight * 0.5f));
+    list->AddRectFilled({bar.thumb, bar.a.y}, {bar.thumb + bar.length, bar.b.y}, t.ctl, px(kBarHeight * 0.5f));
+  }
   if (!block.marker.empty()) {
-    const float x = pos.x + left_ - px(6) - text_size(Type::chat, block.marker).x;
-    app::draw_text_middle(list, std::max(pos.x, x), pos.y + pitch_ * 0.5f, Type::chat, t.text2, block.marker);
+    // Beside the list that it is of, also where the text stands further right in a quote.
+    const float edge =
+        std::min(left_, left_of_containers(std::string_view(block.around).substr(0, block.around.rfind('l') + 1)));
+    const float x = pos.x + edge - px(6) - text_size(Type::chat, block.marker).x;
+    const float above = lines_.empty() ? 0 : lines_[0].above;
+    const float middle = pos.y + above + pitch_ * 0.5f;
+    if (block.marker == "\u2610" || block.marker == "\u2611")  // the typeface has neither
+      draw_task_box(list, {std::max(pos.x, pos.x + edge - px(18)), middle}, block.marker == "\u2611");
+    else
+      app::draw_text_middle(list, std::max(pos.x, x), middle, Type::chat, t.text2, block.marker);
   }
 }
 
 ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) const {
   const Theme& t = colours();
   const float top = list->GetClipRectMin().y, bottom = list->GetClipRectMax().y;
-  const float baseline = (pitch_ - text_height(Type::chat)) * 0.5f + ascent_of(Type::chat);
+  const float baseline = chat_baseline(pitch_);
+  if (scrolls()) list->PushClipRect({pos.x + view_from_, pos.y}, {pos.x + view_to_, pos.y + height_}, true);
   for (const Piece& piece : pieces_) {
     const Line& line = lines_[piece.line];
-    const float y = pos.y + line.y;
-    if (y + pitch_ < top || y > bottom) continue;
+    if (pos.y + line.y + line.height < top || pos.y + line.y > bottom) continue;
+    const float y = pos.y + line.y + line.above;
     const Type type = type_of(piece.face);
-    const float x = std::floor(pos.x + line.x + at_[piece.begin]);
-    const float end_x = pos.x + line.x + x_of(line, piece.end);
+    const float x = std::floor(pos.x + left_of(line) + at_[piece.begin]);
+    const float end_x = pos.x + left_of(line) + x_of(line, piece.end);
+    if (scrolls() && (end_x < pos.x + view_from_ || x > pos.x + view_to_)) continue;
     const bool inline_code = (piece.style & kCode) && block.kind != Block::Kind::code;
-    Colour colour = piece.link != TextRun::no_link ? t.accent_text : t.text;
-    if (block.quotes > 0 && piece.link == TextRun::no_link) colour = t.text2;
-    const float at_y = std::floor(y + baseline - ascent_of(type));
+    Colour colour = piece.link != TextRun::no_link || (piece.style & kNote) ? t.accent_text
+                    : block.kind == Block::Kind::code                       ? code_colour(t, piece.kind)
+                    : block.quotes > 0                                      ? t.text2
+                                                                            : t.text;
+    if (piece.formula > 0) {
+      const Formula& formula = formulas_[piece.formula - 1];
+      draw_maths(list, {x, std::round(y + baseline)}, *formula.maths, formula.em, colour);
+      continue;
+    }
+    const float rise = piece.style & kNote ? px(kNoteRise) : 0;
+    const float at_y = std::floor(y + baseline - rise - ascent_of(type));
     const int first = list->VtxBuffer.Size;
     list->AddText(font_of(type), text_height(type), {x, at_y}, ImGui::GetColorU32(colour),
                   block.text.data() + piece.begin, block.text.data() + piece.end);
@@ -353,18 +544,30 @@ ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) co
       list->AddRectFilled({x, line_y}, {end_x, line_y + thin}, colour);
     }
   }
+  if (scrolls()) list->PopClipRect();
   if (lines_.empty()) return pos;
   const Line& last = lines_.back();
-  return {pos.x + last.x + last.width, pos.y + last.y};
+  const float end = left_of(last) + last.width;
+  return {pos.x + (scrolls() ? std::clamp(end, view_from_, view_to_) : end), pos.y + last.y + last.above};
 }
 
 void RichBlock::rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::function<void(ImVec2, ImVec2)>& f) const {
   auto line = std::partition_point(lines_.begin(), lines_.end(), [&](const Line& l) { return l.end < begin; });
+  // What is scrolled out of view keeps its height, at the edge that it lies behind.
+  const auto seen = [&](float x) { return pos.x + (scrolls() ? std::clamp(x, view_from_, view_to_) : x); };
   for (; line != lines_.end() && line->begin < end; ++line) {
-    const uint32_t a = std::max(begin, line->begin), b = std::min(end, line->end);
-    if (a >= b) continue;
-    f({pos.x + line->x + x_of(*line, a), pos.y + line->y},
-      {pos.x + line->x + x_of(*line, b), pos.y + line->y + pitch_});
+    const uint32_t last = std::min(end, line->end);
+    for (uint32_t a = std::max(begin, line->begin); a < last;) {
+      const auto formula =
+          std::partition_point(formulas_.begin(), formulas_.end(), [&](const Formula& each) { return each.end <= a; });
+      const bool in_formula = formula != formulas_.end() && formula->begin <= a;
+      const uint32_t next = formula == formulas_.end() ? last : in_formula ? formula->end : formula->begin;
+      const uint32_t b = std::min(last, next);
+      const float top = pos.y + line->y + (in_formula ? 0 : line->above);
+      f({seen(left_of(*line) + x_of(*line, a)), top},
+        {seen(left_of(*line) + x_of(*line, b)), top + (in_formula ? line->height : pitch_)});
+      a = b;
+    }
   }
 }
 
@@ -374,14 +577,15 @@ uint32_t RichBlock::byte_at(ImVec2 point, ImVec2 pos, const Block& block) const 
   const Line* best = nullptr;
   float best_distance = 0;
   for (const Line& line : lines_) {
-    const float dy = std::max({0.0f, pos.y + line.y - point.y, point.y - pos.y - line.y - pitch_});
-    const float dx = std::max({0.0f, pos.x + line.x - point.x, point.x - pos.x - line.x - line.width});
+    const float left = pos.x + left_of(line);
+    const float dy = std::max({0.0f, pos.y + line.y - point.y, point.y - pos.y - line.y - line.height});
+    const float dx = std::max({0.0f, left - point.x, point.x - left - line.width});
     const float distance = dy * 1000 + dx;
     if (best && distance >= best_distance) continue;
     best = &line;
     best_distance = distance;
   }
-  const float x = point.x - pos.x - best->x;
+  const float x = point.x - pos.x - left_of(*best);
   for (uint32_t at = best->begin; at < best->end;) {
     const uint32_t next = std::min(at + decode(block.text, at).length, best->end);
     if (x < at_[at] + advance_[at] * 0.5f) return at;
@@ -391,30 +595,32 @@ uint32_t RichBlock::byte_at(ImVec2 point, ImVec2 pos, const Block& block) const 
 }
 
 uint16_t RichBlock::link_at(ImVec2 point, ImVec2 pos, const Block&) const {
+  if (scrolls() && (point.x < pos.x + view_from_ || point.x >= pos.x + view_to_)) return TextRun::no_link;
   for (const Piece& piece : pieces_) {
     if (piece.link == TextRun::no_link) continue;
     const Line& line = lines_[piece.line];
-    const float x = pos.x + line.x, y = pos.y + line.y;
-    if (point.y >= y && point.y < y + pitch_ && point.x >= x + at_[piece.begin] && point.x < x + x_of(line, piece.end))
+    const float x = pos.x + left_of(line), y = pos.y + line.y;
+    if (point.y >= y && point.y < y + line.height && point.x >= x + at_[piece.begin] &&
+        point.x < x + x_of(line, piece.end))
       return piece.link;
   }
   return TextRun::no_link;
 }
 
 void MessageBody::layout(const Message& message, float width) {
-  layout(message.text, thinking_of(message).answer, message.role == Role::user, width);
+  layout(message.text, thinking_of(message).answer, message.role == Role::user, message.writing, width);
 }
 
 void MessageBody::layout_thinking(const Message& message, float width) {
   const Thinking thinking = thinking_of(message);
-  layout(std::string_view(message.text).substr(0, thinking.end), thinking.begin, true, width);
+  layout(std::string_view(message.text).substr(0, thinking.end), thinking.begin, true, message.writing, width);
 }
 
-void MessageBody::layout(std::string_view text, size_t first, bool plain, float width) {
+void MessageBody::layout(std::string_view text, size_t first, bool plain, bool growing, float width) {
   const float scale = text_height(Type::chat);
   const std::string_view shown = text.substr(first);
   const bool same_shape = width == width_ && scale == scale_ && first == first_ && !laid_.empty();
-  if (same_shape && shown.size() == bytes_) return;
+  if (same_shape && shown.size() == bytes_ && growing == growing_) return;
   is_plain_ = plain;
   size_t keep = 0;
   if (is_plain_) {
@@ -422,13 +628,14 @@ void MessageBody::layout(std::string_view text, size_t first, bool plain, float 
   } else {
     if (first != first_) markdown_.clear();
     keep = same_shape ? markdown_.closed() : 0;
-    markdown_.update(shown);
+    markdown_.update(shown, growing);
     keep = shown.size() < bytes_ ? 0 : keep;
   }
   width_ = width;
   scale_ = scale;
   first_ = first;
   bytes_ = shown.size();
+  growing_ = growing;
   laid_.resize(blocks().size());
   tops_.resize(blocks().size());
   height_ = widest_ = 0;
@@ -442,12 +649,23 @@ void MessageBody::layout(std::string_view text, size_t first, bool plain, float 
   if (laid_.empty()) height_ = px(22);  // before the first word of a reply: one line, for the caret
 }
 
-void MessageBody::draw_surfaces(ImDrawList* list, ImVec2 pos) const {
+void MessageBody::draw_surfaces(ImDrawList* list, ImVec2 pos) {
   const float top = list->GetClipRectMin().y, bottom = list->GetClipRectMax().y;
   for (size_t i = 0; i < laid_.size(); ++i) {
     const float y = pos.y + tops_[i];
-    if (y + laid_[i].height() >= top && y <= bottom) laid_[i].draw_surfaces(list, {pos.x, y}, blocks()[i]);
+    if (y + laid_[i].height() < top || y > bottom) continue;
+    ImGui::PushID(static_cast<int>(i));
+    laid_[i].scroll_sideways({pos.x, y});
+    ImGui::PopID();
+    laid_[i].draw_surfaces(list, {pos.x, y}, blocks()[i]);
   }
+}
+
+void MessageBody::reveal(size_t from, size_t to) {
+  if (to <= first_) return;
+  const auto a = static_cast<uint32_t>(from - std::min(from, first_)), b = static_cast<uint32_t>(to - first_);
+  for (size_t i = 0; i < laid_.size(); ++i)
+    for (const auto& [begin, end] : blocks()[i].shown_of(a, b)) laid_[i].reveal(begin, end);
 }
 
 ImVec2 MessageBody::draw_text(ImDrawList* list, ImVec2 pos) const {

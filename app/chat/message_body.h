@@ -7,19 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "app/chat/code_colours.h"
 #include "app/chat/markdown.h"
+#include "app/chat/maths.h"
 #include "app/state/conversation.h"
 #include "app/ui/look.h"
 
 namespace canopy::app {
 
 // The layout of a block of Markdown: words in several faces, wrapped. It has the position of each byte, so that marking
-// a token, a selection or a search hit needs only a look-up.
+// a token, a selection or a search hit needs only a look-up. What must not be wrapped and is too wide (code, tables,
+// formulas) is scrolled sideways. A typeset formula has its letters where the bytes of its source are: spread evenly.
 
 class RichBlock {
  public:
@@ -30,6 +34,11 @@ class RichBlock {
   float widest() const { return widest_; }
   /// Space above this block if another one is before it, in pixels.
   float gap() const { return gap_; }
+
+  /// Makes what is too wide scroll: by its bar, or by the wheel with Shift or sideways.
+  void scroll_sideways(ImVec2 pos);
+  /// Scrolls so that bytes [begin, end) of the text can be seen.
+  void reveal(uint32_t begin, uint32_t end);
 
   /// Draws backgrounds: cards of code, bars of quotes, lines of tables. pos is the block's upper left corner, here and
   /// below.
@@ -55,10 +64,11 @@ class RichBlock {
   float head() const { return top_; }
 
  private:
-  enum class Face : uint8_t { regular, strong, mono, title };
+  enum class Face : uint8_t { regular, strong, mono, title, note };
   struct Line {
-    uint32_t begin, end;  // bytes of the text
-    float x, y, width;    // relative to the block's corner
+    uint32_t begin, end;          // bytes of the text
+    float x, y, width;            // relative to the block's corner
+    float height = 0, above = 0;  // above: what a formula adds over the letters
   };
   struct Piece {  // part of a line in one face
     uint32_t begin, end;
@@ -66,16 +76,36 @@ class RichBlock {
     Face face;
     uint8_t style;
     uint16_t link;
+    CodeKind kind = CodeKind::plain;
+    uint32_t formula = 0;  // its number in formulas_, from 1; 0: none
+  };
+  struct Formula {
+    uint32_t begin, end;
+    std::shared_ptr<const Maths> maths;
+    float em;  // in pixels
   };
   static Type type_of(Face face);
   Face face_for(const Block& block, uint8_t style) const;
-  void measure(const Block& block);
+  void measure(const Block& block, float room);
+  bool measure_formula(const Block& block, const TextRun& run, float room);
+  void measure_words(const Block& block, const TextRun& run);
+  void grow_for_formulas(Line& line) const;
+  float widest_formula(uint32_t begin, uint32_t end) const;
   void wrap(const Block& block, uint32_t begin, uint32_t end, float x, float width, float& y);
   void add_line(uint32_t begin, uint32_t end, float x, float y);
   void layout_table(const Block& block, float left, float width);
   void cut_pieces();
   float x_of(const Line& line, uint32_t byte) const { return byte >= line.end ? line.width : at_[byte]; }
   float advance(uint32_t begin, uint32_t end) const;
+  void place_in_view(float from, float to);
+  /// Where a line begins, as it is scrolled.
+  float left_of(const Line& line) const { return line.x - scroll_; }
+  bool scrolls() const { return hidden_ > 0; }
+  struct ScrollBar {
+    ImVec2 a, b;          // of its track
+    float thumb, length;  // of the part that is dragged
+  };
+  ScrollBar scroll_bar(ImVec2 pos) const;
 
   std::vector<Line> lines_;
   std::vector<Piece> pieces_;
@@ -84,6 +114,10 @@ class RichBlock {
   std::vector<float> at_;       // by byte, distance from the beginning of its line
   std::vector<float> rules_;    // y of the horizontal lines of a table
   std::vector<uint32_t> missing_;
+  std::vector<Formula> formulas_;
+  CodeColours code_;
+  float view_from_ = 0, view_to_ = 0;  // of what scrolls: where it can be seen
+  float hidden_ = 0, scroll_ = 0;      // how much wider it is than that, and how far it is scrolled
   float height_ = 0, widest_ = 0, gap_ = 0, left_ = 0, top_ = 0, pitch_ = 0, width_ = 0;
   bool unshaped_ = false;
 };
@@ -103,9 +137,12 @@ class MessageBody {
   float height() const { return height_; }
   float widest() const { return widest_; }
 
-  void draw_surfaces(ImDrawList* list, ImVec2 pos) const;
+  /// Draws what lies behind the text, with the bars of what scrolls sideways, which take the mouse.
+  void draw_surfaces(ImDrawList* list, ImVec2 pos);
   /// Draws the text. Returns its end, at the top of the last line.
   ImVec2 draw_text(ImDrawList* list, ImVec2 pos) const;
+  /// Scrolls code, tables and formulas sideways so that bytes [from, to) of the message can be seen.
+  void reveal(size_t from, size_t to);
 
   using Rects = std::function<void(ImVec2, ImVec2)>;
   /// Calls f(a, b) with the corners of each rectangle that bytes [from, to) of the message cover, line by line.
@@ -126,7 +163,7 @@ class MessageBody {
   bool unshaped() const;
 
  private:
-  void layout(std::string_view text, size_t first, bool plain, float width);
+  void layout(std::string_view text, size_t first, bool plain, bool growing, float width);
   size_t block_at(float y) const;
 
   MarkdownText markdown_;
@@ -134,7 +171,7 @@ class MessageBody {
   std::vector<RichBlock> laid_;
   std::vector<float> tops_;
   const std::vector<Block>& blocks() const { return is_plain_ ? plain_ : markdown_.blocks(); }
-  bool is_plain_ = false;
+  bool is_plain_ = false, growing_ = false;
   size_t first_ = 0, bytes_ = 0;  // of the message's text: where the shown part begins, and its size
   float width_ = -1, scale_ = 0, height_ = 0, widest_ = 0;
 };

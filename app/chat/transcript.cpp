@@ -208,8 +208,9 @@ float Transcript::show_hit(const ViewModel& view, size_t i, float width) {
   heights_[wanted_->message] = height_of(view, i, width);
   const float top = tops_[i] + (thought ? px(kReplyRow) : thinking_height(message, width));
   float y = tops_[i];
-  (thought ? thought_of(message, width) : body_of(message, width))
-      .rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) { y = std::max(y, top + a.y); });
+  MessageBody& body = thought ? thought_of(message, width) : body_of(message, width);
+  body.reveal(wanted_->begin, wanted_->end);
+  body.rects({0, 0}, wanted_->begin, wanted_->end, [&](ImVec2 a, ImVec2) { y = std::max(y, top + a.y); });
   return y;
 }
 

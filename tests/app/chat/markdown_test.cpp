@@ -134,6 +134,144 @@ TEST(Markdown, OnlyTheTailIsOpen) {
   EXPECT_EQ(open_tail("One\n\n", 0), 0u) << "what comes next may be indented";
 }
 
+std::string kinds_of(const std::vector<Block>& blocks) {
+  std::string kinds;
+  for (const Block& block : blocks) kinds += "phcrtf"[static_cast<int>(block.kind)];
+  return kinds;
+}
+
+/// The formulas of a text, each in brackets.
+std::string formulas(std::string_view text, bool growing = false) {
+  std::string out;
+  for (const Block& block : parse_markdown(text, 0, growing))
+    for (const TextRun& run : block.runs)
+      if (run.style & kMaths) out += "[" + block.text.substr(run.begin, run.end - run.begin) + "]";
+  return out;
+}
+
+TEST(Markdown, FormulasAreFoundBetweenTheirDelimitersWithAllBackslashes) {
+  EXPECT_EQ(formulas(R"(So $a_1 + b$ and \(x\,\*y\*\), **$z$**.)"), R"([a_1 + b][x\,\*y\*][z])");
+  EXPECT_EQ(formulas("\\[\na \\\\ b\n- c\n= d\n\\] then $$\\frac12$$"), "[a \\\\ b\n- c\n= d][\\frac12]");
+  EXPECT_EQ(formulas("\\begin{align*}\na &= b\n\\end{align*}"), "[\\begin{align*}\na &= b\n\\end{align*}]");
+  EXPECT_EQ(formulas("| a | b |\n|---|---|\n| $|x|$ | y |"), "[|x|]");
+  EXPECT_EQ(formulas("- item\n\n  $$x$$\n\n> \\[y\\]"), "[x][y]");
+  EXPECT_EQ(parse_markdown("a $x$ b").at(0).text, "a x b");
+  EXPECT_EQ(parse_markdown("An escaped \\$x\\$").at(0).text, "An escaped $x$");
+}
+
+TEST(Markdown, PricesAndCodeAreNoFormulas) {
+  for (const char* text :
+       {"It costs $5 and $6.", "From $5 to $10, or US$7", "$HOME/bin:$PATH", "$5 for the first and 7$ more",
+        "a $ b $ c", "`$x$` and ``\\(y\\)``", "```\n$x$ \\[y\\]\n$$\nz\n$$\n```", "    $x$",
+        "- ```sh\n  echo $a$\n  ```", "\\\\(x\\\\)", "$x\n\n$y"}) {
+    EXPECT_EQ(formulas(text), "") << text;
+  }
+  EXPECT_EQ(parse_markdown("`$x$ \\(y\\)`").at(0).text, "$x$ \\(y\\)");
+  EXPECT_EQ(parse_markdown("```\n\\[a\n- b\\]\n```").at(0).text, "\\[a\n- b\\]");
+}
+
+TEST(Markdown, AFormulaOfItsOwnLineDividesItsParagraph) {
+  const std::string source = "With\n\\[ x^2 \\]\nwhere **x** is $y$, $$z$$\n\n- item $$q$$ more";
+  const std::vector<Block> blocks = parse_markdown(source);
+  EXPECT_EQ(kinds_of(blocks), "pfpfpfp");
+  EXPECT_EQ(blocks[0].text, "With");
+  EXPECT_EQ(blocks[1].text, "x^2");
+  EXPECT_EQ(blocks[2].text, "where x is y,");
+  EXPECT_EQ(blocks[4].marker, "\u2022");
+  EXPECT_EQ(blocks[5].indent, 1);
+  EXPECT_EQ(blocks[5].marker, "");
+  EXPECT_EQ(blocks[6].text, "more");
+  EXPECT_EQ(blocks[1].source_begin, source.find("x^2"));
+  EXPECT_EQ(blocks[1].source_end, source.find("x^2") + 3);
+  EXPECT_EQ(kinds_of(parse_markdown("# Heading $$x$$\n\n[a $$x$$ b](c)")), "hp") << "these cannot be divided";
+}
+
+TEST(Markdown, FootnotesBreaksAndLinksOfAllKinds) {
+  const std::string source =
+      "A claim[^1] and more[^note].\n\n[^1]: Its **reason**.\n[^note]: https://example.org/x\n\n"
+      "one<br>two <BR/> www.example.org and me@example.org ![](y.png) [![alt](a.png) text](b)";
+  const std::vector<Block> blocks = parse_markdown(source);
+  ASSERT_EQ(blocks.size(), 4u);
+  EXPECT_EQ(blocks[0].text, "A claim1 and morenote.");
+  EXPECT_TRUE(blocks[0].runs[1].style & kNote);
+  EXPECT_EQ(blocks[1].marker, "1.");
+  EXPECT_EQ(blocks[1].text, "Its reason.");
+  EXPECT_EQ(blocks[1].indent, 1);
+  EXPECT_EQ(blocks[2].marker, "\u2020");
+  EXPECT_EQ(blocks[2].text, "note https://example.org/x");
+  EXPECT_EQ(blocks[3].text, "one\ntwo \n www.example.org and me@example.org image alt text");
+  ASSERT_EQ(blocks[3].links.size(), 5u);
+  EXPECT_EQ(blocks[3].links[0], "http://www.example.org");
+  EXPECT_EQ(blocks[3].links[1], "mailto:me@example.org");
+  EXPECT_EQ(blocks[3].links[2], "y.png");
+  EXPECT_EQ(blocks[3].runs.back().link, 3) << "the words behind an image in a link are of the link";
+}
+
+TEST(Markdown, QuotesAndListsInEachOtherKeepTheirOrder) {
+  const std::vector<Block> blocks = parse_markdown("> a\n> - b\n>\n> c\n\n1. d\n   > e\n   >\n   > f\n\n> g");
+  std::string around;
+  for (const Block& block : blocks) around += block.around + std::to_string(block.shared) + " ";
+  EXPECT_EQ(around, "q0 ql1 q1 l0 lq1 lq2 q0 ");
+}
+
+constexpr const char* kMore =
+    "# Title\n\nSome **bold words**, *soft `code` ones*, ~~gone~~ and [a link](https://example.org/x).\nA line\n\n"
+    "- one **two**\n- [x] three\n\n| a | **b** |\n|---|--:|\n| left | $\\pi_1$ |\n\n---\n\n"
+    "Text \\(a + b\\) and\n\\[\n\\frac{1}{2} = c\n\\]\nthen.\n\n```python\nprint(1)\n```\n\n> quoted\n\nThe end.";
+
+// Each token of a reply is shown as it comes: marks whose end is missing must not flash, nor words go away again.
+TEST(Markdown, GrowingTextShowsNoMarksAndLosesNoWords) {
+  const std::string source = kMore;
+  std::string before;
+  for (size_t n = 1; n <= source.size(); ++n) {
+    MarkdownText text;
+    text.update(std::string_view(source).substr(0, n), true);
+    std::string shown;
+    for (const Block& block : text.blocks())
+      if (block.kind != Kind::formula)
+        for (const char c : block.text)
+          if (c != '\n' && c != ' ') shown += c;
+    for (const char* mark : {"**", "~~", "](", "`", "|", "---", "#", "\\("})
+      EXPECT_EQ(shown.find(mark), std::string::npos) << mark << " at byte " << n << ": " << shown;
+    // A bracket may be the begin of a link, whose words are then the same without it.
+    const bool bracket = before.find('[') != std::string::npos;
+    EXPECT_TRUE(bracket || shown.starts_with(before)) << "at byte " << n << "\n" << before << "\n" << shown;
+    before = shown;
+  }
+  MarkdownText text;
+  text.update(source, true);
+  text.update(source, false);
+  EXPECT_TRUE(same(text.blocks(), parse_markdown(source))) << "once it has ended, only what it says counts";
+}
+
+TEST(Markdown, ATableIsOneFromItsFirstLineOn) {
+  EXPECT_EQ(kinds_of(parse_markdown("| a | b", 0, true)), "t");
+  EXPECT_EQ(parse_markdown("| a | b |\n|--", 0, true).at(0).columns, 2u);
+  EXPECT_EQ(kinds_of(parse_markdown("Words\n--", 0, true)), "p") << "no heading for a moment";
+  EXPECT_EQ(kinds_of(parse_markdown("```\n| a\n--", 0, true)), "c");
+  EXPECT_EQ(parse_markdown("```\n| a\n--", 0, true).at(0).text, "| a\n--");
+}
+
+TEST(Markdown, AFormulaIsUnendedUntilItsEndHasCome) {
+  for (const char* text : {"So \\(a + b", "So $$a + b$", "So $a_1 + b", "So \\[ a + b \\"}) {
+    const std::vector<Block> blocks = parse_markdown(text, 0, true);
+    const TextRun& run = blocks.back().runs.back();
+    EXPECT_TRUE(run.style & kMaths && run.style & kUnended) << text;
+    EXPECT_TRUE(blocks.back().text.ends_with("+ b")) << blocks.back().text;
+  }
+  EXPECT_EQ(formulas("It costs $5", true), "");
+  EXPECT_EQ(formulas("So $a_1 + b"), "") << "what has ended without it is none";
+}
+
+// A model that repeats itself may open a thousand formulas and end none.
+TEST(Markdown, FormulasWithoutEndTakeNoLongerThanTheirLength) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "\\(a $$ `b [^c ";
+  text += "\n\nEnd";
+  EXPECT_GE(parse_markdown(text).size(), 2u);
+  EXPECT_GE(parse_markdown(text, 0, true).size(), 2u);
+}
+
 TEST(Markdown, StrangeTextIsShownAndNeverLost) {
   const std::string deep(3000, '>');
   std::string nested;
@@ -141,7 +279,8 @@ TEST(Markdown, StrangeTextIsShownAndNeverLost) {
   for (const std::string& text :
        {std::string("<script>alert(1)</script>"), std::string("***"), std::string("[](<"), deep + " x", nested,
         std::string("a\0b", 3), std::string("| a |\n|--"), std::string("\xff\xfe not UTF-8"), std::string("```"),
-        std::string("&#0; &#xD800;")}) {
+        std::string("&#0; &#xD800;"), std::string("\\("), std::string("$$"), std::string("[^]: [^a]:"),
+        std::string("> $$a\n> b$$ <br>"), std::string("- \\[x\\]"), std::string("[^1]: ```\n$x$")}) {
     const std::vector<Block> blocks = parse_markdown(text);
     for (const Block& block : blocks) {
       size_t at = 0;
