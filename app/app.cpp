@@ -156,6 +156,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.shell.tree_budget = settings.saved.tree_budget;
   view_.draft_sources = settings.saved.draft_sources;
   view_.stop_loops = settings.saved.stop_loops;
+  view_.measures_when_idle = settings.saved.measures_when_idle;
   view_.shell.as_if_on = settings.saved.as_if_on;
   view_.models.recent = settings.saved.recent;
   view_.models.device_tests = settings.saved.device_tests;
@@ -296,6 +297,7 @@ bool App::look_at_chats() {
 
 double App::seconds_to_change() const {
   std::optional<int64_t> due = release_due_ms(view_);
+  if (const auto measured = remeasure_due_ms(view_)) due = std::min(due.value_or(*measured), *measured);
   if (chats_listed()) due = std::min(due.value_or(chats_seen_ms_ + kLookAtChatsMs), chats_seen_ms_ + kLookAtChatsMs);
   if (!view_.chat.note.empty()) {
     const int64_t since = view_.chat.note == view_.chat.note_seen ? view_.chat.note_since_ms : view_.chat.now_ms;
@@ -409,7 +411,10 @@ void App::draw() {
   follow_playback(view_);
   shell_.draw(view_, sink_);
   // What is typed stays with the panels until it is sent.
-  if (ImGui::GetCurrentContext()->ActiveIdHasBeenEditedThisFrame) note_work(view_);
+  if (ImGui::GetCurrentContext()->ActiveIdHasBeenEditedThisFrame) {
+    note_work(view_);
+    if (auto interrupt = interrupt_remeasuring(view_.calibration)) engine_.post(*std::move(interrupt));
+  }
   for (const UiCommand& command : sink_.take()) run(command);
   keep_settings(false);
   keep_layout(shell_.layout_changed(view_));
@@ -490,6 +495,7 @@ void App::keep_settings(bool now) {
   remembered_.tree_budget = view_.shell.tree_budget;
   remembered_.draft_sources = view_.draft_sources;
   remembered_.stop_loops = view_.stop_loops;
+  remembered_.measures_when_idle = view_.measures_when_idle;
   remembered_.as_if_on = view_.shell.as_if_on;
   remembered_.own_devices = view_.what_if.own;
   remembered_.recent = view_.models.recent;

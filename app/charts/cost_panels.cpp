@@ -285,8 +285,17 @@ const char* why_not(const ViewModel& view) {
   return nullptr;
 }
 
+void wrapped_note(const std::string& words) {
+  push_type(Type::secondary);
+  ImGui::PushStyleColor(ImGuiCol_Text, colours().text2);
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(words.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
 void draw_calibration(const ViewModel& view, CommandSink& sink) {
-  const Theme& t = colours();
   const CalibrationState& state = view.calibration;
   const std::string note =
       state.costs ? counted(state.costs->passes.size(), "pass", "passes") + " measured" : "not measured";
@@ -299,15 +308,8 @@ void draw_calibration(const ViewModel& view, CommandSink& sink) {
   start.enabled = refusal == nullptr;
   start.tooltip = refusal ? refusal : "Measures for up to 90 s; a reply under way is finished first";
   if (button(start)) sink.post(CalibrationCommand(StartCalibration{}));
-  if (!state.note.empty()) {
-    push_type(Type::secondary);
-    ImGui::PushStyleColor(ImGuiCol_Text, t.text2);
-    ImGui::PushTextWrapPos(0);
-    ImGui::TextUnformatted(state.note.c_str());
-    ImGui::PopTextWrapPos();
-    ImGui::PopStyleColor();
-    ImGui::PopFont();
-  }
+  if (!state.note.empty()) wrapped_note(state.note);
+  if (const std::string stale = stale_words(state); !stale.empty()) wrapped_note(stale);
   if (state.costs)
     pair_line("Roofline off by", percent(state.costs->fit_error),
               "Mean distance of the roofline, fitted to the measured passes, from them.");

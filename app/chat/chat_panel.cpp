@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/chat/reply.h"
+#include "app/state/words.h"
 #include "app/ui/actions.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
@@ -265,6 +266,13 @@ std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
   return shown(view).text_end();
 }
 
+/// In Watch; Lab says it in its panel of the calibration. Not over the reply that is being written.
+static bool speaks_of_costs(const ViewModel& view) {
+  if (view.shell.layout != WindowLayout::watch || view.replaying() || view.busy()) return false;
+  const CalibrationState& costs = view.calibration;
+  return costs.busy() || (costs.is_stale() && !costs.dismissed && view.model_state == ModelState::ready);
+}
+
 /// What of it there is room for: first what was just done, as its button may be gone soon.
 ChatPanel::Below ChatPanel::below_in(const ViewModel& view, float width, float room) {
   Below below;
@@ -276,6 +284,7 @@ ChatPanel::Below ChatPanel::below_in(const ViewModel& view, float width, float r
   };
   const std::string& limits = shown(view).limits();
   below.note = take(!view.chat.note.empty(), px(kNoteRow));
+  below.costs = take(speaks_of_costs(view), px(kNoteRow));
   below.limits = take(!limits.empty() && limits != dismissed_limits_, px(kNoteRow));
   if (has_marks(view)) below.legend = take(true, token_legend_height(view, width));
   return below;
@@ -303,6 +312,11 @@ void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width
     draw_note(view, sink, width);
     y += px(kNoteRow);
   }
+  if (below.costs) {
+    ImGui::SetCursorScreenPos({a.x, y});
+    draw_costs(view, sink, width);
+    y += px(kNoteRow);
+  }
   if (below.legend) {
     ImGui::SetCursorScreenPos({a.x, y});
     draw_token_legend(view, sink, width);
@@ -325,6 +339,42 @@ void ChatPanel::draw_note(const ViewModel& view, CommandSink& sink, float width)
   }
   ImGui::SetCursorScreenPos({a.x + width - px(28), a.y});
   if (icon_button("Dismiss note", Icon::close, "Dismiss")) sink.post(DismissChatNote{});
+}
+
+/// Draws that the costs of passes are old, with a button to measure them again, or how far that is.
+void ChatPanel::draw_costs(const ViewModel& view, CommandSink& sink, float width) {
+  const CalibrationState& costs = view.calibration;
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const bool busy = costs.busy();
+  ButtonSpec act{busy ? "Stop measuring" : "Measure again", Icon::none, ButtonKind::line};
+  act.words = busy ? "Stop" : "Measure again";
+  act.height = 24;
+  act.enabled = costs.phase != CalibrationState::Phase::cancelling;
+  act.tooltip = busy ? "What was measured before stays in use"
+                     : "How many guesses are made is chosen by these times. Takes up to 90 s";
+  std::string words = stale_words(costs), brief = brief_stale_words(costs);
+  if (busy) {
+    brief = costs.phase == CalibrationState::Phase::cancelling ? "Stopping" : "Measuring passes";
+    words = brief;
+    if (costs.when_idle) words += " again, as nothing else is going on";
+    if (costs.progress.seconds_left > 0) words += ", " + fixed(std::ceil(costs.progress.seconds_left), 0) + " s left";
+  }
+  const float room = width - px(32) - button_size(act).x - px(10);
+  const std::string shown = elided(Type::secondary, first_fitting(Type::secondary, {words, brief}, room), room);
+  draw_text_middle(ImGui::GetWindowDrawList(), a.x, a.y + px(14), Type::secondary, colours().text2, shown);
+  ImGui::SetCursorScreenPos(a);
+  ImGui::InvisibleButton("Age of costs", {std::max(px(8), room), px(kNoteRow)});
+  tooltip(words.c_str());
+  ImGui::SetCursorScreenPos({a.x + text_size(Type::secondary, shown).x + px(10), a.y + px(2)});
+  if (button(act)) {
+    if (busy)
+      sink.post(CalibrationCommand(StopCalibration{}));
+    else
+      sink.post(CalibrationCommand(StartCalibration{}));
+  }
+  if (busy) return;
+  ImGui::SetCursorScreenPos({a.x + width - px(28), a.y});
+  if (icon_button("Dismiss costs", Icon::close, "Dismiss")) sink.post(CalibrationCommand(DismissStaleCosts{}));
 }
 
 void ChatPanel::draw_to_end(Transcript& transcript, ImVec2 centre) {

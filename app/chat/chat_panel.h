@@ -53,7 +53,7 @@ class ChatPanel final : public Panel {
   void draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room);
   /// What stands between messages and composer, and how high it is.
   struct Below {
-    bool limits = false, note = false, legend = false;
+    bool limits = false, note = false, costs = false, legend = false;
     float height = 0;
   };
   Below below_in(const ViewModel& view, float width, float room);
@@ -62,6 +62,7 @@ class ChatPanel final : public Panel {
   void draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size);
   void draw_to_end(Transcript& transcript, ImVec2 centre);
   void draw_note(const ViewModel& view, CommandSink& sink, float width);
+  void draw_costs(const ViewModel& view, CommandSink& sink, float width);
   void copy_selection(const ViewModel& view, CommandSink& sink);
   void keep_keyboard_in_composer(const ViewModel& view);
 

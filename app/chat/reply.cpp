@@ -8,6 +8,7 @@
 #include "app/state/chat_update.h"
 #include "app/state/models.h"
 #include "app/state/plain_decoding.h"
+#include "app/state/text_link.h"
 #include "app/state/words.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
@@ -47,40 +48,6 @@ void draw_dots(ImDrawList* list, float x, float end, float y, Colour colour) {
   for (; x < end; x += px(kDotPitch)) list->AddRectFilled({x, y}, {std::min(x + px(kDot), end), y + px(kDot)}, colour);
 }
 
-const ReplySummary* find_reply(const ViewModel& view, uint64_t id) {
-  if (!view.rounds.log) return nullptr;
-  const auto& replies = view.rounds.log->replies();
-  for (auto reply = replies.rbegin(); reply != replies.rend(); ++reply)
-    if (reply->id == id) return &*reply;
-  return nullptr;
-}
-
-/// The index in the log of a message's round; none where the log does not have it.
-std::optional<size_t> in_log(const ViewModel& view, const Message& message, uint32_t round) {
-  if (view.replaying()) {
-    const auto first = view.replay.first_round(message.id);
-    return first ? std::optional(*first + round) : std::nullopt;
-  }
-  const ReplyPart part = part_of_round(message, round);
-  const ReplySummary* reply = find_reply(view, part.reply_id);
-  if (!reply || round - part.first_round >= reply->rounds) return std::nullopt;
-  return reply->first_round + round - part.first_round;
-}
-
-/// The number in the message of a round of the log; none where the round is of something else.
-std::optional<size_t> in_message(const ViewModel& view, const Message& message, size_t round) {
-  if (view.replaying()) {
-    const auto first = view.replay.first_round(message.id);
-    return first && round >= *first ? std::optional(round - *first) : std::nullopt;
-  }
-  for (const ReplyPart& part : parts_of(message)) {
-    const ReplySummary* reply = find_reply(view, part.reply_id);
-    if (reply && round >= reply->first_round && round < reply->first_round + reply->rounds)
-      return part.first_round + round - reply->first_round;
-  }
-  return std::nullopt;
-}
-
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
@@ -92,31 +59,6 @@ void draw_ring(ImDrawList* list, const MessageBody& body, ImVec2 pos, const Toke
 }
 
 }  // namespace
-
-const TokenSpan* token_at(const Message& message, size_t byte) {
-  const auto& spans = message.spans;
-  const auto found =
-      std::partition_point(spans.begin(), spans.end(), [&](const TokenSpan& span) { return span.end <= byte; });
-  return found != spans.end() && found->begin <= byte ? &*found : nullptr;
-}
-
-std::optional<NodeRef> node_of(const ViewModel& view, const Message& message, const TokenSpan& span) {
-  const auto round = in_log(view, message, span.round);
-  return round ? std::optional(NodeRef{*round, span.node}) : std::nullopt;
-}
-
-const TokenSpan* token_of(const ViewModel& view, const Message& message, const NodeRef& node) {
-  const auto found = in_message(view, message, node.round);
-  if (!found) return nullptr;
-  const size_t round = *found;
-  const TokenSpan* before = nullptr;  // the last token before the round
-  for (const TokenSpan& span : message.spans) {
-    if (span.round > round) break;
-    if (span.round == round && span.node == node.node) return &span;
-    if (span.round < round) before = &span;
-  }
-  return node.node == 0 ? before : nullptr;
-}
 
 void draw_source_marks(ImDrawList* list, const Message& message, const MessageBody& body, ImVec2 pos,
                        std::optional<size_t> shown_round) {
@@ -146,10 +88,28 @@ void draw_source_marks(ImDrawList* list, const Message& message, const MessageBo
   }
 }
 
+void draw_found_place(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
+                      ImVec2 pos) {
+  const RoundsState& rounds = view.rounds;
+  // The card of a selected node is shown with its round alone.
+  const bool pinned = rounds.selected && rounds.selected->round == rounds.playback.shown;
+  const FoundPlace* place = place_of(rounds, rounds.hovered);
+  if (!rounds.hovered && pinned) place = place_of(rounds, rounds.selected);
+  if (!place || place->message != message.id || place->end > message.text.size()) return;
+  const Theme& t = colours();
+  const Colour band = found_behind(t);
+  body.rects(pos, place->begin, place->end, [&](ImVec2 a, ImVec2 b) {
+    list->AddRectFilled({a.x - px(1), a.y + px(1)}, {b.x + px(1), b.y}, band, px(2));
+  });
+  body.rects(pos, place->followed, place->end, [&](ImVec2 a, ImVec2 b) {
+    list->AddRectFilled({a.x, b.y - px(2)}, {b.x, b.y}, t.draft);
+  });
+}
+
 void draw_token_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
                       ImVec2 pos) {
-  const auto shown_round =
-      view.rounds.playback.told() ? in_message(view, message, view.rounds.playback.shown) : std::optional<size_t>();
+  const auto shown_round = view.rounds.playback.told() ? round_in_message(view, message, view.rounds.playback.shown)
+                                                       : std::optional<size_t>();
   if (view.chat.sources_shown) draw_source_marks(list, message, body, pos, shown_round);
   for (const auto& node : {view.rounds.selected, view.rounds.hovered}) {
     if (!node) continue;

@@ -17,21 +17,17 @@
 namespace canopy::app {
 
 // Marks of tokens in the text of a reply: by whom they were written, those of the shown round, and the hovered one. A
-// token in the text and its node in the tree highlight each other.
-
-/// The token that a byte belongs to; null if it is not known.
-const TokenSpan* token_at(const Message& message, size_t byte);
-
-/// The node of a token; nullopt if the shown rounds are not those of this reply.
-std::optional<NodeRef> node_of(const ViewModel& view, const Message& message, const TokenSpan& span);
-
-/// The token of a node; null if it is not in this message. The root of a round is the last token of the round before.
-const TokenSpan* token_of(const ViewModel& view, const Message& message, const NodeRef& node);
+// token in the text and its node in the tree highlight each other (app/state/text_link.h).
 
 /// Draws who wrote each token: a background behind accepted ones, stronger in the shown round (by its number in the
 /// message), dots below the target's own. Call before drawing the text.
 void draw_source_marks(ImDrawList* list, const Message& message, const MessageBody& body, ImVec2 pos,
                        std::optional<size_t> shown_round = {});
+
+/// Draws behind the words where the guess under the mouse, or the selected one, was found: a band, and a line below
+/// what followed there. Of any message; call before drawing the text.
+void draw_found_place(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
+                      ImVec2 pos);
 
 /// Draws the background of accepted tokens (filled, stronger in the shown round), dots below the target's own tokens,
 /// and the ring of the hovered token. Call before drawing the text.

@@ -10,6 +10,7 @@
 #include "app/chat/composer.h"
 #include "app/chat/reply.h"
 #include "app/state/chat_update.h"
+#include "app/state/text_link.h"
 #include "app/ui/look.h"
 #include "app/ui/panel.h"
 #include "app/ui/widgets.h"
@@ -273,8 +274,11 @@ void Transcript::prepare(const ViewModel& view, float width, float room) {
   if (wanted_) {
     const float y = show_hit(view, view.conversation().find(wanted_->message), width);
     sum();  // what was thought may have been unfolded for it
-    ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
-    follow_ = false;
+    const bool seen = wanted_unseen_ && y >= here && y + px(kLinePitch) <= here + room;
+    if (!seen) {
+      ImGui::SetNextWindowScroll({-1, std::max(0.0f, y - room * 0.4f)});
+      follow_ = false;
+    }
     wanted_.reset();
   } else if (follow_ && !ImGui::IsMouseDown(ImGuiMouseButton_Left)) {  // text must not move under the mouse
     ImGui::SetNextWindowScroll({-1, total_ + below_ + px(kEnd)});      // Dear ImGui ends it at the last line
@@ -302,6 +306,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   limits_next_.clear();
   text_end_.reset();
   pointed_ = false;
+  show_pinned_place(view);
   prepare(view, width, size.y);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
@@ -324,6 +329,17 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   limits_ = limits_next_;
   shown_ = view.conversation().size();
   last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
+}
+
+/// Scrolls to the place where the guess was found whose card has just been pinned.
+void Transcript::show_pinned_place(const ViewModel& view) {
+  const std::optional<NodeRef> pinned = view.rounds.selected;
+  if (pinned == scrolled_for_) return;
+  scrolled_for_ = pinned;
+  const FoundPlace* place = place_of(view.rounds, pinned);
+  if (!place || !is_on_show(view.conversation(), *place)) return;
+  wanted_ = ChatHit{place->message, place->begin, place->end};
+  wanted_unseen_ = true;
 }
 
 /// Stays at the end while text arrives, until the user scrolls away; again once they return or send a message.
@@ -378,6 +394,7 @@ void Transcript::draw_messages(const ViewModel& view, CommandSink& sink, float l
 void Transcript::draw_marks(ImDrawList* list, const ViewModel& view, const Message& message, const MessageBody& body,
                             ImVec2 pos) {
   if (message.role == Role::assistant) draw_token_marks(list, view, message, body, pos);
+  draw_found_place(list, view, message, body, pos);
   selection_.draw(message.id, body, pos, list);
   if (!hits_) return;
   for (const ChatHit& hit : *hits_) {
@@ -498,7 +515,10 @@ void Transcript::point_at(const ViewModel& view, const Message& message, const M
     pointed_ = true;
     if (!pointing_ || view.rounds.hovered != node) sink.post(RoundsCommand(HoverNode{node}));
     pointing_ = true;
-    if (mouse.clicked) sink.post(RoundsCommand(SelectNode{node}));
+    if (mouse.clicked) {
+      sink.post(RoundsCommand(SelectNode{node}));
+      scrolled_for_ = node;  // the word that was clicked stays under the mouse
+    }
     return;
   }
 }

@@ -14,6 +14,7 @@
 
 #include "app/chat/message_body.h"
 #include "app/state/conversation.h"
+#include "app/state/rounds.h"
 #include "app/state/view_model.h"
 
 namespace canopy::app {
@@ -66,7 +67,7 @@ class Transcript {
   bool follows_end() const { return follow_; }
   void follow_end() { follow_ = true; }
   /// Scrolls to a hit in the next frame.
-  void show(const ChatHit& hit) { wanted_ = hit; }
+  void show(const ChatHit& hit) { wanted_ = hit, wanted_unseen_ = false; }
   /// Sets the hits to mark; both must stay alive until the next call.
   void mark(const std::vector<ChatHit>* hits, const ChatHit* current) { hits_ = hits, current_hit_ = current; }
 
@@ -96,6 +97,7 @@ class Transcript {
   void point_at(const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos,
                 TextSelection::Mouse mouse, CommandSink& sink);
   void scroll(const ViewModel& view);
+  void show_pinned_place(const ViewModel& view);
 
   const char* name_;
   TextSelection selection_;
@@ -115,13 +117,15 @@ class Transcript {
   bool follow_ = true;             // stay at the end while text arrives
   float scroll_ = 0;               // of the last frame
   std::optional<ChatHit> wanted_;
+  bool wanted_unseen_ = false;  // scrolls only where it is out of view
   const std::vector<ChatHit>* hits_ = nullptr;
   const ChatHit* current_hit_ = nullptr;
   uint64_t editing_ = 0;
   std::string edited_;
   bool focus_editor_ = false;
-  bool pointing_ = false;  // RoundsState::hovered was set by this panel
-  bool pointed_ = false;   // a token is hovered in this frame
+  bool pointing_ = false;                // RoundsState::hovered was set by this panel
+  bool pointed_ = false;                 // a token is hovered in this frame
+  std::optional<NodeRef> scrolled_for_;  // the selected node whose place in the text was looked at already
   std::string limits_, limits_next_;
   std::optional<ImVec2> text_end_;
 };

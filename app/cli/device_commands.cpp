@@ -2,6 +2,7 @@
 // they are exact, and all of it as one file to send.
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -121,6 +122,9 @@ int run_calibrate(CalibrateOptions& options) {
   const CostTable table = model.calibrate(options.seconds, callbacks);
   line.clear();
   if (!options.output.empty()) write_calibration(options.output, model.calibration_key(), table);
+  if (table.under().under_load())
+    note("warning: other programs used " + std::to_string(std::lround(100 * *table.under().others)) +
+         " % of the processor meanwhile: measure again on an idle machine.");
   const Roofline fitted = calibrated_roofline(model.speculation->roofline(), table);
   if (options.as_json) {
     std::cout << to_json(table, fitted, *opened.device).dump(2) << "\n";

@@ -277,11 +277,13 @@ struct GenerateOptions {
   ReplySettings settings;
 };
 
-ordered_json to_json(const RoundRecord& round) {
+ordered_json to_json(const RoundRecord& written) {
+  const RoundRecord round = without_other_chats(written);  // as what is written may be given to others
   ordered_json nodes = ordered_json::array();
   for (const RoundNode& row : round.nodes) {
     if (row.node.depth == 0) continue;
-    nodes.push_back({{"token", row.node.token},
+    const bool hidden = row.node.token == trace::other_chats_token;
+    nodes.push_back({{"token", hidden ? ordered_json() : ordered_json(row.node.token)},
                      {"parent", row.node.parent},
                      {"sources", source_names(row.node.sources)},
                      {"accepted", row.state == NodeState::accepted}});

@@ -273,7 +273,8 @@ class Painter {
     if (isFound(round, node)) this.corner(x + width, top, this.cornerSide(round.grown), seen, strength);
     const strong = seen === LOOK.accepted || seen === LOOK.bonus || seen === LOOK.root;
     const left = seen === LOOK.root ? 10 : look === LOOK.bonus ? 14 : 12;
-    const colour = ['text', 'text2', 'text', 'rejected_text', 'text3', 'bonus_text'][seen];
+    const ofOthers = round.others?.includes(node); // words of another chat, which are not told
+    const colour = ofOthers ? 'text3' : ['text', 'text2', 'text', 'rejected_text', 'text3', 'bonus_text'][seen];
     this.label(x + left * round.grown, y, this.labels[round.l[node]], strong ? 600 : 400, round.text, colour, strength, room);
     if (round.figures && (seen === LOOK.accepted || seen === LOOK.rejected))
       this.write(x + width - 8 * round.grown, y, percentage(round.q[node]), MONO, 400, 10 * round.grown,

@@ -67,7 +67,7 @@ const char* kind_of(CaptionPart::Kind kind) {
 class PageRound {
  public:
   PageRound(const RoundLog& log, size_t round, PageTexts& labels) : log_(log), table_(labels) {
-    const auto record = log.round(round);
+    const auto record = log.round_to_share(round);
     if (!record) throw bad_input("The tree of round " + std::to_string(round) + " is not there any more.");
     record_ = record;
     tree_ = tree_of_round(*record, log, round);
@@ -114,7 +114,7 @@ class PageRound {
 
   void nodes() {
     std::string fates, sources;
-    std::vector<uint32_t> parents, labels;
+    std::vector<uint32_t> parents, labels, others;  // others: words of other chats, which are muted
     std::vector<int> q, target;
     for (uint32_t i = 0; i < tree_.size(); ++i) {
       const TreeNodeView& node = tree_.nodes[i];
@@ -122,6 +122,7 @@ class PageRound {
       sources += static_cast<char>('0' + static_cast<int>(node.sources));
       parents.push_back(node.parent == TreeNode::none ? 0 : node.parent);
       labels.push_back(table_.number_of(labels_[i]));
+      if (is_of_other_chat(node)) others.push_back(i);
       q.push_back(ten_thousandths(node.q));
       const bool known = i < record_->nodes.size() && i > 0 && !std::isnan(record_->nodes[i].log_p);
       target.push_back(known ? ten_thousandths(std::exp(double{record_->nodes[i].log_p})) : -1);
@@ -130,6 +131,7 @@ class PageRound {
     if (tree_.has_found()) json_["s"] = sources;
     json_["p"] = parents;
     json_["l"] = labels;
+    if (!others.empty()) json_["others"] = others;
     json_["q"] = q;
     json_["t"] = target;
     json_["path"] = tree_.path;

@@ -203,7 +203,8 @@ class TreePainter {
     const bool strong = now == NodeLook::accepted || now == NodeLook::bonus || now == NodeLook::root;
     const float left = now == NodeLook::root ? 10 : look == NodeLook::bonus ? 14 : pad_left;
     write_word(to_, {a.x + left * g_.text_scale, a.y + half}, strong ? Face::mono_semibold : Face::mono,
-               g_.text * g_.text_scale, faded(word_colour(t_, now), strength), d_.labels[node], box.label_room);
+               g_.text * g_.text_scale, faded(word_colour(t_, tree_.nodes[node], now), strength), d_.labels[node],
+               box.label_room);
     if (g_.figures && (now == NodeLook::accepted || now == NodeLook::rejected)) {
       const Colour colour = now == NodeLook::accepted ? t_.accepted_text : t_.rejected_text;
       to_.write({b.x - pad_right * g_.text_scale, a.y + half}, Face::mono, figure_text * g_.text_scale,
@@ -451,7 +452,7 @@ RoundCard::RoundCard(const RoundLog& log, size_t round, const PictureSize& size)
       times_(printable(log.times())) {
   check_picture_size(size);
   check_round(round, log.rounds());
-  record_ = log.round(round);
+  record_ = log.round_to_share(round);
   if (!record_) throw bad_input("The tree of round " + std::to_string(round) + " is not there any more.");
   tree_ = tree_of_round(*record_, log, round);
   labels_ = tree_labels(tree_, log);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 
 #include "app/state/chat.h"
+#include "app/state/words.h"
 
 namespace canopy::app {
 namespace {
@@ -15,13 +17,16 @@ using CalibrationPhase = CalibrationState::Phase;
 void end(CalibrationState& state, std::string note) {
   state.phase = CalibrationPhase::idle;
   state.progress = {};
+  state.when_idle = false;
   state.note = std::move(note);
 }
 
 void on_failure(CalibrationState& state, const Failure& failure) {
   // A failure of a reply does not end a calibration that waits for that reply. No load can fail meanwhile.
   if (!state.busy() || failure.reply_id != 0) return;
-  if (failure.kind == ErrorKind::cancelled)
+  if (failure.kind == ErrorKind::cancelled && state.when_idle)
+    end(state, {});  // it will be tried again, and nobody asked for it
+  else if (failure.kind == ErrorKind::cancelled)
     end(state, "Cancelled: what was measured before stays in use.");
   else
     end(state, failure.title + ". " + failure.detail);
@@ -38,12 +43,19 @@ void update(CalibrationState& state, const Event& event) {
   if (const auto* ready = std::get_if<ModelReady>(&event)) {
     state = {};
     state.costs = ready->costs;
+  } else if (const auto* round = std::get_if<RoundFinished>(&event)) {
+    if (state.costs && round->round && round->round->teaches)
+      state.drift.add(state.costs->table, round->round->width, round->round->context, round->round->ms.verify);
+  } else if (std::holds_alternative<ReplyFinished>(event)) {
+    state.drift.end_reply();
   } else if (const auto* progress = std::get_if<CalibrationProgress>(&event)) {
     if (!state.busy()) return;
     state.progress = *progress;
     if (state.phase == CalibrationPhase::waiting) state.phase = CalibrationPhase::running;
   } else if (const auto* done = std::get_if<Calibrated>(&event)) {
     state.costs = done->costs;
+    state.drift = {};
+    state.dismissed = false;
     end(state, {});
   } else if (const auto* learnt = std::get_if<Learnt>(&event)) {
     state.learnt = learnt->learnt;
@@ -53,14 +65,66 @@ void update(CalibrationState& state, const Event& event) {
 }
 
 std::optional<Command> update(CalibrationState& state, const CalibrationCommand& command, bool possible) {
+  if (std::holds_alternative<DismissStaleCosts>(command)) state.dismissed = true;
   if (const auto* start = std::get_if<StartCalibration>(&command)) {
+    if (state.when_idle) state.when_idle = state.phase == CalibrationPhase::cancelling;  // now it is the user's
     if (!possible || state.busy()) return std::nullopt;
     state.phase = CalibrationPhase::waiting;
     state.progress = {};
     state.note.clear();
     return Calibrate{start->seconds};
   }
+  if (!std::holds_alternative<StopCalibration>(command)) return std::nullopt;
   if (!state.busy() || state.phase == CalibrationPhase::cancelling) return std::nullopt;
+  state.phase = CalibrationPhase::cancelling;
+  return CancelCalibration{};
+}
+
+std::string load_words(const CalibrationState& state) {
+  if (!state.costs || !state.costs->table.under().under_load()) return "";
+  return "Measured while other programs used " + percent(*state.costs->table.under().others, 0) + " of the processor.";
+}
+
+std::string stale_words(const CalibrationState& state) {
+  if (!state.is_stale()) return "";
+  std::string words;
+  if (state.drift.is_far()) {
+    const double off = *state.drift.off(), mean = state.drift.ratio() - 1;
+    words = "Passes took ";
+    // Some widths longer and others shorter: then their mean says little.
+    if (std::abs(mean) < off / 2)
+      words = "Passes were off by " + percent(off, 0) + " from what was measured.";
+    else
+      words += percent(std::abs(mean), 0) + (mean > 0 ? " longer" : " shorter") + " than was measured.";
+  }
+  const std::string load = load_words(state);
+  return words + (words.empty() || load.empty() ? "" : " ") + load;
+}
+
+std::string brief_stale_words(const CalibrationState& state) {
+  if (!state.is_stale()) return "";
+  return state.drift.is_far() ? "Passes take other times by now." : "Passes were measured under load.";
+}
+
+std::optional<int64_t> remeasure_due_ms(const CalibrationState& state, int64_t quiet_since_ms) {
+  if (state.busy() || !state.is_stale()) return std::nullopt;
+  int64_t due = quiet_since_ms + kQuietMs;
+  if (const int64_t at = state.costs->table.under().at_ms; at > 0) due = std::max(due, at + kMeasuredAgainMs);
+  if (state.tried_ms > 0) due = std::max(due, state.tried_ms + kTriedAgainMs);
+  return due;
+}
+
+Calibrate begin_remeasuring(CalibrationState& state, int64_t now_ms) {
+  state.phase = CalibrationPhase::waiting;
+  state.progress = {};
+  state.note.clear();
+  state.when_idle = true;
+  state.tried_ms = now_ms;
+  return {kCalibrationSeconds, true};
+}
+
+std::optional<Command> interrupt_remeasuring(CalibrationState& state) {
+  if (!state.busy() || !state.when_idle || state.phase == CalibrationPhase::cancelling) return std::nullopt;
   state.phase = CalibrationPhase::cancelling;
   return CancelCalibration{};
 }

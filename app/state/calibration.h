@@ -23,8 +23,15 @@ struct CalibrationState {
   std::shared_ptr<const CostSnapshot> costs;     // of the loaded pair; null where costs were never measured
   std::shared_ptr<const LearntSnapshot> learnt;  // null before the first reply in mode Adaptive
   std::string note;                              // why the last calibration ended early; else empty
+  CostDrift drift;                               // of the passes since `costs` came from these
+  bool when_idle = false;  // the one under way was begun by itself, and goes as soon as the user does anything
+  int64_t tried_ms = 0;    // when one was last begun by itself; 0: never for this pair
+  bool dismissed = false;  // the user does not want to hear of the age of `costs`
 
   bool busy() const { return phase != Phase::idle; }
+  /// Whether the costs are to be measured anew: the passes of the last replies took other times, or other programs were
+  /// at work when they were measured.
+  bool is_stale() const { return costs && (costs->table.under().under_load() || drift.is_far()); }
   /// In [0, 1]; negative before the first pass.
   float fraction() const;
 };
@@ -33,8 +40,35 @@ struct StartCalibration {
   double seconds = kCalibrationSeconds;
 };
 struct StopCalibration {};
+struct DismissStaleCosts {};  // until others are measured
+struct MeasureWhenIdle {      // later: whether costs that are stale are measured by themselves
+  bool on = true;
+};
 
-using CalibrationCommand = std::variant<StartCalibration, StopCalibration>;
+using CalibrationCommand = std::variant<StartCalibration, StopCalibration, DismissStaleCosts, MeasureWhenIdle>;
+
+/// Why the costs are to be measured anew, as a sentence; empty where they are not.
+std::string stale_words(const CalibrationState& state);
+/// The same for a narrow line.
+std::string brief_stale_words(const CalibrationState& state);
+/// That they were measured on a machine that did something else as well, as a sentence; empty where they were not.
+std::string load_words(const CalibrationState& state);
+
+// When stale costs are measured by themselves.
+
+inline constexpr int64_t kQuietMs = 3 * 60'000;          // without a reply or input
+inline constexpr int64_t kMeasuredAgainMs = 86'400'000;  // costs that are younger stay
+inline constexpr int64_t kTriedAgainMs = 3'600'000;      // after one that was interrupted or refused
+inline constexpr double kMostRereadMs = 5000;            // that the next reply may take longer for it
+
+/// The moment from which on they are, if nobody does anything since `quiet_since_ms`; none while they are not stale, or
+/// something is measured. All on one clock, since 1970.
+std::optional<int64_t> remeasure_due_ms(const CalibrationState& state, int64_t quiet_since_ms);
+
+/// Begins that measurement.
+Calibrate begin_remeasuring(CalibrationState& state, int64_t now_ms);
+/// Ends it where it is under way; nothing where it is not.
+std::optional<Command> interrupt_remeasuring(CalibrationState& state);
 
 /// Applies an event of the engine. Most events change nothing.
 void update(CalibrationState& state, const Event& event);

@@ -106,7 +106,10 @@ SpilledRound RoundSpill::find(size_t index) const {
 }
 
 std::shared_ptr<const RoundRecord> LiveRounds::round(size_t index) const {
-  if (index >= places_.size()) return nullptr;
+  return index < places_.size() ? to_share(read(index)) : nullptr;
+}
+
+std::shared_ptr<const RoundRecord> LiveRounds::read(size_t index) const {
   const Place& place = places_[index];
   if (const auto* record = std::get_if<std::shared_ptr<const RoundRecord>>(&place)) return *record;
   if (const auto* spilled = std::get_if<SpilledRound>(&place)) return spilled->read();
@@ -119,6 +122,7 @@ std::shared_ptr<const RoundRecord> LiveRounds::round(size_t index) const {
 }
 
 std::optional<trace::Piece> LiveRounds::piece(uint32_t token) const {
+  if (token == trace::other_chats_token) return trace::Piece{trace::other_chats_words};
   if (texts_) return texts_->find(token);
   for (auto each = traces_.rbegin(); each != traces_.rend(); ++each)
     if (const trace::Piece* piece = (*each)->piece(token)) return *piece;
@@ -316,6 +320,7 @@ LiveRounds LiveLog::share(size_t first, size_t count) const {
 }
 
 std::optional<trace::Piece> LiveLog::piece(uint32_t token) const {
+  if (token == trace::other_chats_token) return trace::Piece{trace::other_chats_words};
   if (!texts_.empty()) return texts_.back()->find(token);
   for (auto each = traces_.rbegin(); each != traces_.rend(); ++each)
     if (const trace::Piece* piece = each->trace->piece(token)) return *piece;

@@ -69,7 +69,7 @@ class RoundSpill {
 class LiveRounds {
  public:
   size_t rounds() const { return places_.size(); }
-  /// Null where its tree was dropped to save memory, or cannot be read any more.
+  /// Null where its tree was dropped to save memory, or cannot be read any more. As others may see it (to_share()).
   std::shared_ptr<const RoundRecord> round(size_t index) const;
   /// As RoundLog::piece(); the bytes stay valid as long as this.
   std::optional<trace::Piece> piece(uint32_t token) const;
@@ -85,6 +85,7 @@ class LiveRounds {
     size_t round = 0;
   };
   using Place = std::variant<std::shared_ptr<const RoundRecord>, SpilledRound, InTrace>;
+  std::shared_ptr<const RoundRecord> read(size_t index) const;
 
   std::vector<Place> places_;
   std::vector<uint32_t> reply_;        // of each round: its reply in the log

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "app/state/chat_update.h"
@@ -267,6 +268,29 @@ std::optional<int64_t> release_due_ms(const ViewModel& view) {
   return view.idle.since_ms + minutes * kMinuteMs;
 }
 
+namespace {
+
+/// What reading the text in the cache again would take, by what the last reply's prompt took; 0 where it is empty.
+double reread_ms(const ViewModel& view) {
+  const Message* reply = view.last_reply();
+  if (view.context_used == 0) return 0;
+  if (!reply || !reply->result) return std::numeric_limits<double>::infinity();
+  const ReplyFinished& result = *reply->result;
+  const uint32_t read = result.prompt_tokens - std::min(result.reused_tokens, result.prompt_tokens);
+  if (read == 0 || result.prefill_ms <= 0) return std::numeric_limits<double>::infinity();
+  return result.prefill_ms / read * view.context_used;
+}
+
+}  // namespace
+
+std::optional<int64_t> remeasure_due_ms(const ViewModel& view) {
+  if (!view.measures_when_idle || view.model_state != ModelState::ready || is_busy(view) || view.verify.running ||
+      view.what_if.densifying)
+    return std::nullopt;
+  if (view.calibration.is_stale() && reread_ms(view) > kMostRereadMs) return std::nullopt;
+  return remeasure_due_ms(view.calibration, view.idle.since_ms);
+}
+
 std::vector<Command> take_due_commands(ViewModel& view) {
   if (view.idle.held) {
     const std::optional<Command> next = next_for_held(view);
@@ -274,6 +298,8 @@ std::vector<Command> take_due_commands(ViewModel& view) {
   }
   // A clock that was set back would else put the release off by as much.
   view.idle.since_ms = std::min(view.idle.since_ms, view.chat.now_ms);
+  if (const auto measured = remeasure_due_ms(view); measured && view.chat.now_ms >= *measured)
+    return {begin_remeasuring(view.calibration, view.chat.now_ms)};
   const std::optional<int64_t> due = release_due_ms(view);
   if (!due || view.chat.now_ms < *due) return {};
   // From now on, not from the engine's answer: what is asked until then comes after the release.

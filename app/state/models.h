@@ -183,8 +183,13 @@ void note_work(ViewModel& view);
 /// next reply needs it too.
 std::optional<int64_t> release_due_ms(const ViewModel& view);
 
-/// The commands that are due for the engine: the release when its time has come, and for a reply that waits the load
-/// and, once that is done, the reply. Call after events, after commands and when time has passed.
+/// Likewise, when costs that are stale are measured by themselves. Not where the user does not want it, and not where
+/// the next reply would then wait for the text so far to be read again.
+std::optional<int64_t> remeasure_due_ms(const ViewModel& view);
+
+/// The commands that are due for the engine: the release when its time has come, a measurement likewise, and for a
+/// reply that waits the load and, once that is done, the reply. Call after events, after commands and when time has
+/// passed.
 std::vector<Command> take_due_commands(ViewModel& view);
 
 /// Takes the replies that a released model was asked for out of the commands, to be written when it is back.

@@ -6,6 +6,7 @@
 #include "app/state/words.h"
 #include "engine/base/error.h"
 #include "engine/trace/trace_export.h"
+#include "engine/trace/trace_records.h"
 
 namespace canopy::app {
 namespace {
@@ -39,6 +40,15 @@ std::optional<PlainSpeed> PlainRounds::near(uint32_t context) const {
   if (speed.rounds < kEnough) return std::nullopt;
   speed.tokens_per_second = 1000 * static_cast<double>(speed.rounds) / ms;
   return speed;
+}
+
+std::shared_ptr<const RoundRecord> to_share(std::shared_ptr<const RoundRecord> record) {
+  if (!record || !has_other_chats(*record)) return record;
+  return std::make_shared<const RoundRecord>(without_other_chats(*record));
+}
+
+std::shared_ptr<const RoundRecord> RoundLog::round_to_share(size_t index) const {
+  return to_share(round(index));
 }
 
 RoundSummary summarize(const RoundRecord& record, uint32_t reply) {

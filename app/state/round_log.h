@@ -89,6 +89,9 @@ class RecentRounds {
 
 // The list of rounds that the window shows, of the running engine or of a trace. Panels only read it.
 
+/// The record, or a copy without words of other chats where it has any (without_other_chats()); null for none.
+std::shared_ptr<const RoundRecord> to_share(std::shared_ptr<const RoundRecord> record);
+
 /// What charts and the timeline need of a round. Kept for every round, also when its tree has left memory.
 struct RoundSummary {
   uint32_t reply = 0;  // index in RoundLog::replies()
@@ -138,6 +141,8 @@ class RoundLog {
 
   /// The whole round. Null where its tree was dropped to save memory.
   virtual std::shared_ptr<const RoundRecord> round(size_t index) const = 0;
+  /// The same for what others will see: without wrong guesses that are words of other chats.
+  std::shared_ptr<const RoundRecord> round_to_share(size_t index) const;
   /// The bytes of a token; nullopt where they are not known. The bytes stay valid as long as the log.
   virtual std::optional<trace::Piece> piece(uint32_t token) const = 0;
   /// Whether more rounds may come.

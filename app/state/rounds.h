@@ -88,6 +88,25 @@ struct NodeRef {
   bool operator==(const NodeRef&) const = default;
 };
 
+/// Where the text had what a node guesses (app/state/text_link.h).
+struct FoundPlace {
+  enum class Where {
+    reply,          // the one that the node is of
+    earlier_reply,  // of the same chat
+    question,
+    file,  // that went with a question
+    system_prompt,
+    hidden,        // what the chat template writes, tools, or a text that was cut into tokens in another way
+    other_branch,  // a message that is not on show
+  };
+  NodeRef node;
+  Where where = Where::hidden;
+  uint64_t message = 0;                     // that has it; 0: none of the chat
+  size_t begin = 0, followed = 0, end = 0;  // bytes of its text: what stood there before, and what followed it
+  uint32_t tokens_back = 0;                 // of the reply itself: from its end then to `followed`
+  std::string file;                         // its name
+};
+
 struct TogglePause {};
 struct FollowRounds {};  // show the newest round from now on
 struct StepRound {       // pauses; in slow motion it steps by phases
@@ -138,8 +157,10 @@ struct RoundsState {
   // Under the mouse, in the tree or in the chat; the other of the two highlights it too.
   std::optional<NodeRef> hovered;
   std::optional<NodeRef> selected;  // its card stays open
-  std::string trace_path;           // of the trace that is shown; empty: the engine's own rounds
-  bool reduced_motion = false;      // no animation: every duration is 0, and slow motion moves only by step()
+  // Where they were found in the text; looked for when they are set. Of another node: stale (place_of()).
+  std::optional<FoundPlace> hovered_place, selected_place;
+  std::string trace_path;       // of the trace that is shown; empty: the engine's own rounds
+  bool reduced_motion = false;  // no animation: every duration is 0, and slow motion moves only by step()
   // The newest round of the branch of the chat on show, where later rounds are those of other branches.
   std::optional<size_t> branch_end;
 

@@ -289,6 +289,7 @@ SavedSettings parse_settings(std::string_view text) {
   s.own_devices = own_devices_in(fields);
   s.as_if_on = as_if_on_in(fields, s.own_devices);
   s.stop_loops = fields.boolean_or("stop_loops", s.stop_loops);
+  s.measures_when_idle = fields.boolean_or("measures_when_idle", s.measures_when_idle);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
   s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
@@ -318,11 +319,12 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
   return theme == other.theme && layout == other.layout && scale == other.scale && width == other.width &&
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
          tree_budget == other.tree_budget && draft_sources == other.draft_sources && stop_loops == other.stop_loops &&
-         as_if_on == other.as_if_on && own_devices == other.own_devices && recent == other.recent &&
-         reduced_motion == other.reduced_motion && tour_seen == other.tour_seen && tour_step == other.tour_step &&
-         thinking == other.thinking && device_tests == other.device_tests && idle_minutes == other.idle_minutes &&
-         threads == other.threads && chat_list == other.chat_list && chat_width == other.chat_width &&
-         last_chat == other.last_chat && a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
+         measures_when_idle == other.measures_when_idle && as_if_on == other.as_if_on &&
+         own_devices == other.own_devices && recent == other.recent && reduced_motion == other.reduced_motion &&
+         tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
+         device_tests == other.device_tests && idle_minutes == other.idle_minutes && threads == other.threads &&
+         chat_list == other.chat_list && chat_width == other.chat_width && last_chat == other.last_chat &&
+         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
 
@@ -358,6 +360,7 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.drafting) json["drafting"] = to_string(*settings.drafting);
   json["tree_budget"] = settings.tree_budget;
   if (!settings.stop_loops) json["stop_loops"] = false;
+  if (!settings.measures_when_idle) json["measures_when_idle"] = false;
   if (settings.draft_sources != kUsualSources) json["draft_sources"] = list_of(settings.draft_sources);
   if (!settings.as_if_on.empty()) json["as_if_on"] = settings.as_if_on;
   for (const predict::OwnDevice& own : settings.own_devices)

@@ -135,6 +135,7 @@ struct SavedSettings {
   uint32_t tree_budget = kShownBudget;         // of mode Tree, 1 ... kLargestTreeBudget
   DraftSources draft_sources = kUsualSources;  // that replies ask, where they are there
   bool stop_loops = true;                      // replies that repeat themselves end
+  bool measures_when_idle = true;              // what passes cost, where that was measured badly or has changed
   /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
   std::string as_if_on;
   std::vector<predict::OwnDevice> own_devices;  // of What if

@@ -155,4 +155,9 @@ Colour selection_behind(const Theme& t) {
   return mix(t.accent_bg, t.accent, kStronger);
 }
 
+Colour found_behind(const Theme& t) {
+  constexpr float kTint = 0.28f;
+  return mix(t.panel, t.draft, kTint);
+}
+
 }  // namespace canopy::app

@@ -41,6 +41,8 @@ Colour faded(Colour colour, float strength);
 
 /// Background of selected text.
 Colour selection_behind(const Theme& theme);
+/// Background of the words of the chat where a guess was found.
+Colour found_behind(const Theme& theme);
 
 /// How far a surface moves towards the text colour while hovered and while pressed, in [0, 1].
 inline constexpr float kHoverMix = 0.08f;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/state/chat_update.h"
+#include "app/state/text_link.h"
 #include "app/state/words.h"
 #include "engine/base/figures.h"
 #include "engine/base/files.h"
@@ -90,6 +91,7 @@ std::string comparison_obstacle(const ViewModel& view) {
 
 Effects on_calibration_command(ViewModel& view, const CalibrationCommand& command) {
   const bool possible = view.model_state == ModelState::ready && view.model && !view.report.busy();
+  if (const auto* wanted = std::get_if<MeasureWhenIdle>(&command)) view.measures_when_idle = wanted->on;
   Effects effects;
   if (auto asked = update(view.calibration, command, possible)) effects.engine.push_back(*std::move(asked));
   return effects;
@@ -137,6 +139,12 @@ Effects on_share_command(ViewModel& view, const ShareCommand& command) {
 
 Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
   update(view.rounds, command);
+  RoundsState& rounds = view.rounds;
+  const auto look = [&](const std::optional<NodeRef>& node) {
+    return node ? find_place(view, *node) : std::optional<FoundPlace>();
+  };
+  if (std::holds_alternative<HoverNode>(command)) rounds.hovered_place = look(rounds.hovered);
+  if (std::holds_alternative<SelectNode>(command)) rounds.selected_place = look(rounds.selected);
   Effects effects;
   if (const auto* open = std::get_if<OpenTrace>(&command)) effects.trace = open->path;
   if (const auto* watch = std::get_if<WatchDemo>(&command)) effects.demo = watch->demo;
@@ -448,10 +456,14 @@ Effects update(ViewModel& view, const UiCommand& command) {
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
   if (leaves_start(view, command)) view.shell.welcome = false;
   if (leaves_page(command)) view.shell.page = WindowPage::rounds;
+  const bool of_calibration = std::holds_alternative<CalibrationCommand>(command);
+  const std::optional<Command> interrupt = of_calibration ? std::nullopt : interrupt_remeasuring(view.calibration);
   Effects effects = apply(view, command);
   follow_playback(view);
   hold_replies(view, effects.engine);
-  return before_check(view, std::move(effects));
+  effects = before_check(view, std::move(effects));
+  if (interrupt) effects.engine.insert(effects.engine.begin(), *interrupt);
+  return effects;
 }
 
 void begin_load(ViewModel& view, const std::string& path) {

@@ -163,6 +163,7 @@ struct ViewModel {
   SamplingSettings sampling = chat_sampling();
   std::optional<DecodeMode> drafting;          // none: mode_for() chooses for the device
   bool stop_loops = true;                      // later replies that repeat themselves end
+  bool measures_when_idle = true;              // what passes cost, where that was measured badly or has changed
   std::optional<DecodeMode> guessed_as;        // what `drafting` was before plain decoding was chosen
   DraftSources draft_sources = kUsualSources;  // that later replies ask, where they are there
   std::optional<bool> thinking;                // of later replies; none: as the model's template does by itself

@@ -155,6 +155,8 @@ std::string source_words(const RoundRecord& record, const TreeNode& node) {
   return words + " stood there and went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
 }
 
+constexpr const char* kHiddenNote = "A wrong guess with words of another chat: they are not kept with this one.";
+
 /// Why a drafted token's card lacks the target's part; empty where it is all there.
 std::string missing_words(const RoundRecord& record, const RoundNode& row) {
   const auto has_p = [](const RoundNode& node) { return std::isfinite(node.log_p); };
@@ -188,8 +190,9 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
   facts.state = state_words(view.fate);
   const std::optional<trace::Piece> piece = view.token ? pieces(*view.token) : std::nullopt;
   facts.label = token_label(piece, view.token);
-  if (view.token) facts.id = std::to_string(*view.token);
-  if (piece) facts.bytes = token_bytes(piece->bytes);
+  const bool hidden = is_of_other_chat(view);
+  if (view.token && !hidden) facts.id = std::to_string(*view.token);
+  if (piece && !hidden) facts.bytes = token_bytes(piece->bytes);
   facts.depth = std::to_string(view.depth);
   facts.position = std::to_string(record.context + view.depth);
   facts.sentence = Explanation(tree, pieces).of(node);
@@ -203,7 +206,7 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
     facts.path = probability_text(std::exp(row.node.score));
     facts.p = probability_text(std::exp(double{row.log_p}));
     facts.log_p = log_text(double{row.log_p});
-    facts.note = missing_words(record, row);
+    facts.note = hidden ? kHiddenNote : missing_words(record, row);
     facts.source = source_words(record, row.node);
   }
   if (row.target_token != RoundNode::unknown) {
@@ -296,10 +299,12 @@ float rows_height(const Rows& rows) {
   return px(kRow) * static_cast<float>(std::max(rows.left.size(), rows.right.size()) + rows.wide.size());
 }
 
-/// The sentences below the rule, one below the other: where the guess comes from, what became of it, what is missing.
+/// The sentences below the rule, one below the other: where the guess comes from and where that stands, what became of
+/// it, what is missing.
 std::vector<std::vector<FactWords>> sentences_of(const TokenFacts& facts) {
   std::vector<std::vector<FactWords>> sentences;
-  if (!facts.source.empty()) sentences.push_back({{FactWords::Kind::plain, facts.source}});
+  for (const std::string& words : {facts.source, facts.place})
+    if (!words.empty()) sentences.push_back({{FactWords::Kind::plain, words}});
   sentences.push_back(facts.sentence);
   if (!facts.note.empty()) sentences.push_back({{FactWords::Kind::plain, facts.note}});
   return sentences;
@@ -484,7 +489,8 @@ void OpenTuft::draw(ImDrawList* list, const TreePaint& paint, double now) const 
     const float thick = std::max(1.0f, units(limb_thickness(paint.tree.nodes[head].path, 22)));
     fill_ribbon(list, {fork.x, {fork.x, fork.y}, {x - px(8), y}, thick, thick}, mix(t.limb, t.text3, 0.2f));
     list->AddCircleFilled({x - px(7), y}, units(2), look == NodeLook::rejected ? t.rejected : t.text3, 8);
-    draw_word(list, {x, y}, Type::mono, text_height(Type::mono), t.text, paint.labels[head], b.x - x - px(kShare));
+    const Colour colour = is_of_other_chat(paint.tree.nodes[head]) ? t.text3 : t.text;
+    draw_word(list, {x, y}, Type::mono, text_height(Type::mono), colour, paint.labels[head], b.x - x - px(kShare));
     if (is_found(paint.tree.nodes[head])) {
       const float end = std::min(x + text_size(Type::mono, paint.labels[head]).x, b.x - px(kShare));
       draw_found_corner(list, {end + px(8), y - px(6)}, px(6), t.text2);

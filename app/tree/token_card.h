@@ -43,6 +43,7 @@ struct TokenFacts {
   std::string choice;       // the target's own next token after this one: "and"
   std::string choice_id;    // "290"
   std::string source;       // who guessed it, as a sentence; empty where that was not recorded
+  std::string place;        // where the chat has what it was found behind, as a sentence; the caller's
   std::string note;         // why p or choice of a drafted token is not known, as sentences
   std::vector<FactWords> sentence;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "app/state/text_link.h"
 #include "app/tree/tree_overlays.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
@@ -327,14 +328,15 @@ void TreeCanvas::draw_layers(ImDrawList* list, const TreePaint& paint, const Rou
   minimap_shown_ = !target_.inside({size_.x, size_.y, look().scale});
   if (minimap_shown_) draw_minimap(list, paint);
   tufts_.draw(list, paint, ImGui::GetTime());
-  draw_card(list);
+  draw_card(list, rounds);
 }
 
-void TreeCanvas::draw_card(ImDrawList* list) {
+void TreeCanvas::draw_card(ImDrawList* list, const RoundsState& rounds) {
   const bool pinned = !(hovered_ && pointed_);
   const std::optional<uint32_t> node = pinned ? selected_ : hovered_;
   if (!node || dragged_) return;
   card_ = shown_.facts(*node);
+  if (const FoundPlace* place = place_of(rounds, shown_.ref(*node))) card_->place = place_words(*place);
   const NodeBox& box = geometry_.nodes[*node];
   const float half = std::max(geometry_.pill_height * 0.5f, px(10));
   // What the card should not cover: the path from the root to the node, its siblings, and the accepted path.

@@ -80,7 +80,7 @@ class TreeCanvas {
   void walk_to(uint32_t node, CommandSink& sink);
   std::optional<uint32_t> neighbour(uint32_t node, ImGuiDir direction) const;
   void draw_layers(ImDrawList* list, const TreePaint& paint, const RoundsState& rounds);
-  void draw_card(ImDrawList* list);
+  void draw_card(ImDrawList* list, const RoundsState& rounds);
   std::optional<TreeRect> jump_place(ImVec2 size) const;
 
   ShownTree shown_;

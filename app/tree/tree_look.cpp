@@ -255,7 +255,8 @@ Colour twig_end_colour(const Theme& t, NodeLook look) {
   return decided_against ? t.unreached : mix(t.limb, t.text3, 0.5f);
 }
 
-Colour word_colour(const Theme& t, NodeLook look) {
+Colour word_colour(const Theme& t, const TreeNodeView& node, NodeLook look) {
+  if (is_of_other_chat(node)) return t.text3;
   switch (look) {
     case NodeLook::root:
     case NodeLook::accepted: return t.text;

@@ -109,7 +109,8 @@ inline constexpr float kHollowFrom = 5;
 Colour limb_colour(const Theme& theme, NodeLook look, bool hollow);
 /// The colour of the ends of a tuft's twigs that are no children of its parent.
 Colour twig_end_colour(const Theme& theme, NodeLook look);
-Colour word_colour(const Theme& theme, NodeLook look);
+/// A word of another chat, which is not shown, is muted in every state.
+Colour word_colour(const Theme& theme, const TreeNodeView& node, NodeLook look);
 /// Of the corner of a word that was found in the text.
 Colour found_colour(const Theme& theme, NodeLook look);
 Colour fate_colour(const Theme& theme, NodeFate fate);

@@ -40,6 +40,11 @@ inline bool is_found(const TreeNodeView& node) {
   return (node.sources & kFromSuffix) != 0;
 }
 
+/// Whether it was a word of another chat, which is not kept.
+inline bool is_of_other_chat(const TreeNodeView& node) {
+  return node.token == trace::other_chats_token;
+}
+
 struct TreeModel {
   std::vector<TreeNodeView> nodes;  // the nodes of the record in their order, parents first; then the bonus
   std::vector<uint32_t> path;       // the nodes that became text, from the root; the bonus last

@@ -321,8 +321,8 @@ class Words {
     const bool strong = now == NodeLook::accepted || now == NodeLook::bonus || now == NodeLook::root;
     const float left = now == NodeLook::root ? 10 : look == NodeLook::bonus ? 14 : pad_left;
     draw_word(list_, p_.at(box.x + left * scale_, box.y), strong ? Type::mono_semibold : Type::mono,
-              text_height(Type::mono, g_.text) * g_.text_scale, faded(word_colour(colours(), now), strength),
-              p_.labels[node], box.label_room);
+              text_height(Type::mono, g_.text) * g_.text_scale,
+              faded(word_colour(colours(), p_.tree.nodes[node], now), strength), p_.labels[node], box.label_room);
     if (g_.figures && (now == NodeLook::accepted || now == NodeLook::rejected))
       figure(p_.tree.nodes[node].q, now, b, strength);
     badge(now, p_.at(box.x, box.y), round == 0, strength);

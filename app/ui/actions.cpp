@@ -93,6 +93,13 @@ constexpr Action kActions[] = {
     {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
     {"Models", "Cancel loading", "", 0,
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
+    {"Models", "Measure what passes cost, again", "", 0,
+     [](const ViewModel& v) {
+       const bool possible = v.model && v.model_state == ModelState::ready && !v.calibration.busy();
+       return possible ? Wanted(CalibrationCommand(StartCalibration{})) : Wanted();
+     }},
+    {"Models", "Measure passes by itself when idle, on or off", "", 0,
+     [](const ViewModel& v) { return Wanted(CalibrationCommand(MeasureWhenIdle{!v.measures_when_idle})); }},
     {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
     {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::ar}); }},

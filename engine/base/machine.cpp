@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -14,6 +15,8 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 #endif
 #if defined(_WIN32)
 #include <windows.h>
@@ -123,6 +126,50 @@ uint32_t usable_cores([[maybe_unused]] const std::string& root) {
   }
 #endif
   return std::max(1u, cores);
+}
+
+std::optional<ProcessorTime> processor_time([[maybe_unused]] const std::string& root) {
+#if defined(__linux__)
+  std::ifstream file(root + "/proc/stat");
+  std::string name;
+  // Behind these come those of guests, which "user" and "nice" have already.
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
+  if (!(file >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen))
+    return std::nullopt;
+  timespec own = {};
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (name != "cpu" || ticks <= 0 || ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) != 0) return std::nullopt;
+  ProcessorTime time;
+  time.busy = (user + nice + system + interrupts + soft_interrupts + stolen) / static_cast<double>(ticks);
+  time.all = time.busy + (idle + waiting) / static_cast<double>(ticks);
+  time.own = static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
+  return time;
+#else
+  return std::nullopt;
+#endif
+}
+
+std::optional<double> share_of_others(const ProcessorTime& before, const ProcessorTime& after) {
+  constexpr double least_s = 0.1;  // the system counts in hundredths
+  const double all = after.all - before.all;
+  if (!(all >= least_s)) return std::nullopt;
+  return std::clamp((after.busy - before.busy - (after.own - before.own)) / all, 0.0, 1.0);
+}
+
+bool on_battery([[maybe_unused]] const std::string& root) {
+#if defined(__linux__)
+  std::error_code error;
+  const std::filesystem::path folder = root + "/sys/class/power_supply";
+  for (std::filesystem::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    const std::string supply = i->path().string() + "/";
+    // Batteries of mice and the like are of the device alone.
+    if (first_line(supply + "scope").value_or("") == "Device") continue;
+    if (first_line(supply + "type").value_or("") == "Battery" &&
+        first_line(supply + "status").value_or("") == "Discharging")
+      return true;
+  }
+#endif
+  return false;
 }
 
 namespace {

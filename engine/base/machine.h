@@ -1,9 +1,10 @@
 #pragma once
-// The machine: the memory and cores that this process has, loops divided among the cores, and keeping cores awake.
+// The machine: the memory and cores that this process has, what others use of it, loops divided among the cores, and keeping cores awake.
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,21 @@ inline constexpr uint64_t kUnknownMemory = uint64_t{1} << 62;  // far from overf
 /// Threads that computing should take: one for each physical core that this process may run on, and no more than the
 /// time its container is given. At least 1.
 uint32_t usable_cores(const std::string& root = "");
+
+/// The time of all cores since the machine was started, in seconds, and what of it went to this process.
+struct ProcessorTime {
+  double busy = 0, all = 0;
+  double own = 0;
+};
+/// Nothing where the system does not tell. `root` as above.
+std::optional<ProcessorTime> processor_time(const std::string& root = "");
+
+/// The share of the processor, 0 to 1, that others than this process used between two moments; nothing where less than
+/// a tenth of a second of one core lies between them.
+std::optional<double> share_of_others(const ProcessorTime& before, const ProcessorTime& after);
+
+/// Whether the machine is known to run on its battery.
+bool on_battery(const std::string& root = "");
 
 // A parallel loop over a range, divided among the machine's cores.
 

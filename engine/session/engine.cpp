@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
 #include "engine/base/files.h"
+#include "engine/base/machine.h"
 #include "engine/format/architecture.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/tensor_names.h"
@@ -98,6 +99,11 @@ namespace {
 void announce(const OpenCallbacks& callbacks, const LoadProgress& progress) {
   if (callbacks.stop.stop_requested()) throw cancelled("Loading was cancelled.");
   if (callbacks.progress) callbacks.progress(progress);
+}
+
+int64_t unix_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 double seconds_now() {
@@ -334,7 +340,12 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
   };
   resident->clear();
   ModelTimer timer(*model, resident->current(), callbacks.stop, draft_model.get());
-  const CostTable table = canopy::calibrate(timer, plan, progress);
+  const DeviceInfo& device = model->device().info();
+  const bool on_processor = device.is_software || device.type == "cpu";
+  const std::optional<ProcessorTime> before = on_processor ? processor_time() : std::nullopt;
+  CostTable table = canopy::calibrate(timer, plan, progress);
+  const std::optional<ProcessorTime> after = before ? processor_time() : std::nullopt;
+  table.set_under({unix_ms(), after ? share_of_others(*before, *after) : std::nullopt});
   keep(table);
   if (speculation != nullptr) {  // not yet, while it is opened
     speculation->replace(table);

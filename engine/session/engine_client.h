@@ -221,6 +221,9 @@ struct CancelLoad {};
 /// the K/V cache.
 struct Calibrate {
   double seconds = 90;  // at most; positive
+  /// Nobody asked for it: where other programs use the processor, or the machine runs on its battery, it is refused as
+  /// if it had been cancelled.
+  bool when_idle = false;
 };
 
 /// Cancels a running or queued calibration, which ends in a Failure of kind cancelled; the costs known before stay in

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/machine.h"
 #include "engine/base/text.h"
 #include "engine/bench/sweep_file.h"
 #include "engine/bench/sweep_journal.h"
@@ -527,9 +529,24 @@ void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* 
 
 // ---- calibration ----------------------------------------------------------------------------------------------------
 
+/// Throws cancelled where something else goes on, so that a measurement that nobody asked for would disturb it, and be
+/// disturbed.
+static void require_idle_machine(const std::stop_token& stop) {
+  constexpr int looks = 10;
+  constexpr auto pause = std::chrono::milliseconds(100);
+  if (on_battery()) throw cancelled("The machine runs on its battery.");
+  const std::optional<ProcessorTime> before = processor_time();
+  if (!before) return;
+  for (int i = 0; i < looks && !stop.stop_requested(); ++i) std::this_thread::sleep_for(pause);
+  const std::optional<ProcessorTime> after = processor_time();
+  if (after && share_of_others(*before, *after).value_or(0) >= MeasuredUnder::load)
+    throw cancelled("Other programs use the processor.");
+}
+
 void EngineThread::Worker::calibrate(const Calibrate& command, const std::stop_token& stop) {
   try {
     Engine& model = this->model();
+    if (command.when_idle) require_idle_machine(stop);
     if (stop.stop_requested()) throw cancelled("The calibration was cancelled.");
     OpenCallbacks callbacks;
     callbacks.stop = stop;

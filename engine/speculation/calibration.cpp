@@ -479,20 +479,36 @@ void check_format(const JsonFields& fields) {
   }
 }
 
+/// Files of before these fields lack them. What makes no sense is not known either: the times hold all the same.
+MeasuredUnder read_under(const JsonFields& fields) {
+  constexpr double latest_ms = 1e14;  // three thousand years from now
+  MeasuredUnder under;
+  const double at = fields.number_or("measured_ms", 0), others = fields.number_or("used_by_others", -1);
+  if (at > 0 && at < latest_ms) under.at_ms = static_cast<int64_t>(at);
+  if (others >= 0 && others <= 1) under.others = others;
+  return under;
+}
+
 CostTable checked_table(const JsonFields& fields) {
   const json& table = fields.at("table");
   if (fields.text("hash") != damage_hash_text(table.dump()))
     throw bad_input("its content is damaged (the hash differs)");
-  return read_table(table);
+  CostTable result = read_table(table);
+  result.set_under(read_under(fields));
+  return result;
 }
 
 std::string file_text(const CalibrationKey& key, const CostTable& table) {
   const json content = table_json(table);
   // Serialized and parsed again, so that the hash is computed from the same values as when the file is read.
   const std::string hash = damage_hash_text(json::parse(content.dump()).dump());
-  const json file = {{"format", file_format}, {"version", file_version},
-                     {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
-                     {"hash", hash},          {"table", content}};
+  json file = {{"format", file_format}, {"version", file_version},
+               {"key", key_json(key)},  {"tuned", printable(key.tuned, max_key_bytes)},
+               {"hash", hash},          {"table", content}};
+  // Beside the table, where programs that do not know them pass them over.
+  const MeasuredUnder& under = table.under();
+  if (under.at_ms > 0) file["measured_ms"] = under.at_ms;
+  if (under.others) file["used_by_others"] = *under.others;
   return file.dump(1) + "\n";
 }
 

@@ -229,6 +229,43 @@ bool WidthResiduals::observe(uint32_t width, double predicted_ms, double observe
   return true;
 }
 
+void CostDrift::add(const CostTable& table, uint32_t width, uint32_t context, double ms) {
+  if (table.verify_points().empty() || !std::isfinite(ms) || ms <= 0) return;
+  std::deque<double>& range = ranges_[WidthResiduals::range_of(width)];
+  range.push_back(std::clamp(ms / table.verify_ms(width, context), 1 / RatioMean::bound, RatioMean::bound));
+  if (range.size() > most_of_range) range.pop_front();
+  ++passes_;
+  ++of_reply_;
+}
+
+void CostDrift::end_reply() {
+  replies_ += of_reply_ > 0 ? 1 : 0;
+  of_reply_ = 0;
+}
+
+template <class F>
+double CostDrift::mean(F&& of) const {
+  double sum = 0, count = 0;
+  for (const std::deque<double>& range : ranges_) {
+    if (range.empty()) continue;
+    std::vector<double> ratios(range.begin(), range.end());
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    sum += static_cast<double>(ratios.size()) * of(*middle);
+    count += static_cast<double>(ratios.size());
+  }
+  return count > 0 ? sum / count : of(1.0);
+}
+
+std::optional<double> CostDrift::off() const {
+  if (passes_ < enough_passes || replies_ < enough_replies) return std::nullopt;
+  return mean([](double ratio) { return std::abs(ratio - 1); });
+}
+
+double CostDrift::ratio() const {
+  return mean([](double ratio) { return ratio; });
+}
+
 namespace {
 
 constexpr std::array<std::pair<CostPolicy, std::string_view>, 5> policy_names = {{

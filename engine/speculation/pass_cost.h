@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,6 +106,18 @@ struct OtherCost {
   bool operator==(const OtherCost&) const = default;
 };
 
+/// When a table was measured, and beside what.
+struct MeasuredUnder {
+  int64_t at_ms = 0;  // since 1970, UTC; 0: not known
+  /// Share of the processor, 0 to 1, that other programs used meanwhile. None where that is not known, and on devices
+  /// that it does not slow.
+  std::optional<double> others;
+  bool operator==(const MeasuredUnder&) const = default;
+
+  static constexpr double load = 0.1;  // from here on the times are those of a machine that does something else as well
+  bool under_load() const { return others && *others >= load; }
+};
+
 /// The measured table, as a PassCost. Where nothing was measured the roofline tells, scaled to meet the table at its
 /// edge. A table with neither answers with an Error(bad_input).
 class CostTable : public PassCost {
@@ -131,6 +144,9 @@ class CostTable : public PassCost {
   /// 0 where nothing was measured; the nearest width's beyond what was.
   double other_ms(uint32_t width) const override;
 
+  void set_under(const MeasuredUnder& under) { under_ = under; }
+  const MeasuredUnder& under() const { return under_; }
+
   uint32_t tile() const { return verify_.tile(); }
   std::vector<CostPoint> verify_points() const { return verify_.points(); }  // rows are the width
   bool has_draft() const { return !draft_.empty(); }
@@ -142,6 +158,7 @@ class CostTable : public PassCost {
   CostSurface draft_;
   std::vector<OtherCost> other_;
   std::optional<Roofline> roofline_;
+  MeasuredUnder under_;
   bool by_token_ = false;
 };
 
@@ -193,12 +210,39 @@ class WidthResiduals {
     all_.archive(archive);
   }
 
- private:
   static constexpr size_t ranges = 17;
   static size_t range_of(uint32_t width);
 
+ private:
   std::array<RatioMean, ranges> ranges_;
   RatioMean all_;
+};
+
+/// How far the passes of the last replies are from a table: the medians of the last of each range of widths, as
+/// WidthResiduals has them, so that one width met often speaks for no other, and a few slow passes for none. Pure.
+class CostDrift {
+ public:
+  static constexpr double far = 0.15;            // the table is to be measured anew
+  static constexpr uint32_t enough_passes = 24;  // before that nothing is said, nor
+  static constexpr uint32_t enough_replies = 2;  // after a single reply
+  static constexpr size_t most_of_range = 64;    // the newest of each range count
+
+  /// A pass of a round. What is no time is passed over.
+  void add(const CostTable& table, uint32_t width, uint32_t context, double ms);
+  void end_reply();
+
+  /// Mean distance of what passes took from what the table says, as a share of that; none before there are enough.
+  std::optional<double> off() const;
+  /// What they took over what it says, in the mean. 1.3: nearly a third longer.
+  double ratio() const;
+  bool is_far() const { return off().value_or(0) > far; }
+
+ private:
+  template <class F>
+  double mean(F&& of) const;
+
+  std::array<std::deque<double>, WidthResiduals::ranges> ranges_;  // what they took over what the table says
+  uint32_t passes_ = 0, replies_ = 0, of_reply_ = 0;
 };
 
 // The ways to predict what a pass costs: the three of the BASTION paper, to compare with, and the measured table.

@@ -141,7 +141,8 @@ ordered_json node_to_json(const RoundNode& row, const TraceReader& trace) {
   const TreeNode& node = row.node;
   const bool root = node.parent == TreeNode::none;
   const bool targeted = row.target_token != RoundNode::unknown;
-  return {{"token", node.token},
+  const bool hidden = node.token == trace::other_chats_token;
+  return {{"token", hidden ? ordered_json() : ordered_json(node.token)},
           {"text", text_of(node.token, trace)},
           {"parent", root ? ordered_json() : ordered_json(node.parent)},
           {"depth", node.depth},

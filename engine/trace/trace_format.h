@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,6 +74,11 @@ struct Piece {
   std::string_view bytes;  // not always whole characters
   bool control = false;    // belongs to the prompt's structure, not to the text
 };
+
+/// The id that stands for a wrong guess of another chat's words in what is kept and shared (without_other_chats()), and
+/// what is read in its place. No vocabulary is as large.
+constexpr uint32_t other_chats_token = std::numeric_limits<uint32_t>::max() - 1;
+constexpr std::string_view other_chats_words = "(from another chat)";
 
 }  // namespace canopy::trace
 

@@ -1,12 +1,16 @@
 #include "engine/trace/trace_records.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/format/json_text.h"
+#include "engine/trace/round_statistics.h"
+#include "engine/trace/trace_format.h"
 
 namespace canopy {
 namespace {
@@ -322,6 +326,39 @@ TraceReplyEnd parse_trace_reply_end(std::string_view text) {
   end.decode_ms = parse_ms(fields, "decode_ms");
   end.text = fields.text("text");
   return end;
+}
+
+namespace {
+
+/// Calls f with each node that only earlier replies proposed and that is not in the text.
+template <class Record, class F>
+void each_of_other_chats(Record& record, F&& f) {
+  // What was recycled may be of another chat as well, and speaks for nothing.
+  const auto foreign = [](const RoundNode& row) {
+    return (row.node.sources & kFromEarlier) != 0 && (row.node.sources & ~(kFromEarlier | kFromRecycling)) == 0;
+  };
+  if (std::ranges::none_of(record.nodes, foreign)) return;
+  std::vector<bool> written(record.nodes.size());
+  for (uint32_t node = drafted_part(record).last_node; node != TreeNode::none; node = record.nodes[node].node.parent)
+    written[node] = true;
+  for (size_t i = 0; i < record.nodes.size(); ++i)
+    if (!written[i] && foreign(record.nodes[i])) f(record.nodes[i]);
+}
+
+}  // namespace
+
+bool has_other_chats(const RoundRecord& record) {
+  bool any = false;
+  each_of_other_chats(record, [&](const RoundNode& row) { any |= row.node.token != trace::other_chats_token; });
+  return any;
+}
+
+RoundRecord without_other_chats(RoundRecord record) {
+  each_of_other_chats(record, [](RoundNode& row) {
+    row.node.token = trace::other_chats_token;
+    row.target_token = RoundNode::unknown;
+  });
+  return record;
 }
 
 RoundRecord redacted(RoundRecord record) {

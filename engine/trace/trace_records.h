@@ -105,6 +105,16 @@ TraceReplyBegin parse_trace_reply_begin(std::string_view json);
 TracePrefill parse_trace_prefill(std::string_view json);
 TraceReplyEnd parse_trace_reply_end(std::string_view json);
 
+// Words of other chats. A guess that earlier replies alone made, and that did not become text, would carry theirs into
+// what is kept with a chat or given to others.
+
+/// Whether the record has such guesses.
+bool has_other_chats(const RoundRecord& record);
+
+/// The record with trace::other_chats_token in place of each such guess, and without what the target would have written
+/// behind it. Place, probabilities, source and state stay.
+RoundRecord without_other_chats(RoundRecord record);
+
 // Redaction of trace records: keeps tree shapes, probabilities, times and counts, and removes texts and token ids. It
 // is not a guarantee of secrecy: someone who has both models may still guess text from the probabilities.
 

@@ -225,12 +225,15 @@ void TraceWriter::append(const RoundRecord& round) {
       encode(redacted(round), payload_);
       return Kind::round;
     }
-    for (const RoundNode& row : round.nodes) {
-      learn(row.node.token);
-      if (row.target_token != RoundNode::unknown) learn(row.target_token);
-    }
-    for (const uint32_t token : round.emitted) learn(token);
-    encode(round, payload_);
+    const auto put = [&](const RoundRecord& kept) {
+      for (const RoundNode& row : kept.nodes) {
+        learn(row.node.token);
+        if (row.target_token != RoundNode::unknown) learn(row.target_token);
+      }
+      for (const uint32_t token : kept.emitted) learn(token);
+      encode(kept, payload_);
+    };
+    has_other_chats(round) ? put(without_other_chats(round)) : put(round);
     return Kind::round;
   });
   if (written) ++rounds_;
@@ -251,7 +254,8 @@ void TraceWriter::finish() {
 
 void TraceWriter::learn(uint32_t token) {
   if (!pieces_ || !known_.insert(token).second) return;
-  const trace::Piece piece = pieces_(token);
+  const trace::Piece piece =
+      token == trace::other_chats_token ? trace::Piece{trace::other_chats_words} : pieces_(token);
   ByteWriter out(new_pieces_);
   out.whole(token);
   out.byte(piece.control ? 1 : 0);

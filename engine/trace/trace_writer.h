@@ -54,7 +54,7 @@ class TraceWriter {
   void begin(TraceReplyBegin begin);
   void prefilled(const TracePrefill& prefill);
   void drafting(const TraceDrafting& drafting);
-  /// The round, with the draft that its record keeps.
+  /// The round, with the draft that its record keeps, and without words of other chats (without_other_chats()).
   void append(const RoundRecord& record);
   /// A draft behind so many committed positions of a reply; nothing is written where the trace is redacted.
   void add_draft(uint32_t reply, uint32_t committed, const KeptDraft& draft);

@@ -50,6 +50,32 @@ TEST_F(Machine, HasNoMoreMemoryThanItsContainerAndTheFoldersAboveIt) {
   EXPECT_EQ(system_memory(root()).available, 0u);
 }
 
+TEST_F(Machine, TellsWhatOthersUseOfTheProcessor) {
+  EXPECT_FALSE(processor_time(root()));
+  write("/proc/stat", "cpu  1000 0 500 8000 100 20 30 50 900 0\ncpu0 1 2 3 4\n");
+  const std::optional<ProcessorTime> before = processor_time(root());
+  ASSERT_TRUE(before);
+  EXPECT_NEAR(before->busy / before->all, 1600.0 / 9700, 1e-9) << "what guests took is counted once";
+  EXPECT_GE(before->own, 0);
+  const ProcessorTime begin{10, 100, 2};
+  EXPECT_NEAR(*share_of_others(begin, {14, 110, 5}), 0.1, 1e-9) << "4 s of 10, of which 3 are our own";
+  EXPECT_EQ(*share_of_others(begin, {14, 110, 9}), 0) << "clocks differ a little";
+  EXPECT_FALSE(share_of_others(begin, begin));
+}
+
+TEST_F(Machine, RunsOnItsBatteryWhereTheSystemSaysSo) {
+  EXPECT_FALSE(on_battery(root()));
+  write("/sys/class/power_supply/hid-mouse/type", "Battery\n");
+  write("/sys/class/power_supply/hid-mouse/scope", "Device\n");
+  write("/sys/class/power_supply/hid-mouse/status", "Discharging\n");
+  EXPECT_FALSE(on_battery(root()));
+  write("/sys/class/power_supply/BAT0/type", "Battery\n");
+  write("/sys/class/power_supply/BAT0/status", "Charging\n");
+  EXPECT_FALSE(on_battery(root()));
+  write("/sys/class/power_supply/BAT0/status", "Discharging\n");
+  EXPECT_TRUE(on_battery(root()));
+}
+
 TEST_F(Machine, ComputesWithNoMoreThreadsThanItsContainerHasTimeFor) {
   const uint32_t cores = usable_cores(root());
   EXPECT_GE(cores, 1u);

@@ -103,6 +103,23 @@ TEST_F(CalibrationFile, WhatWasSavedComesBack) {
   expect_same(*loaded.table, some_table());
 }
 
+TEST_F(CalibrationFile, SaysWhenItWasMeasuredAndBesideWhat) {
+  CostTable table = some_table();
+  table.set_under({1'700'000'000'123, 0.42});
+  ASSERT_EQ(save_calibration(folder.path(), key, table), "");
+  ASSERT_TRUE(load().table) << load().note;
+  EXPECT_EQ(load().table->under(), table.under());
+  EXPECT_TRUE(load().table->under().under_load());
+  // Files of before have neither.
+  change([](json& file) { file.erase("measured_ms"), file.erase("used_by_others"); });
+  ASSERT_TRUE(load().table) << load().note;
+  EXPECT_EQ(load().table->under(), MeasuredUnder{});
+  EXPECT_FALSE(load().table->under().under_load());
+  change([](json& file) { file["measured_ms"] = -1, file["used_by_others"] = 7; });
+  ASSERT_TRUE(load().table) << "the times hold all the same";
+  EXPECT_EQ(load().table->under(), MeasuredUnder{});
+}
+
 TEST_F(CalibrationFile, ASecondSaveReplacesTheFirst) {
   save();
   CostTable other;

@@ -108,5 +108,61 @@ TEST(WidthResiduals, TakesAnyWidthAndNoBadTime) {
   }
 }
 
+CostTable steady_table() {
+  CostTable table;
+  for (uint32_t width = 1; width <= 64; width *= 2) table.set_verify(width, 512, 10.0 + width);
+  return table;
+}
+
+TEST(CostDrift, SaysNothingBeforeItHasSeenEnough) {
+  const CostTable table = steady_table();
+  CostDrift drift;
+  for (uint32_t i = 0; i < CostDrift::enough_passes; ++i) drift.add(table, 1, 512, 22);
+  drift.end_reply();
+  EXPECT_FALSE(drift.off());
+  EXPECT_FALSE(drift.is_far());
+  drift.end_reply();
+  EXPECT_FALSE(drift.off()) << "a reply without a pass is none";
+  drift.add(table, 1, 512, 22);
+  drift.end_reply();
+  ASSERT_TRUE(drift.off());
+  EXPECT_NEAR(*drift.off(), 1, 0.05);
+  EXPECT_NEAR(drift.ratio(), 2, 0.05);
+}
+
+TEST(CostDrift, CountsRangesOfWidthsBesideEachOther) {
+  const CostTable table = steady_table();
+  CostDrift drift;
+  // Narrow passes as measured, wide ones take half again as long: on both the width is chosen.
+  for (int i = 0; i < 200; ++i) {
+    drift.add(table, 1, 512, 11);
+    if (i % 4 == 0) drift.add(table, 32, 512, 63);
+    if (i % 100 == 0) drift.end_reply();
+  }
+  EXPECT_NEAR(*drift.off(), 0.25, 0.05);
+  EXPECT_TRUE(drift.is_far());
+}
+
+TEST(CostDrift, TakesLongerHereAndShorterThereForADistance) {
+  const CostTable table = steady_table();
+  CostDrift drift;
+  for (int i = 0; i < 200; ++i) {
+    drift.add(table, 1, 512, 11 * 1.3);
+    drift.add(table, 32, 512, 42 * 0.7);
+    drift.end_reply();
+  }
+  EXPECT_NEAR(drift.ratio(), 1, 0.05);
+  EXPECT_NEAR(*drift.off(), 0.3, 0.05);
+}
+
+TEST(CostDrift, KnowsNothingOfAnEmptyTable) {
+  CostDrift drift;
+  drift.add(CostTable(), 1, 512, 10);
+  drift.add(steady_table(), 1, 512, std::numeric_limits<double>::quiet_NaN());
+  drift.end_reply();
+  EXPECT_FALSE(drift.off());
+  EXPECT_EQ(drift.ratio(), 1);
+}
+
 }  // namespace
 }  // namespace canopy

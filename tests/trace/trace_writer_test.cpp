@@ -4,11 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/trace/trace_export.h"
 #include "engine/trace/trace_reader.h"
+#include "engine/trace/trace_records.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/full_disk.h"
 #include "tests/base/temp_folder.h"
@@ -196,6 +199,57 @@ TEST_F(TraceWriting, NeedsNoTexts) {
   const TraceReader reader = TraceReader::open(file());
   EXPECT_EQ(reader.round(0).emitted, record.emitted);
   EXPECT_EQ(reader.piece(record.emitted[0]), nullptr);
+}
+
+TEST_F(TraceWriting, HasNoWrongGuessOfAnotherChat) {
+  RoundRecord round;
+  while (round.accepted == 0 || round.nodes.size() < 6) {
+    builder_.begin();
+    round = builder_.tree(12);
+  }
+  for (RoundNode& row : round.nodes) row.node.sources = kFromEarlier;
+  round.nodes[0].node.sources = 0;
+  uint32_t both = 0;  // a wrong guess that the text made as well
+  for (uint32_t i = 1; i < round.nodes.size(); ++i)
+    if (round.nodes[i].state != NodeState::accepted) both = i;
+  ASSERT_GT(both, 0u);
+  round.nodes[both].node.sources = kFromEarlier | kFromSuffix;
+  round.match = 3;
+  {
+    TraceWriter trace(file(), builder_.header(), builder_.pieces());
+    trace.begin(builder_.begin());
+    trace.append(round);
+  }
+  const TraceReader trace = TraceReader::open(file());
+  const RoundRecord kept = trace.round(0);
+  ASSERT_EQ(kept.nodes.size(), round.nodes.size());
+  EXPECT_EQ(kept.emitted, round.emitted);
+  EXPECT_EQ(kept.accepted, round.accepted);
+  for (uint32_t i = 0; i < kept.nodes.size(); ++i) {
+    const RoundNode &now = kept.nodes[i], &then = round.nodes[i];
+    EXPECT_EQ(now.node.parent, then.node.parent);
+    EXPECT_EQ(now.node.sources, then.node.sources);
+    EXPECT_EQ(now.node.log_q, then.node.log_q);
+    EXPECT_EQ(now.log_p, then.log_p);
+    EXPECT_EQ(now.state, then.state);
+    if (then.state == NodeState::accepted || i == both) {
+      EXPECT_EQ(now.node.token, then.node.token) << i;
+      EXPECT_EQ(now.target_token, then.target_token) << i;
+    } else {
+      EXPECT_EQ(now.node.token, trace::other_chats_token) << i;
+      EXPECT_EQ(now.target_token, RoundNode::unknown) << "it would tell what stood before it";
+    }
+  }
+  ASSERT_TRUE(trace.piece(trace::other_chats_token));
+  EXPECT_EQ(trace.piece(trace::other_chats_token)->bytes, trace::other_chats_words);
+  EXPECT_FALSE(has_other_chats(kept));
+  EXPECT_TRUE(has_other_chats(round));
+  const auto json = round_to_json(kept, trace);
+  EXPECT_EQ(json["nodes"][both]["token"], round.nodes[both].node.token);
+  const auto hidden = std::ranges::find_if(
+      json["nodes"], [](const auto& node) { return node["text"] == std::string(trace::other_chats_words); });
+  ASSERT_NE(hidden, json["nodes"].end());
+  EXPECT_TRUE((*hidden)["token"].is_null());
 }
 
 }  // namespace

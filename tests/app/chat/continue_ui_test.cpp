@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/chat/reply.h"
+#include "app/state/text_link.h"
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 

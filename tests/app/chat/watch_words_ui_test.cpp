@@ -194,5 +194,25 @@ TEST(WatchWords, TheVerdictOfTheCheckIsWholeInANarrowChat) {
   EXPECT_NE(words.find("The text is the same, word for word, as without guessing."), std::string::npos) << words;
 }
 
+TEST(WatchWords, CostsThatWereMeasuredUnderLoadCanBeMeasuredAgain) {
+  DraftedChat chat(WindowLayout::watch);
+  chat.finish();
+  CostTable table;
+  for (uint32_t width = 1; width <= 64; width *= 2) table.set_verify(width, 512, 10);
+  table.set_under({0, 0.42});
+  const ModelShape shape{
+      .layers = 30, .hidden = 576, .query_heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 49152};
+  chat.ui.engine().publish(
+      Calibrated{std::make_shared<const CostSnapshot>(cost_snapshot(table, Roofline(shape, {2e12, 3e10})))});
+  chat.ui.app().pump();
+  chat.frames(2);
+  DrawnTexts texts;
+  chat.frames(1);
+  EXPECT_TRUE(texts.any_contains("Measure again"));
+  EXPECT_TRUE(chat.ui.run([&](ImGuiTestContext* ctx) { ctx->ItemClick("//Watch chat/**/Measure again"); }));
+  EXPECT_EQ(chat.ui.engine().count<Calibrate>(), 1u);
+  EXPECT_FALSE(chat.ui.engine().last<Calibrate>().when_idle);
+}
+
 }  // namespace
 }  // namespace canopy::test

@@ -9,7 +9,10 @@
 
 #include "app/export/animation.h"
 #include "app/export/recording_page.h"
+#include "app/export/round_picture.h"
 #include "app/state/conversation.h"
+#include "app/tree/tree_model.h"
+#include "engine/trace/trace_records.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
 #include "tests/trace/trace_builder.h"
@@ -36,6 +39,7 @@ class LiveRun : public testing::Test {
     builder_.begin();
     for (size_t i = 0; i < rounds; ++i) {
       auto record = std::make_shared<RoundRecord>(builder_.tree(12));
+      for (size_t node = 1; node < record->nodes.size(); ++node) record->nodes[node].node.sources = sources_;
       log.take(Event(RoundFinished{id, record, 0, 0, {}, false}));
       const auto begin = static_cast<uint32_t>(reply.text.size());
       std::vector<uint32_t> ends;
@@ -51,6 +55,7 @@ class LiveRun : public testing::Test {
   }
 
   test::TraceBuilder builder_;
+  DraftSources sources_ = 0;  // of the guesses of later rounds
   LiveLog log_;
   Conversation chat_;
 };
@@ -100,6 +105,23 @@ TEST_F(LiveRun, IsReadWhenTheLogHasGone) {
   ASSERT_EQ(run.log->rounds(), 5u);
   test::expect_same(*run.log->round(0), *first);
   EXPECT_FALSE(recording_page(run, {0, 5}).empty());
+}
+
+/// The live view may show them; what is given away does not.
+TEST_F(LiveRun, HasNoWrongGuessOfAnotherChat) {
+  sources_ = kFromEarlier;
+  write(11, 3);
+  ASSERT_TRUE(has_other_chats(*log_.round(1)));
+  const SharedRun run = read_run(live_reply(log_, chat_, 1));
+  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(has_other_chats(*run.log->round(i)));
+  EXPECT_EQ(run.log->round(1)->emitted, log_.round(1)->emitted);
+  EXPECT_NE(recording_page(run, {0, 3}).find(trace::other_chats_words), std::string::npos);
+  const RoundCard card(log_, 1, {1280, 720});
+  EXPECT_FALSE(has_other_chats(card.record())) << "nor has a picture of the log itself";
+  const TreeModel tree = tree_of_round(card.record(), log_, 1);
+  const auto labels = tree_labels(tree, log_);
+  for (uint32_t i = 1; i < tree.size(); ++i)
+    EXPECT_EQ(labels[i] == trace::other_chats_words, is_of_other_chat(tree.nodes[i])) << i;
 }
 
 TEST_F(LiveRun, IsNotReadToItsEndWhenTheExportIsCancelled) {

@@ -44,6 +44,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.tree_budget = 64;
   s.draft_sources = kFromSuffix;
   s.stop_loops = false;
+  s.measures_when_idle = false;
   s.max_tokens = 2000;
   s.as_if_on = "own:My GPU";
   s.own_devices = {{"My GPU", 672, 31.5, 1.3}, {"Another", 100, 4, 3}};

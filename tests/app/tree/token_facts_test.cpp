@@ -11,6 +11,7 @@
 #include <string>
 
 #include "app/tree/tree_model.h"
+#include "engine/trace/trace_records.h"
 #include "tests/app/tree/tree_samples.h"
 
 namespace canopy::test {
@@ -272,6 +273,18 @@ TEST(TokenFacts, SayWhereAGuessComesFrom) {
       "on like this; expected with 20%.");
   EXPECT_EQ(facts_of(found_round(), 0).source, "");
   EXPECT_EQ(facts_of(small_round(), 1).source, "") << "it was not recorded";
+}
+
+TEST(TokenFacts, TellNoWordOfAnotherChat) {
+  RoundRecord round = found_round();
+  round.nodes[4].node.sources = kFromEarlier;
+  const app::TokenFacts facts = facts_of(without_other_chats(round), 4);
+  EXPECT_EQ(facts.id, "");
+  EXPECT_EQ(facts.bytes, "");
+  EXPECT_EQ(facts.choice, "");
+  EXPECT_EQ(facts.note, "A wrong guess with words of another chat: they are not kept with this one.");
+  EXPECT_NE(facts.source.find("an earlier reply"), std::string::npos) << "its source stays";
+  EXPECT_EQ(facts.q, facts_of(round, 4).q) << "and its probability";
 }
 
 TEST(TokenFacts, NameNoDrafterWhereNoneWasAsked) {
