@@ -40,6 +40,7 @@ void add_make_model(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_results(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);

@@ -98,6 +98,7 @@ int run(int argc, char** argv) {
   canopy::cli::add_predict(app, action);
   canopy::cli::add_report(app, action);
   canopy::cli::add_results(app, action);
+  canopy::cli::add_serve(app, action);
   canopy::cli::add_sweep(app, action);
   canopy::cli::add_trace(app, action);
   canopy::cli::add_verify(app, action);

@@ -1,6 +1,8 @@
 #include "engine/trace/trace_export.h"
 
 #include <array>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -117,14 +119,23 @@ std::string dump(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-ordered_json text_of(uint32_t token, const TraceReader& trace) {
-  const trace::Piece* piece = trace.piece(token);
-  return piece == nullptr ? ordered_json() : ordered_json(std::string(piece->bytes));
+using PieceOf = std::function<std::optional<trace::Piece>(uint32_t token)>;
+
+PieceOf pieces_of(const TraceReader& trace) {
+  return [&trace](uint32_t token) {
+    const trace::Piece* piece = trace.piece(token);
+    return piece == nullptr ? std::nullopt : std::optional(*piece);
+  };
 }
 
-ordered_json texts_of(const std::vector<uint32_t>& tokens, const TraceReader& trace) {
+ordered_json text_of(uint32_t token, const PieceOf& pieces) {
+  const std::optional<trace::Piece> piece = pieces(token);
+  return piece ? ordered_json(std::string(piece->bytes)) : ordered_json();
+}
+
+ordered_json texts_of(const std::vector<uint32_t>& tokens, const PieceOf& pieces) {
   ordered_json texts = ordered_json::array();
-  for (const uint32_t token : tokens) texts.push_back(text_of(token, trace));
+  for (const uint32_t token : tokens) texts.push_back(text_of(token, pieces));
   return texts;
 }
 
@@ -137,13 +148,13 @@ std::string_view name_of(NodeState state) {
   return "not_reached";
 }
 
-ordered_json node_to_json(const RoundNode& row, const TraceReader& trace) {
+ordered_json node_to_json(const RoundNode& row, const PieceOf& pieces) {
   const TreeNode& node = row.node;
   const bool root = node.parent == TreeNode::none;
   const bool targeted = row.target_token != RoundNode::unknown;
   const bool hidden = node.token == trace::other_chats_token;
   return {{"token", hidden ? ordered_json() : ordered_json(node.token)},
-          {"text", text_of(node.token, trace)},
+          {"text", text_of(node.token, pieces)},
           {"parent", root ? ordered_json() : ordered_json(node.parent)},
           {"depth", node.depth},
           {"rank", node.rank},
@@ -152,7 +163,7 @@ ordered_json node_to_json(const RoundNode& row, const TraceReader& trace) {
           {"score", node.score},
           {"state", name_of(row.state)},
           {"target_token", targeted ? ordered_json(row.target_token) : ordered_json()},
-          {"target_text", targeted ? text_of(row.target_token, trace) : ordered_json()},
+          {"target_text", targeted ? text_of(row.target_token, pieces) : ordered_json()},
           {"log_p", row.log_p}};  // null where it is not known
 }
 
@@ -182,7 +193,7 @@ ordered_json choice_to_json(const RoundChoice& choice) {
 
 ordered_json reply_to_json(const TraceReply& reply, const TraceReader& trace) {
   ordered_json json = to_json(reply.begin);
-  json["prompt_texts"] = texts_of(reply.begin.prompt, trace);
+  json["prompt_texts"] = texts_of(reply.begin.prompt, pieces_of(trace));
   json["prefill"] = reply.prefill ? to_json(*reply.prefill) : ordered_json();
   json["end"] = reply.end ? to_json(*reply.end) : ordered_json();
   return json;
@@ -234,11 +245,9 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
   return line + "," + csv_text(record.choice.reason);
 }
 
-}  // namespace
-
-ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) {
+ordered_json whole_round(const RoundRecord& record, const PieceOf& pieces) {
   ordered_json nodes = ordered_json::array();
-  for (const RoundNode& row : record.nodes) nodes.push_back(node_to_json(row, trace));
+  for (const RoundNode& row : record.nodes) nodes.push_back(node_to_json(row, pieces));
   ordered_json result = {{"round", record.round},
                          {"context", record.context},
                          {"mode", to_string(record.mode)},
@@ -247,7 +256,7 @@ ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) 
                          {"accepted", record.accepted},
                          {"match", record.match},
                          {"emitted", record.emitted},
-                         {"emitted_texts", texts_of(record.emitted, trace)},
+                         {"emitted_texts", texts_of(record.emitted, pieces)},
                          {"ms", to_json(record.ms)},
                          {"device_ms", to_json(record.device_ms)},
                          {"predicted_ms", to_json(record.predicted)},
@@ -255,6 +264,16 @@ ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) 
   if (record.distinct_experts > 0) result["distinct_experts"] = record.distinct_experts;
   result["nodes"] = std::move(nodes);
   return result;
+}
+
+}  // namespace
+
+ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) {
+  return whole_round(record, pieces_of(trace));
+}
+
+ordered_json round_to_json(const RoundRecord& record, const TokenTexts& texts) {
+  return whole_round(record, [&](uint32_t token) { return texts.find(token); });
 }
 
 void export_json(const TraceReader& trace, std::ostream& out) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/trace/round_statistics.h"
+#include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
 
 namespace canopy {
@@ -20,6 +21,8 @@ nlohmann::ordered_json to_json(const RoundStatistics& statistics);
 /// All fields of one round. Token ids are accompanied by their texts where the trace has them; bytes that do not form a
 /// whole character become U+FFFD.
 nlohmann::ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace);
+/// The same of a round that is in no trace.
+nlohmann::ordered_json round_to_json(const RoundRecord& record, const TokenTexts& texts);
 
 /// {"format", "notice", "header", "replies": [{..., "rounds": [...]}]}, written one round at a time, so that memory use
 /// does not grow with the trace. Throws bad_input when a round cannot be read.

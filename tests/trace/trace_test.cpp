@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -314,6 +315,13 @@ TEST_F(Trace, JsonExportHasEveryRound) {
     EXPECT_EQ(rounds[i]["choice"]["limits"]["budget"], 64);
     EXPECT_EQ(rounds[i]["choice"]["candidates"].size(), record.choice.candidates.size());
   }
+}
+
+TEST_F(Trace, ARoundOfNoTraceIsWrittenAsThoseOfATrace) {
+  builder_.write(file(), 3);
+  const auto trace = std::make_shared<const TraceReader>(TraceReader::open(file()));
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(round_to_json(trace->round(i), *token_texts(trace)), round_to_json(trace->round(i), *trace));
 }
 
 TEST_F(Trace, CsvExportHasALineForEveryRound) {
