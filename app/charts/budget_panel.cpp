@@ -71,7 +71,7 @@ std::string why_not_widest_speed(const WidthSpeed& chosen, const WidthSpeed& bes
   }
   const bool longer = best.ms > chosen.ms;
   return passed_over +
-         (longer ? "its round would take " + milliseconds(best.ms) + ", beyond the bound on time lost to drafts."
+         (longer ? "its pass would take " + milliseconds(best.ms) + ", beyond the bound on time lost to guesses."
                  : "it was passed over by the rule in force.");
 }
 
@@ -80,7 +80,7 @@ constexpr const char* kPlainAlways = "Plain decoding in every pass: no guesses a
 std::string why_ar(const RoundRecord& record, const WidthSpeed& best) {
   if (record.mode == DecodeMode::ar) return kPlainAlways;
   return "Expected best was " + budget_of(best) + " (" + speed_of(best) +
-         "), but within the bound on time lost to drafts, and over the long run, plain decoding was chosen.";
+         "), but within the bound on time lost to guesses, and over the long run, plain decoding was chosen.";
 }
 
 /// Compares the width of a round with the best one of the curve. curve: S(N) as shown, ascending widths.
@@ -111,18 +111,18 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
     return check;
   }
   if (record.mode == DecodeMode::chain) {
-    check.why_not = "Mode Chain: always a chain, whatever S(N) says of trees.";
+    check.why_not = "Mode Chain: always a chain, whatever is expected of trees.";
   } else if (record.mode == DecodeMode::tree) {
     check.why_not = check.loses ? "Expected best was plain decoding." : "Expected best was " + budget_of(best) + ".";
   } else if (record.shape == DecodeMode::chain) {
     check.why_not = "A chain of " + grouped(record.width - 1) +
-                    " was taken: chains compete by what they were seen to bring, which S(N) of trees leaves out.";
+                    " was taken: chains compete by what they were seen to bring, which the curve of trees leaves out.";
   } else if (is_plain) {
     check.why_not = why_ar(record, best);
   } else if (check.loses) {
-    check.why_not = "Expected best was plain decoding; this draft was made to see whether drafting pays by now.";
+    check.why_not = "Expected best was plain decoding; these guesses were made to see whether they pay by now.";
   } else if (chosen == widths.end()) {
-    check.why_not = "It was chosen by a rule that does not look at S(N).";
+    check.why_not = "It was chosen by a rule that does not look at this curve.";
   } else {
     check.why_not = why_not_widest_speed(*chosen, best, widths);
   }
@@ -218,8 +218,8 @@ std::string next_row(const std::vector<WidthSpeed>& curve, uint32_t chosen) {
   if (chosen < 2 || next == curve.end() || next == curve.begin()) return {};
   const WidthSpeed& here = *(next - 1);
   if (here.width != chosen) return {};
-  return "N " + budget_of(*next) + " would add " + milliseconds(std::max(0.0, next->ms - here.ms)) + " for " +
-         fixed(std::max(0.0, next->expected - here.expected), 2) + " tokens.";
+  return counted(next->budget(), "guess", "guesses") + " would add " + milliseconds(std::max(0.0, next->ms - here.ms)) +
+         " for " + fixed(std::max(0.0, next->expected - here.expected), 2) + " tokens.";
 }
 
 /// The speed of plain decoding that the engine reckoned with, in tokens per second; 0 where it had none. costs: may be
@@ -235,13 +235,13 @@ ChoiceCheck judged(const RoundRecord& record, const std::vector<WidthSpeed>& cur
   ChoiceCheck check = check_choice(record, curve, shown);
   if (check.is_argmax || record.mode != DecodeMode::adaptive || forecast <= 0) return check;
   if (check_choice(record, curve, forecast).is_argmax)
-    check.why_not = "It was chosen against AR at " + speed(forecast) +
-                    " tok/s, the forecast for this round; measured, " + "AR has " + speed(shown) + ".";
+    check.why_not = "It was chosen against plain decoding at " + speed(forecast) +
+                    " tok/s, the forecast for this pass; measured, plain has " + speed(shown) + ".";
   return check;
 }
 
 std::string title_of(const RoundRecord& record) {
-  if (record.shape == DecodeMode::ar) return "Why AR";
+  if (record.shape == DecodeMode::ar) return "Why plain";
   const std::string budget = grouped(record.width - 1);
   return record.mode == DecodeMode::adaptive ? "Why " + budget
          : record.mode == DecodeMode::chain  ? "A chain of " + budget
@@ -251,10 +251,10 @@ std::string title_of(const RoundRecord& record) {
 std::string reason_of(const RoundRecord& record) {
   // Recordings say of every fixed size that it was asked for, also where nobody did: it may be what is taken by itself.
   const std::string& reason = record.choice.reason;
-  if (!reason.empty() && !reason.ends_with(" asked for.")) return reason;
+  if (!reason.empty() && !reason.ends_with(" asked for.")) return in_plain_words(reason);
   switch (record.mode) {
     case DecodeMode::ar: return kPlainAlways;
-    case DecodeMode::chain: return "Mode Chain drafts as deep as it can; nothing is chosen.";
+    case DecodeMode::chain: return "Mode Chain guesses as far as it can; nothing is chosen.";
     default: return "All passes of this reply have one size; nothing is chosen.";
   }
 }
@@ -264,7 +264,7 @@ std::vector<std::string> limits_of(const WidthLimits& limits) {
   const auto add = [&](const char* name, uint32_t value) {
     if (value != WidthLimits::none) words.push_back(name + (" " + grouped(value)));
   };
-  add("nodes", limits.budget);
+  add("guesses", limits.budget);
   add("depth", limits.depth);
   add("rows", limits.rows);
   add("tokens left", limits.tokens_left);
@@ -362,7 +362,7 @@ struct MarkLabel {
 std::vector<Box> draw_ar_label(const BudgetView& view, const std::vector<Spot>& curves) {
   if (view.ar_tokens_per_second <= 0) return {};
   const std::string figure = speed(view.ar_tokens_per_second);
-  const float words = text_size(Type::caption, "AR ").x, width = words + text_size(Type::mono_caption, figure).x;
+  const float words = text_size(Type::caption, "plain ").x, width = words + text_size(Type::mono_caption, figure).x;
   const ImVec2 at = ImPlot::PlotToPixels(view.axis_end, view.ar_tokens_per_second);
   const Box room = plot_room(), above{at.x - width - px(4), at.y - px(17), at.x, at.y - px(1)};
   const Box below{above.left, at.y + px(1), at.x, at.y + px(17)};
@@ -374,7 +374,7 @@ std::vector<Box> draw_ar_label(const BudgetView& view, const std::vector<Spot>& 
   const float middle = (box.top + box.bottom) * 0.5f;
   ImDrawList* list = ImPlot::GetPlotDrawList();
   clear_behind(list, box);
-  draw_text_middle(list, box.left + px(2), middle, Type::caption, colours().text2, "AR ");
+  draw_text_middle(list, box.left + px(2), middle, Type::caption, colours().text2, "plain ");
   draw_text_middle(list, box.left + px(2) + words, middle, Type::mono_caption, colours().text2, figure);
   return {box};
 }
@@ -414,8 +414,7 @@ std::vector<MarkLabel> draw_marks(const BudgetView& view) {
     const ImVec2 at = ImPlot::PlotToPixels(view.hindsight->budget(), view.hindsight->tokens_per_second());
     list->AddCircleFilled(at, px(3.5f), t.panel);
     list->AddCircle(at, px(3.5f), t.accent, 0, px(1.5f));
-    labels.push_back({at, px(4.5f), "best afterwards",
-                      view.hindsight->width > 1 ? "N " + grouped(view.hindsight->budget()) : "no drafts", false});
+    labels.push_back({at, px(4.5f), "best afterwards", counted(view.hindsight->budget(), "guess", "guesses"), false});
   }
   if (view.own && view.realised.width > 1) {
     const ImVec2 at = ImPlot::PlotToPixels(view.own->budget(), view.own->tokens_per_second());
@@ -461,7 +460,7 @@ Curve stairs_of(const Curve& curve) {
 /// The tooltip with the numbers of the width under the mouse.
 void curve_tooltip(const BudgetView& view) {
   const uint32_t width = static_cast<uint32_t>(std::max(0.0, std::round(ImPlot::GetPlotMousePos().x))) + 1;
-  std::string text = "N " + grouped(width - 1) + ", a pass of " + counted(width, "row", "rows");
+  std::string text = counted(width - 1, "guess", "guesses") + ", a pass of " + counted(width, "row", "rows");
   const auto above = std::ranges::lower_bound(view.predicted, width, {}, &WidthSpeed::width);
   if (above != view.predicted.end() && above->width == width)
     text += "\npredicted: " + fixed(above->expected, 2) + " tokens in " + milliseconds(above->ms) + ", " +
@@ -514,11 +513,11 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
       draw_curves(*view);
       if (chart.hovered()) curve_tooltip(*view);
     } else {
-      chart.say("after the first round");
+      chart.say("after the first pass");
     }
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const char* words = "N, drafted nodes; the pass has one row more";
+  const char* words = "guesses; the pass has one row more, the root";
   draw_text_middle(ImGui::GetWindowDrawList(), at.x + (size.x - text_size(Type::caption, words).x) * 0.5f,
                    at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, words);
 }
@@ -534,15 +533,14 @@ void draw_header(float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("S(N) title", {std::max(1.0f, width), px(kBudgetHeader)});
   term_tooltip(
-      "S(N)",
-      "Tokens a second of a round by N, its drafted nodes. Predicted: expected tokens over predicted time, before the "
-      "pass. "
-      "Measured: the tokens this tree cut at N would have brought; the time of sizes that did not run is the "
-      "predicted one, corrected by this round's error.");
+      "Speed by guesses",
+      "Predicted: expected tokens over predicted time, before the pass. Measured: the tokens this tree cut at so many "
+      "guesses would have brought; the time of sizes that did not run is the predicted one, corrected by this pass's "
+      "error.");
   const float middle = at.y + px(kBudgetHeader) * 0.5f;
-  const std::string title = "S(N), tok/s by N drafted";
+  const std::string title = "Speed by guesses, tok/s";
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, middle, Type::secondary_semibold, t.text, title);
-  const char *first = "predicted", *second = "measured, this tree cut at N";
+  const char *first = "predicted", *second = "measured, this tree cut there";
   const float wide = legend_width(first) + px(16) + legend_width(second);
   const float left = text_size(Type::secondary_semibold, title).x + px(24);
   if (left + wide > width) second = "measured";
@@ -565,12 +563,12 @@ void draw_rows(const BudgetView& view, float width) {
   if (view.rows.empty()) return;
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  draw_cells(ImGui::GetCursorScreenPos(), width, {"N", "tokens", "ms", "tok/s"}, Type::caption, t.text3);
+  draw_cells(ImGui::GetCursorScreenPos(), width, {"guesses", "tokens", "ms", "tok/s"}, Type::caption, t.text3);
   ImGui::Dummy({width, px(kBudgetRow)});
   for (const BudgetRow& row : view.rows) {
     const ImVec2 a = ImGui::GetCursorScreenPos();
     if (row.ran) list->AddRectFilled(a, {a.x + width, a.y + px(kBudgetRow)}, t.accent_bg);
-    const std::string name = row.plain ? "AR" : grouped(row.speed.budget());
+    const std::string name = row.plain ? "plain" : grouped(row.speed.budget());
     draw_cells(a, width,
                {name, fixed(row.speed.expected, 2), fixed(row.speed.ms, 2), speed(row.speed.tokens_per_second())},
                row.ran ? Type::mono_semibold : Type::mono, t.text);
@@ -579,7 +577,7 @@ void draw_rows(const BudgetView& view, float width) {
       tooltip(("Plain decoding, " + view.plain_from + ".").c_str());
       continue;
     }
-    std::string words = row.ran ? "What the round had." : row.best ? "Expected best." : "";
+    std::string words = row.ran ? "What the pass had." : row.best ? "Expected best." : "";
     words += std::string(words.empty() ? "" : " ") + "Expected tokens and time are predicted.";
     tooltip(words.c_str());
   }
@@ -589,11 +587,11 @@ void draw_outcome(const BudgetView& view, float width) {
   const std::string tokens = counted(static_cast<uint64_t>(view.realised.expected), "token", "tokens");
   pair_line(
       width, "Realised", tokens + " in " + milliseconds(view.realised.ms),
-      "Measured: what the round emitted, over its wall time. " + speed(view.realised.tokens_per_second()) + " tok/s.");
+      "Measured: what the pass emitted, over its wall time. " + speed(view.realised.tokens_per_second()) + " tok/s.");
   pair_line(width, "Time error", view.time_error ? signed_percent(*view.time_error) : "\u2013",
-            view.time_error ? "Measured over predicted time of this round, less 1." : "No time was predicted.");
+            view.time_error ? "Measured over predicted time of this pass, less 1." : "No time was predicted.");
   if (view.limits.empty()) return;
-  std::string all = "What bounds the size and the depth of this round's tree:";
+  std::string all = "What bounds the size and the depth of this pass's tree:";
   for (const std::string& each : view.limits) all += "\n" + each;
   pair_line(width, "Limits", view.limits.size() > 1 ? view.limits[0] + ", " + view.limits[1] : view.limits[0], all);
 }
@@ -613,7 +611,7 @@ void draw_why(const BudgetView& view, float width) {
   if (view.hindsight)
     more += (more.empty() ? "" : " ") + ("Best afterwards, by what was accepted: " + afterwards_words(view) + ".");
   if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
-  if (!view.recorded && !view.predicted.empty()) more += " S(N) is worked out from the tree and the cost table.";
+  if (!view.recorded && !view.predicted.empty()) more += " The curve is worked out from the tree and the cost table.";
   if (!more.empty()) tooltip(more.c_str());
 }
 

@@ -314,7 +314,9 @@ void chart_title(std::string_view title, std::string_view note, const std::strin
   draw_text_middle(list, at.x, middle, Type::secondary_semibold, t.text, title);
   if (find_term(title)) draw_term_line(list, at.x, at.x + text_size(Type::secondary_semibold, title).x, middle + px(8));
   const float left = text_size(Type::secondary_semibold, title).x + px(12);
-  const std::string fitting = elided(Type::caption, note, room - left);
+  // What a comma parts is left out as a whole where there is no room.
+  const std::string brief(note.substr(0, note.find(", ")));
+  const std::string fitting = first_fitting(Type::caption, {std::string(note), brief}, room - left);
   draw_text_middle(list, at.x + room - text_size(Type::caption, fitting).x, middle, Type::caption, t.text3, fitting);
 }
 

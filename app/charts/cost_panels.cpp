@@ -50,7 +50,7 @@ namespace {
 
 constexpr float kHeader = 30;
 constexpr float kCaption = 18;
-constexpr const char* kWidths = "width, rows of one pass: N drafted and the root";
+constexpr const char* kWidths = "width, rows of one pass: its guesses and the root";
 
 struct Legend {
   LegendMark mark;
@@ -204,15 +204,15 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
     error.push_back(within);
   }
   std::string note =
-      rounds.empty() ? "" : counted(rounds.size(), "round", "rounds") + ", off by " + percent(mean) + " in the mean";
+      rounds.empty() ? "" : counted(rounds.size(), "pass", "passes") + ", off by " + percent(mean) + " in the mean";
   if (beyond > 0) note += "; " + grouped(beyond) + " beyond the axis";
   if (rounds.empty() && costs)
     note = counted(costs->passes, "pass", "passes") + ", off by " + percent(costs->fit_error);
   draw_header(
-      "Verify time, measured over predicted", note,
-      "Above the line the pass took longer than predicted. Rounds: against what the table and its corrections "
-      "said before the round. Calibration: single measured passes against the roofline fitted to them.",
-      {{LegendMark::dot, t.accent, "rounds"}, {LegendMark::ring, t.text2, "calibration, against the roofline"}});
+      "Time to check, measured over predicted", note,
+      "Above the line the pass took longer than predicted. Passes: against what the table and its corrections "
+      "said before the pass. Calibration: single measured passes against the roofline fitted to them.",
+      {{LegendMark::dot, t.accent, "passes"}, {LegendMark::ring, t.text2, "calibration, against the roofline"}});
   if (const Chart chart("Residuals chart", chart_size(), axes); chart) {
     plot_reference(0);
     if (costs)
@@ -220,8 +220,9 @@ void ResidualsPanel::draw(const ViewModel& view, CommandSink&) {
         ImPlot::PlotScatter("passes", each.width.data(), each.residual.data(), static_cast<int>(each.width.size()),
                             marks(t.text2, false));
     if (!width.empty())
-      ImPlot::PlotScatter("rounds", width.data(), error.data(), static_cast<int>(width.size()), marks(t.accent, true));
-    if (!costs && rounds.empty()) chart.say("after the first predicted round, or a calibration");
+      ImPlot::PlotScatter("own passes", width.data(), error.data(), static_cast<int>(width.size()),
+                          marks(t.accent, true));
+    if (!costs && rounds.empty()) chart.say("after the first predicted pass, or a calibration");
   }
   axis_caption(kWidths);
 }
@@ -234,8 +235,8 @@ void RooflinePanel::draw(const ViewModel& view, CommandSink&) {
       costs ? counted(costs->passes, "pass", "passes") + ", roofline off by " + percent(costs->fit_error)
             : std::string();
   draw_header(
-      "Verify time by width, ms", note,
-      "Points: single passes of the target, measured by the calibration. Dashed: the roofline "
+      "Time to check by width, ms", note,
+      "Points: single passes of the big model, measured by the calibration. Dashed: the roofline "
       "max(\u03b1m\u00b7Tmem + \u03b2m, \u03b1c\u00b7Tcomp + \u03b2c) fitted to them. One colour strength a context.",
       {{LegendMark::dot, t.accent, "measured"}, {LegendMark::dashed, t.text2, "fitted roofline"}});
   Axes axes = width_axes(costs ? costs->widest : 128);
@@ -342,7 +343,7 @@ Axes share_axes() {
 void reliability_tooltip(const ReliabilityTally& tally) {
   const auto place = static_cast<size_t>(std::clamp(ImPlot::GetPlotMousePos().x, 0.0, 0.999) * ReliabilityTally::kBins);
   const auto words = [&](const char* name, const ReliabilityTally::Bin& bin) {
-    return std::string(name) + ": " + grouped(bin.hits) + " of " + grouped(bin.nodes) + " nodes came, promised " +
+    return std::string(name) + ": " + grouped(bin.hits) + " of " + grouped(bin.nodes) + " guesses came, promised " +
            fixed(bin.predicted(), 3);
   };
   ImGui::SetTooltip("%s\n%s", words("drafter", tally.raw()[place]).c_str(),
@@ -352,9 +353,9 @@ void reliability_tooltip(const ReliabilityTally& tally) {
 void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
   const Theme& t = colours();
   chart_title(
-      "Path probabilities", counted(tally.nodes(), "node", "nodes") + " of " + counted(rounds, "round", "rounds"),
-      "Verified nodes by the probability that their path was given, against the share of them that the text came "
-      "through. On the dotted line promises are kept. A round that ended inside its tree is left out.");
+      "Path probabilities", counted(tally.nodes(), "guess", "guesses") + " of " + counted(rounds, "pass", "passes"),
+      "Checked guesses by the probability that their path was given, against the share of them that the text came "
+      "through. On the dotted line promises are kept. A pass that ended inside its tree is left out.");
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float next = legend_mark({at.x, at.y + px(8)}, LegendMark::ring, t.text2, "drafter");
   legend_mark({next + px(14), at.y + px(8)}, LegendMark::dot, t.accepted, "calibrated");
@@ -365,7 +366,7 @@ void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
     if (!chart) return;
     const double diagonal[] = {0, 1};
     plot_dashed(diagonal, diagonal, reference_spec(), reference_dash());
-    if (rounds < kEnoughRounds || tally.nodes() == 0) return chart.say("after 8 rounds with drafts");
+    if (rounds < kEnoughRounds || tally.nodes() == 0) return chart.say("after 8 passes with guesses");
     ImPlotSpec raw = accepted_spec(), calibrated = accepted_spec();
     raw.LineColor = raw.MarkerLineColor = ImGui::ColorConvertU32ToFloat4(t.text2);
     raw.MarkerFillColor = ImGui::ColorConvertU32ToFloat4(t.panel);
@@ -380,7 +381,7 @@ void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
   axis_caption("across: promised, up: share that came");
   ImGui::Dummy({0, px(14)});
   pair_line("Drafter off by", percent(ReliabilityTally::error(tally.raw())),
-            "Mean distance of promised from observed over " + counted(tally.nodes(), "node", "nodes") + ".");
+            "Mean distance of promised from observed over " + counted(tally.nodes(), "guess", "guesses") + ".");
   pair_line(
       "Calibrated off by", percent(ReliabilityTally::error(tally.calibrated())),
       "The same for the probabilities that the tree was ordered by. Equal where nothing was calibrated: in mode Tree.");
@@ -429,7 +430,7 @@ void draw_context_bar(const CacheView& cache) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x;
   ImGui::InvisibleButton("Context bar", {std::max(1.0f, room), px(16)});
-  const std::string words = grouped(cache.used()) + " of " + grouped(cache.capacity) + " positions after this round.";
+  const std::string words = grouped(cache.used()) + " of " + grouped(cache.capacity) + " positions after this pass.";
   tooltip(words.c_str());
   draw_bar(ImGui::GetWindowDrawList(), at, {room, px(16)},
            static_cast<float>(cache.used()) / static_cast<float>(std::max<uint64_t>(1, cache.capacity)), t.verify,
@@ -447,7 +448,7 @@ void draw_slots(const CacheView& cache) {
   ImGui::InvisibleButton("Tree slots", {std::max(1.0f, room), std::max(1.0f, pitch * static_cast<float>(lines))});
   tooltip(
       "One cell a row of the shown round's pass. Filled: moved behind the text. Outlined: dropped, free for the next "
-      "round.");
+      "one.");
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (uint64_t i = 0; i < cells; ++i) {
     const ImVec2 a = {at.x + pitch * static_cast<float>(i % columns), at.y + pitch * static_cast<float>(i / columns)};
@@ -470,21 +471,21 @@ void KvPanel::draw(const ViewModel& view, CommandSink&) {
   const ModelReady* model = live && view.model ? &*view.model : nullptr;
   if (!shown && !model) return empty_panel("No cache yet. Open a model, or watch the demo.");
   const CacheView cache = cache_view(shown.get(), model, view.context_used);
-  chart_title("Context, positions", live ? "measured, after this round" : "replayed, after this round");
+  chart_title("Context, positions", live ? "measured, after this pass" : "replayed, after this pass");
   if (cache.capacity > 0) {
     draw_context_bar(cache);
     pair_line("Used", grouped(cache.used()) + " of " + grouped(cache.capacity), "Positions of the K/V cache.");
   } else {
     pair_line("Used", grouped(cache.used()), "Positions of the K/V cache; the trace does not say how many there are.");
   }
-  pair_line("Committed before", grouped(cache.committed), "Positions of prompt and reply before the round.");
+  pair_line("Confirmed before", grouped(cache.committed), "Positions of prompt and reply before the pass.");
   ImGui::Dummy({0, px(8)});
-  chart_title("Rows of the pass", shown ? "round " + grouped(rounds.playback.shown + 1) : "after the first round");
+  chart_title("Rows of the pass", shown ? "pass " + grouped(rounds.playback.shown + 1) : "after the first pass");
   if (shown) {
     draw_slots(cache);
     pair_line("Kept", grouped(cache.kept) + " of " + grouped(cache.kept + cache.dropped),
-              "The root and the accepted nodes: their K/V moved behind the text.");
-    pair_line("Dropped", grouped(cache.dropped), "Nodes off the path; their slots are free for the next round.");
+              "The root and the accepted guesses: their K/V moved behind the text.");
+    pair_line("Dropped", grouped(cache.dropped), "Guesses off the path; their slots are free for the next pass.");
   }
   if (cache.slots > 0)
     pair_line("Tree slots", grouped(cache.slots), "Rows that the largest pass and its tree may have on this device.");

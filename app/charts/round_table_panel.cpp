@@ -54,20 +54,20 @@ std::string from_words(const RoundSummary& round) {
 }
 
 constexpr Column kColumns[] = {
-    {"mode", "How the round was drafted", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
+    {"mode", "How the pass was guessed", [](const RoundSummary& r) { return std::string(mode_title(r.shape)); }},
     {"from",
      "Who guessed: the drafter, the text itself or both; and how many of the text's last tokens stood there before",
      from_words, 640, false, true},
-    {"N", "Drafted nodes; the target's pass has one row more, the root",
+    {"guesses", "Guesses that the pass checked, N in papers; it has one row more, the root",
      [](const RoundSummary& r) { return grouped(r.width - std::min(r.width, 1u)); }},
-    {"accepted", "Drafted tokens in the text", [](const RoundSummary& r) { return grouped(r.accepted); }},
-    {"emitted", "Tokens that the round brought, the target's own included",
+    {"accepted", "Guesses that became text", [](const RoundSummary& r) { return grouped(r.accepted); }},
+    {"emitted", "Tokens that the pass brought, the big model's own included",
      [](const RoundSummary& r) { return grouped(r.emitted) + (r.cut ? "*" : ""); }},
-    {"draft ms", "Milliseconds of the drafter's pass, measured",
+    {"guess ms", "Milliseconds of the drafter's pass, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.draft); }, 520},
-    {"verify ms", "Milliseconds of the target's pass, measured",
+    {"check ms", "Milliseconds of the big model's run, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.verify); }, 520},
-    {"round ms", "Milliseconds of the whole round, measured",
+    {"pass ms", "Milliseconds of the whole pass, measured",
      [](const RoundSummary& r) { return millisecond_figure(r.ms.total()); }},
     {"time error", "Measured over predicted time, less 1", time_error, 640},
     {"experts", "Different experts of a layer that the pass went through, on average over the layers",
@@ -75,8 +75,7 @@ constexpr Column kColumns[] = {
        return r.distinct_experts > 0 ? fixed(r.distinct_experts, 1) : std::string("\u2013");
      },
      520, true},
-    {"tok/s", "Tokens emitted over the round's time",
-     [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
+    {"tok/s", "Tokens emitted over the pass's time", [](const RoundSummary& r) { return speed(tokens_per_second(r)); }},
 };
 
 TableFit fit_of(const RoundLog& log, float width) {
@@ -101,7 +100,7 @@ void draw_cell(ImVec2 right_middle, Type type, Colour colour, const std::string&
 void draw_head(ImVec2 at, const TableFit& fit) {
   const std::vector<float> ends = right_ends(fit);
   const float middle = at.y + px(kHead) * 0.5f;
-  draw_cell({at.x + ends[0], middle}, Type::caption, colours().text3, "round");
+  draw_cell({at.x + ends[0], middle}, Type::caption, colours().text3, "pass");
   size_t place = 1;
   for (const Column& column : kColumns) {
     if (!fit.shows(column)) continue;
@@ -143,8 +142,8 @@ void tell(const RoundLog& log, size_t index) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) return;
   const std::shared_ptr<const RoundRecord> record = log.round(index);
   std::string words = !record                         ? "Its tree was let go for memory."
-                      : record->choice.reason.empty() ? "N is the same in all rounds, not chosen."
-                                                      : record->choice.reason;
+                      : record->choice.reason.empty() ? "All passes have as many guesses; nothing was chosen."
+                                                      : in_plain_words(record->choice.reason);
   if (log.summary(index).cut) words += "\n* The reply ended inside the tree.";
   tooltip(words.c_str());
 }
@@ -152,7 +151,7 @@ void tell(const RoundLog& log, size_t index) {
 }  // namespace
 
 void RoundTablePanel::draw(const ViewModel& view, CommandSink& sink) {
-  if (view.rounds.log->rounds() == 0) return empty_panel("No round yet. Send a message or watch the demo.");
+  if (view.rounds.log->rounds() == 0) return empty_panel("No pass yet. Send a message or watch the demo.");
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float width = room.x - ImGui::GetStyle().ScrollbarSize;
   draw_head(at, fit_of(*view.rounds.log, width));

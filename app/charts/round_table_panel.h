@@ -11,7 +11,7 @@ namespace canopy::app {
 /// shows that round; the shown one is marked and scrolled to.
 class RoundTablePanel final : public Panel {
  public:
-  const char* name() const override { return "Round table"; }
+  const char* name() const override { return "Passes"; }
   void draw(const ViewModel& view, CommandSink& sink) override;
 
  private:

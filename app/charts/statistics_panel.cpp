@@ -16,7 +16,7 @@ constexpr float kHistogramHeight = 142;
 constexpr double kAboveBars = 1.17;  // height of the chart, in highest bars: room above them for the label of the mean
 constexpr float kDepthHeight = 108;
 constexpr uint32_t kShownDepths = 15;
-constexpr const char* kWaiting = "after 8 rounds";
+constexpr const char* kWaiting = "after 8 passes";
 
 float room() {
   return ImGui::GetContentRegionAvail().x;
@@ -70,7 +70,7 @@ void histogram_tooltip(const StatisticsView& view) {
   if (place < 0 || static_cast<size_t>(place) >= view.histogram.size()) return;
   const uint64_t rounds = view.histogram[static_cast<size_t>(place)];
   ImGui::SetTooltip(
-      "%s", (std::to_string(place) + " accepted: " + grouped(rounds) + " of " + counted(view.rounds, "round", "rounds"))
+      "%s", (std::to_string(place) + " accepted: " + grouped(rounds) + " of " + counted(view.rounds, "pass", "passes"))
                 .c_str());
 }
 
@@ -82,7 +82,7 @@ struct Part {
 
 std::array<Part, 3> parts_of(const StageTimes& times) {
   const Theme& t = colours();
-  return {{{"draft", times.draft, t.draft}, {"verify", times.verify, t.verify}, {"rest", times.rest, t.rest}}};
+  return {{{"guess", times.draft, t.draft}, {"check", times.verify, t.verify}, {"rest", times.rest, t.rest}}};
 }
 
 /// Draws the three parts of a round's time, filled if measured, else outlined. scale: pixels per millisecond.
@@ -105,21 +105,21 @@ void draw_stage_bar(ImVec2 at, const StageTimes& times, float scale, bool measur
 
 std::string stage_tooltip(const StatisticsView& view) {
   const auto words = [](const StageTimes& times) {
-    return "draft " + fixed(times.draft, 2) + ", verify " + fixed(times.verify, 2) + ", rest " + fixed(times.rest, 2) +
+    return "guess " + fixed(times.draft, 2) + ", check " + fixed(times.verify, 2) + ", rest " + fixed(times.rest, 2) +
            ", together " + milliseconds(times.total());
   };
   std::string text = "Measured by the wall clock: " + words(view.measured) + ". Rest is build, walk, commit and other.";
-  if (view.predicted) text += "\nPredicted when the round was planned: " + words(*view.predicted) + ".";
+  if (view.predicted) text += "\nPredicted when the pass was planned: " + words(*view.predicted) + ".";
   return text;
 }
 
 void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
   const std::string note = series.rounds_a_point > 1
-                               ? "tok/s, " + grouped(series.rounds_a_point) + " rounds a point, line: EMA"
-                               : "tok/s per round, line: EMA";
+                               ? "tok/s, " + grouped(series.rounds_a_point) + " passes a point, line: mean"
+                               : "tok/s per pass, line: mean";
   chart_title("Speed", note,
-              "Each point is the tokens of a round over its time, measured. The line is their moving mean, each round "
-              "weighing a fifth. Dotted: plain decoding.");
+              "Each point is the tokens of a pass over its time, measured. The line is their moving mean (EMA), each "
+              "pass weighing a fifth. Dotted: plain decoding.");
   Axes axes;
   axes.y = ticks_to(std::max(series.highest, view.ar_tokens_per_second), 2);
   axes.x_from = 0;
@@ -135,15 +135,15 @@ void draw_speed(const SpeedSeries& series, const StatisticsView& view) {
   dots.LineColor = dots.MarkerFillColor = dots.MarkerLineColor = ImGui::ColorConvertU32ToFloat4(colours().text3);
   dots.LineWeight = 0;
   const int count = static_cast<int>(series.round.size());
-  ImPlot::PlotScatter("rounds", series.round.data(), series.speed.data(), count, dots);
+  ImPlot::PlotScatter("passes", series.round.data(), series.speed.data(), count, dots);
   ImPlot::PlotLine("mean", series.round.data(), series.mean.data(), count, measured_spec());
 }
 
 void draw_histogram(const StatisticsView& view) {
   const std::string outlined = view.shown_accepted ? ", this one outlined" : "";
-  chart_title("Rounds by accepted tokens", counted(view.rounds, "round", "rounds") + outlined,
-              "How many drafted tokens the rounds added to the text: the bars together are " +
-                  counted(view.rounds, "round", "rounds") + ". " + view.cut);
+  chart_title("Passes by right guesses", counted(view.rounds, "pass", "passes") + outlined,
+              "How many guesses of each pass became text: the bars together are " +
+                  counted(view.rounds, "pass", "passes") + ". " + view.cut);
   Axes axes;
   const double last = std::max<double>(kShownDepths, static_cast<double>(view.histogram.size()) - 1);
   const uint64_t highest = view.histogram.empty() ? 4 : *std::ranges::max_element(view.histogram);
@@ -160,9 +160,9 @@ void draw_histogram(const StatisticsView& view) {
 }
 
 void draw_depths(const StatisticsView& view) {
-  chart_title("Accepted to depth", "% of rounds, by depth",
-              "The share of all " + counted(view.rounds, "round", "rounds") +
-                  " that accepted a drafted token at this depth, and so at all before it.");
+  chart_title("Accepted to depth", "% of passes, by depth",
+              "The share of all " + counted(view.rounds, "pass", "passes") +
+                  " that accepted a guess at this depth, and so at all before it.");
   Axes axes;
   const double last = std::max<double>(kShownDepths, static_cast<double>(view.by_depth.size()));
   axes.x = counted_ticks(1, last);
@@ -184,7 +184,7 @@ void draw_depths(const StatisticsView& view) {
   if (place < 0 || static_cast<size_t>(place) >= view.by_depth.size()) return;
   const DepthShare& here = view.by_depth[static_cast<size_t>(place)];
   ImGui::SetTooltip(
-      "Depth %u: accepted in %s of %s rounds;\nthe tree had a node there in %s of those that came so far.", here.depth,
+      "Depth %u: accepted in %s of %s passes;\nthe tree had a guess there in %s of those that came so far.", here.depth,
       grouped(here.accepted).c_str(), grouped(view.rounds).c_str(), grouped(here.offered).c_str());
 }
 
@@ -207,7 +207,7 @@ void draw_stage_key(const StageTimes& times, float width) {
 
 void draw_stages(const StatisticsView& view) {
   const std::string text = stage_tooltip(view);
-  chart_title("Round time", "ms, this round", text);
+  chart_title("Time of a pass", "ms, this pass", text);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   struct Row {
     const char* name;
@@ -226,7 +226,7 @@ void draw_stages(const StatisticsView& view) {
     right = std::max(right, text_size(Type::mono, row.sum).x + px(10));
   }
   const float width = room();
-  ImGui::InvisibleButton("Round time bars", {std::max(1.0f, width), px(50)});
+  ImGui::InvisibleButton("Pass time bars", {std::max(1.0f, width), px(50)});
   tooltip(text.c_str());
   const float scale = std::max(0.0f, width - left - right) / static_cast<float>(longest);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -249,7 +249,7 @@ void draw_box(const char* id, const char* name, const Figure& figure, float widt
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kBoxHeight)};
   ImGui::InvisibleButton(id, {std::max(1.0f, width), px(kBoxHeight)});
-  term_tooltip(name, figure.denominator.empty() ? "after the first round" : figure.denominator);
+  term_tooltip(name, figure.denominator.empty() ? "after the first pass" : figure.denominator);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, b, t.card, px(6));
   list->AddRect(a, b, t.line, px(6), px(1));
@@ -269,12 +269,12 @@ void draw_key_figure(const StatisticsView& view) {
   const std::string rate = view.rounds > 0 ? view.speed.text : "\u2013";
   const float wide = text_size(Type::key_figure, rate).x;
   ImGui::InvisibleButton("Speed figure", {std::max(1.0f, std::min(room, wide + px(52))), height});
-  tooltip(view.rounds > 0 ? view.speed.denominator.c_str() : "after the first round");
+  tooltip(view.rounds > 0 ? view.speed.denominator.c_str() : "after the first pass");
   draw_text_middle(list, at.x, at.y + height * 0.5f, Type::key_figure, t.text, rate);
   float base = at.y + height - px(14);
   draw_text_middle(list, at.x + wide + px(8), base, Type::base, t.text2, "tok/s");
   if (view.ratio <= 0) return;
-  const std::string plain = speed(view.ar_tokens_per_second), over = "over AR ";
+  const std::string plain = speed(view.ar_tokens_per_second), over = "over plain ";
   const float over_width = text_size(Type::base, over).x + text_size(Type::mono, plain).x;
   const float ratio_width = text_size(Type::ratio, view.over_ar.text).x;
   const bool beside = wide + px(52) + ratio_width + px(8) + over_width <= room;
@@ -303,9 +303,9 @@ struct BoxSpec {
 /// Draws the boxes in one row if all fit, else in several; each row fills the width.
 void draw_boxes(const StatisticsView& view) {
   const float room = ImGui::GetContentRegionAvail().x, gap = px(8);
-  std::vector<BoxSpec> boxes = {{"Tau", "\u03c4, emitted per round", &view.tau},
-                                {"Node use", "Node use", &view.node_use},
-                                {"Round time mean", "Round time", &view.round_time}};
+  std::vector<BoxSpec> boxes = {{"Tokens per pass", "Tokens per pass", &view.tau},
+                                {"Guesses used", "Guesses used", &view.node_use},
+                                {"Pass time mean", "Pass time", &view.round_time}};
   for (BoxSpec& box : boxes)
     box.width = std::max(text_size(Type::caption, box.name).x, text_size(Type::figure, box.figure->text).x) + px(20);
   for (size_t first = 0, end = 0; first < boxes.size(); first = end) {
@@ -345,7 +345,7 @@ void draw_ar_check(const ViewModel& view) {
   if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].message != check.message) return;
   ImGui::Dummy({0, px(8)});
   bar_card("Plain check", ImGui::GetContentRegionAvail().x, same ? colours().accent : colours().rejected,
-           same ? "Same text as AR" : "Not the text of AR", check_words(check) + ".", "");
+           same ? "Same text as plain decoding" : "Not the text of plain decoding", check_words(check) + ".", "");
 }
 
 }  // namespace

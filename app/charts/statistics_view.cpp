@@ -122,7 +122,7 @@ namespace {
 constexpr double kClearly = 0.02;  // least difference of a ratio from 1 that is called one
 
 std::string rounds_word(uint64_t rounds) {
-  return counted(rounds, "round", "rounds");
+  return counted(rounds, "pass", "passes");
 }
 
 void add_figures(const RoundStatistics& s, const OracleTally& oracle, StatisticsView& view) {
@@ -130,17 +130,17 @@ void add_figures(const RoundStatistics& s, const OracleTally& oracle, Statistics
                                                   " of " + rounds_word(s.rounds()) +
                                                   ", measured; reading the prompt is left out."};
   view.tau = {fixed(s.tau(), 2), "\u03c4: " + grouped(s.emitted()) + " tokens over " + rounds_word(s.rounds()) +
-                                     ", the target's own included."};
+                                     ", the big model's own included."};
   view.node_use = {s.drafted() > 0 ? percent(s.node_utilisation()) : "\u2013",
-                   s.drafted() > 0 ? grouped(s.accepted()) + " accepted of " + grouped(s.drafted()) +
-                                         " drafted nodes that were verified."
-                                   : "Nothing was drafted."};
+                   s.drafted() > 0
+                       ? grouped(s.accepted()) + " accepted of " + grouped(s.drafted()) + " guesses that were checked."
+                       : "Nothing was guessed."};
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
   view.round_time = {milliseconds(s.ms().total() / rounds),
                      "Mean of " + rounds_word(s.rounds()) + " by the wall clock, all stages included."};
   if (oracle.rounds == 0) return;
   view.oracle = {speed(oracle.tokens_per_second()) + " tok/s",
-                 "Had each round had the width that was best afterwards, plain decoding at its forecast included: " +
+                 "Had each pass had the width that was best afterwards, plain decoding at its forecast included: " +
                      rounds_word(oracle.rounds) + ", which really ran at " + speed(oracle.real_tokens_per_second()) +
                      " tok/s. Tokens are measured, times of widths that did not run are predicted."};
 }
@@ -163,7 +163,7 @@ void add_depths(const RoundStatistics& s, StatisticsView& view) {
 void add_sources(const RoundStatistics& s, StatisticsView& view) {
   if (!s.has_text_drafts()) return;
   view.by_source.push_back({"Guessed from the text alone",
-                            {counted(s.rounds_by(kFromSuffix), "round", "rounds"),
+                            {counted(s.rounds_by(kFromSuffix), "pass", "passes"),
                              "Of " + rounds_word(s.rounds()) +
                                  " so many asked no drafter: what stood behind the same words before was taken. In " +
                                  grouped(s.rounds_by(kFromDflash) + s.rounds_by(kUsualSources)) +
@@ -177,8 +177,8 @@ void add_sources(const RoundStatistics& s, StatisticsView& view) {
     view.by_source.push_back(
         {name,
          {percent(static_cast<double>(counts.accepted) / static_cast<double>(counts.offered)),
-          grouped(counts.accepted) + " accepted of " + counted(counts.offered, "node", "nodes") +
-              " that the target decided on, behind a token of the text" +
+          grouped(counts.accepted) + " accepted of " + counted(counts.offered, "guess", "guesses") +
+              " that the big model decided on, behind a token of the text" +
               (sources == kUsualSources ? ", and that both had proposed." : ", and that nobody else had proposed.")}});
   }
 }
@@ -189,7 +189,7 @@ void add_shown(const RoundRecord& shown, StatisticsView& view) {
   view.measured = stage_times(shown.ms);
   if (shown.predicted.total() > 0) view.predicted = stage_times(shown.predicted);
   if (part.cut && part.tokens > 0)
-    view.cut = "The reply ended inside this round's tree: its " + counted(part.tokens, "token counts", "tokens count") +
+    view.cut = "The reply ended inside this pass's tree: its " + counted(part.tokens, "token counts", "tokens count") +
                ", what the tree had right beyond them does not.";
 }
 
@@ -198,32 +198,32 @@ void add_verdict(const RoundStatistics& s, DecodeMode mode, const ArReference& p
                  StatisticsView& view) {
   if (mode == DecodeMode::ar || s.drafted() == 0) {
     view.verdict = VerdictKind::ar;
-    view.verdict_title = mode == DecodeMode::ar ? "Plain decoding" : "Nothing was drafted yet";
+    view.verdict_title = mode == DecodeMode::ar ? "Plain decoding" : "Nothing was guessed yet";
     view.verdict_detail = mode == DecodeMode::ar
-                              ? "Mode AR makes no drafts. Choose Tree or Adaptive to see whether they pay."
-                              : "Every round so far was plain.";
+                              ? "This mode makes no guesses. Choose Tree or Adaptive to see whether they pay."
+                              : "Every pass so far was plain.";
     return;
   }
   if (s.rounds() < kEnoughRounds) return;
   if (!enough_drafted(s)) {
     view.verdict = VerdictKind::ar;
-    view.verdict_title = "Too few drafts to compare";
+    view.verdict_title = "Too few guesses to compare";
     view.verdict_detail = grouped(s.of(DecodeMode::chain).rounds + s.of(DecodeMode::tree).rounds) + " of " +
                           rounds_word(s.rounds()) + " had one.";
     return;
   }
   if (view.ratio <= 0) return;
-  const std::string speeds =
-      speed(view.tokens_per_second) + " tok/s measured; AR " + speed(plain.tokens_per_second) + " tok/s, " + age + ".";
+  const std::string speeds = speed(view.tokens_per_second) + " tok/s measured; plain " +
+                             speed(plain.tokens_per_second) + " tok/s, " + age + ".";
   if (view.ratio > 1 + kClearly) {
     view.verdict = VerdictKind::pays;
-    view.verdict_title = "Speculation pays here";
+    view.verdict_title = "Guessing pays here";
   } else if (view.ratio < 1 - kClearly) {
     view.verdict = VerdictKind::loses;
-    view.verdict_title = "Speculation loses here";
+    view.verdict_title = "Guessing loses here";
   } else {
     view.verdict = VerdictKind::even;
-    view.verdict_title = "Speculation breaks even here";
+    view.verdict_title = "Guessing breaks even here";
   }
   view.verdict_detail = speeds;
 }
@@ -254,7 +254,7 @@ StatisticsView statistics_view(const TrailPoint& point, const RoundRecord* shown
   }
   if (plain.tokens_per_second > point.oracle.tokens_per_second() && !view.oracle.text.empty())
     view.oracle = {speed(plain.tokens_per_second) + " tok/s",
-                   "Plain decoding throughout: no widths for these drafts would have been faster. " +
+                   "Plain decoding throughout: no widths for these guesses would have been faster. " +
                        std::string(plain.measured() ? "Measured" : "Predicted") + "."};
   add_histogram(s, view);
   add_depths(s, view);

@@ -201,10 +201,10 @@ void draw_shown(const Plot& plot, const TimelineView& at, size_t shown) {
 std::string words_of(const RoundLog& log, size_t index) {
   const RoundSummary& round = log.summary(index);
   const ReplySummary& reply = log.replies()[round.reply];
-  std::string words = "Round " + grouped(index - reply.first_round + 1) + " of reply " + grouped(round.reply + 1) +
+  std::string words = "Pass " + grouped(index - reply.first_round + 1) + " of reply " + grouped(round.reply + 1) +
                       ", " + (log.is_live() ? "measured" : "replayed") + "\n" + grouped(round.accepted) +
-                      " accepted, " + grouped(round.emitted) + " emitted, N " + grouped(round.width - 1) + ", " +
-                      milliseconds(round.ms.total());
+                      " accepted, " + grouped(round.emitted) + " emitted, of " +
+                      counted(round.width - 1, "guess", "guesses") + ", " + milliseconds(round.ms.total());
   if (round.cut) words += "\nThe reply ended inside this tree: how far it was right is not known.";
   if (round.sources == kFromSuffix)
     words += "\nGuessed from the text alone: its last " +
@@ -264,14 +264,14 @@ void TimelinePanel::draw_plot(const RoundsState& rounds, CommandSink& sink, ImVe
   draw_grid(plot, scale_.emitted);
   if (scale == 1) {  // a smaller strip has no room right of it
     draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis - px(14), Type::caption, t.text3, "tokens");
-    draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(11), Type::caption, t.text3, "N drafted");
+    draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(11), Type::caption, t.text3, "guesses");
     if (has_ticks(log))
       draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(kTextTick), Type::caption, t.text3,
                        "text alone");
   }
   const double inner = size.x / px(1);
   if (log.rounds() == 0) {
-    draw_text_middle(plot.list, pos.x + px(8), plot.axis - px(20), Type::secondary, t.text3, "No round yet");
+    draw_text_middle(plot.list, pos.x + px(8), plot.axis - px(20), Type::secondary, t.text3, "No pass yet");
     return;
   }
   const TimelineView at = timeline_view(zoom_, log.rounds(), rounds.playback.shown, inner);

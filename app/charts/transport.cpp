@@ -50,8 +50,8 @@ void draw_buttons(const RoundsState& rounds, CommandSink& sink) {
   const auto post = [&](RoundsCommand command) { sink.post(UiCommand(std::move(command))); };
   const Playback& playback = rounds.playback;
   const bool any = rounds.log->rounds() > 0;
-  if (icon_button("First round", Icon::first, any, "First round (Home)")) post(ShowRound{0});
-  if (icon_button("Previous round", Icon::previous, any, "Previous round (F7)")) post(StepRound{-1});
+  if (icon_button("First pass", Icon::first, any, "First pass (Home)")) post(ShowRound{0});
+  if (icon_button("Previous pass", Icon::previous, any, "Previous pass (F7)")) post(StepRound{-1});
   const bool paused = playback.state == PlayState::paused;
   ButtonSpec play{"Pause or go on", paused ? Icon::play : Icon::pause, ButtonKind::primary};
   play.show_label = false;
@@ -59,18 +59,18 @@ void draw_buttons(const RoundsState& rounds, CommandSink& sink) {
   play.tooltip = paused ? "Go on (F6)" : "Pause the view; the engine goes on (F6)";
   if (button(play)) post(TogglePause{});
   ImGui::SameLine(0, px(4));
-  if (icon_button("Next round", Icon::next, any, "Next round (F8)")) post(StepRound{1});
+  if (icon_button("Next pass", Icon::next, any, "Next pass (F8)")) post(StepRound{1});
   ImGui::SameLine(0, px(12));
   ButtonSpec follow{"Follow", playback.state == PlayState::following ? Icon::check : Icon::none};
   follow.on = playback.state == PlayState::following;
   follow.enabled = rounds.log->is_live();
-  follow.tooltip = follow.enabled ? "Always the newest round (F5)" : "A recording has no newer rounds";
+  follow.tooltip = follow.enabled ? "Always the newest pass (F5)" : "A recording has no newer passes";
   if (button(follow)) post(FollowRounds{});
   ImGui::SameLine(0, px(4));
   ButtonSpec slow{"Slow motion", playback.slow_motion ? Icon::check : Icon::none};
   slow.on = playback.slow_motion;
   slow.enabled = any;
-  slow.tooltip = "Each round in six phases: draft, choice of nodes, verification, walk, bonus, commit (F9)";
+  slow.tooltip = "Each pass in six steps: guess, grow, check, walk, bonus, keep (F9)";
   if (button(slow)) post(SetSlowMotion{!playback.slow_motion});
 }
 
@@ -97,8 +97,8 @@ void draw_speed_slider(const RoundsState& rounds, CommandSink& sink, float width
   const bool moved = ImGui::SliderInt("##Speed", &position, 0, last, "", ImGuiSliderFlags_NoInput);
   ImGui::PopStyleVar(3);
   ImGui::PopStyleColor(3);
-  tooltip(live ? "How fast rounds go by, against the pace at which they were written; at the right end: live"
-               : "How fast rounds go by, against the pace at which they were written");
+  tooltip(live ? "How fast passes go by, against the pace at which they were written; at the right end: live"
+               : "How fast passes go by, against the pace at which they were written");
   if (!moved) return;
   if (live && position == kLive) {
     sink.post(RoundsCommand(FollowRounds{}));
@@ -149,14 +149,14 @@ void handle_transport_keys(const RoundsState& rounds, CommandSink& sink) {
 
 namespace {
 
-/// The state of a recording: "recording, 12 rounds".
+/// The state of a recording: "recording, 12 passes".
 std::string recording_words(const RecordingState& recording, bool replying) {
   if (recording.phase == RecordingPhase::asked) return "begins after this reply";
   if (recording.phase == RecordingPhase::ending) return "ends after this reply";
   // The engine begins and ends recordings between two replies: one that is written while it records is in the file.
   if (recording.told.rounds == 0 && recording.running()) return replying ? "this reply" : "from the next reply on";
   if (recording.told.rounds == 0) return "";
-  return counted(recording.told.rounds, "round", "rounds") + ", " + byte_figures(recording.told.bytes);
+  return counted(recording.told.rounds, "pass", "passes") + ", " + byte_figures(recording.told.bytes);
 }
 
 constexpr const char* kPopup = "Record a trace";
@@ -188,7 +188,7 @@ void draw_running(const RecordingState& recording, bool replying, CommandSink& s
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec stop = small("Stop recording", "Stop", Icon::stop);
   stop.enabled = recording.phase != RecordingPhase::ending;
-  stop.tooltip = "End the recording; the file is whole after every round";
+  stop.tooltip = "End the recording; the file is whole after every pass";
   const float stop_width = button_size(stop).x;
   const ImVec2 dot = {at.x + px(6), at.y + px(kBoxRow) * 0.5f};
   if (recording.phase == RecordingPhase::on)
@@ -233,7 +233,7 @@ void RecordBox::draw(const ViewModel& view, CommandSink& sink) {
     return;
   }
   label(Type::base_semibold, colours().text, "Record a trace");
-  label(Type::secondary, colours().text2, "Every reply from now on, round by round. It replays without model and GPU.");
+  label(Type::secondary, colours().text2, "Every reply from now on, pass by pass. It replays without model and GPU.");
   if (opening) ImGui::SetKeyboardFocusHere();
   draw_path();
   draw_notes(view);
@@ -272,11 +272,11 @@ void RecordBox::draw_notes(const ViewModel& view) {
   redact.on = redact_;
   redact.tooltip = "No words and no tokens that could be traced back: only trees, widths and times";
   if (button(redact)) redact_ = !redact_;
-  ButtonSpec dense{"Drafts behind every token", dense_ && !redact_ ? Icon::check : Icon::none};
+  ButtonSpec dense{"Guesses behind every token", dense_ && !redact_ ? Icon::check : Icon::none};
   dense.on = dense_ && !redact_;
   dense.enabled = !redact_ && view.has_drafter();
   dense.tooltip = view.has_drafter()
-                      ? "Makes \u201cWhat if\u201d exact; takes a draft for each token when the recording ends"
+                      ? "Makes \u201cWhat if\u201d exact; takes guesses for each token when the recording ends"
                       : "Needs a drafter; guesses from the text alone are found again without it";
   if (button(dense)) dense_ = !dense_;
   if (!in_use_.empty())
@@ -303,7 +303,7 @@ void draw_recording_row(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ButtonSpec record = small("Record a trace", "Record a trace\u2026", Icon::record);
   record.enabled = view.model_state == ModelState::ready;
-  record.tooltip = record.enabled ? "Keep every round of the next replies in a file (Ctrl+Shift+R)" : "Needs a model";
+  record.tooltip = record.enabled ? "Keep every pass of the next replies in a file (Ctrl+Shift+R)" : "Needs a model";
   ImGui::SetCursorScreenPos({at.x - px(8), at.y});  // aligns the icon, not the edge of its button, with what is above
   if (button(record)) sink.post(RecordingCommand(ShowRecordBox{}));
   if (!recording.finished()) return;

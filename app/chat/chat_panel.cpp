@@ -249,7 +249,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
     draw_empty(view, sink, size);
   else
     transcript.draw(view, sink, size, left);
-  if (!transcript.follows_end()) draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
+  if (!transcript.follows_end() && !view.conversation().empty())
+    draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
   ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
   draw_below(view, sink, width, below);
   if (replay_bar)

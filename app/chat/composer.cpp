@@ -533,6 +533,7 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
   // An open menu or box would close when the focus leaves it; it may have been opened after the focus was asked for.
   const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   take_letters(popup);
+  if (take_focus(kComposerArea)) focus_next_ = true;
   if (focus_next_ && !popup) {
     ImGui::SetKeyboardFocusHere();
     focus_next_ = false;

@@ -30,7 +30,7 @@ LegendWords legend_words(const ViewModel& view) {
     const bool by_text = view.rounds.log->statistics().has_text_drafts();
     return {by_text ? "guessed, confirmed" : "guessed by the drafter, confirmed", "the big model's own"};
   }
-  return {"drafted, accepted", "big model's own"};
+  return {"guessed, confirmed", "big model's own"};
 }
 
 float entry_width(const char* words) {
@@ -203,7 +203,7 @@ ButtonSpec end_button(const ArCheck& check) {
 }
 
 std::string details(const ViewModel& view, const ArCheck& check) {
-  const std::string without = view.shell.layout == WindowLayout::watch ? "without guessing" : "without drafts";
+  const std::string without = "without guessing";
   switch (check.phase) {
     case ArCheck::Phase::same:
       return "The same request was answered once more " + without + ", with the same settings and seed, and gave the " +
@@ -254,24 +254,23 @@ TextBlock check_block(const std::string& words, float room) {
 
 }  // namespace
 
-std::vector<std::string> reply_facts(const Message& message, WindowLayout layout) {
+std::vector<std::string> reply_facts(const Message& message) {
   const ReplyFinished& r = *message.result;
-  const bool watch = layout == WindowLayout::watch;
   std::vector<std::string> facts;
   if (r.tokens_per_second > 0) facts.push_back(speed(r.tokens_per_second) + " tok/s");
   const bool drafted = r.tau > 0 && r.mode != DecodeMode::ar;
-  if (drafted) facts.push_back(watch ? figures(r.tau, "%.2f") + " a pass" : "\u03c4 " + figures(r.tau, "%.2f"));
+  if (drafted) facts.push_back(figures(r.tau, "%.2f") + " a pass");
   if (const std::string end = ending(r.reason); !end.empty()) facts.push_back(end);
   // Of a reply whose program was killed it may not be known how many tokens it has.
   const bool unknown = r.reply_tokens == 0 && !message.text.empty();
   if (drafted && message.rounds > 0)
-    facts.push_back(watch ? counted(message.rounds, "pass", "passes") : counted(message.rounds, "round", "rounds"));
+    facts.push_back(counted(message.rounds, "pass", "passes"));
   else if (!unknown)
     facts.push_back(counted(r.reply_tokens, "token", "tokens"));
   return facts;
 }
 
-std::string reply_details(const Message& message, WindowLayout layout) {
+std::string reply_details(const Message& message) {
   const ReplyFinished& r = *message.result;
   const ReplyParameters& p = message.parameters;
   std::string out;
@@ -281,12 +280,9 @@ std::string reply_details(const Message& message, WindowLayout layout) {
   if (r.reply_tokens > 0)
     out += "Reply: " + counted(r.reply_tokens, "token", "tokens") + " in " + figures(r.decode_ms, "%.0f ms") + "\n";
   if (const std::string end = ending(r.reason); !end.empty()) out += "Ended: " + end + "\n";
-  const bool watch = layout == WindowLayout::watch;
-  if (message.rounds > 0) out += (watch ? "Passes: " : "Rounds: ") + grouped(message.rounds) + "\n";
+  if (message.rounds > 0) out += "Passes: " + grouped(message.rounds) + "\n";
   if (r.tau > 0)
-    out += (watch ? "Tokens per pass: tokens that passes brought / passes = "
-                  : "\u03c4: tokens emitted by rounds / rounds = ") +
-           figures(r.tau, "%.2f") + "\n";
+    out += "Tokens per pass (\u03c4): tokens that passes brought / passes = " + figures(r.tau, "%.2f") + "\n";
   out += "Prompt: " + counted(r.prompt_tokens, "token", "tokens") + " in " + figures(r.prefill_ms, "%.0f ms") + ", " +
          grouped(r.reused_tokens) + " of them reused\nAll measured";
   return out;
@@ -355,7 +351,7 @@ void draw_check_button(const ViewModel& view, const Message& message, CommandSin
   const std::string obstacle = check_obstacle(view, message);
   const std::string about =
       "Check against plain decoding" +
-      (obstacle.empty() ? ": writes the reply once more without drafts and compares every token" : "\n" + obstacle);
+      (obstacle.empty() ? ": writes the reply once more without guesses and compares every token" : "\n" + obstacle);
   if (icon_button("Check against plain decoding", Icon::check, about.c_str(), obstacle.empty()))
     sink.post(CheckCommand(CheckAgainstAr{message.id}));
 }
@@ -374,10 +370,10 @@ void draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width
   // The chat of Watch is narrow, and in the narrower type more of its figures fit.
   const Type type = view.shell.layout == WindowLayout::watch ? Type::secondary : Type::mono;
   draw_text_middle(ImGui::GetWindowDrawList(), x, a.y + px(kReplyRow) * 0.5f, type, colours().text3,
-                   fitting(type, reply_facts(message, view.shell.layout), room));
+                   fitting(type, reply_facts(message), room));
   ImGui::SetCursorScreenPos({x, a.y});
   ImGui::Dummy({std::max(px(1), room), px(kReplyRow)});
-  tooltip((reply_details(message, view.shell.layout) + (own ? "" : ", when it was recorded")).c_str());
+  tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (icon_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{body_text(message)});
   if (!own) return;  // the messages of a recording cannot be edited
@@ -442,10 +438,18 @@ void draw_verdict(const PlainVerdict& verdict, float width) {
 
 }  // namespace
 
+static std::string version_words(const Conversation::Place& place) {
+  return std::to_string(place.index + 1) + " / " + std::to_string(place.count);
+}
+
+float versions_width(const ViewModel& view, size_t i) {
+  return px(kReplyRow) * 2 + text_size(Type::mono, version_words(view.conversation().place(i))).x + px(8);
+}
+
 float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos) {
   const Conversation::Place place = view.conversation().place(i);
   const uint64_t id = view.conversation()[i].id;
-  const std::string words = std::to_string(place.index + 1) + " / " + std::to_string(place.count);
+  const std::string words = version_words(place);
   const float room = text_size(Type::mono, words).x + px(8);
   ImGui::SetCursorScreenPos(pos);
   if (icon_button("Previous version", Icon::left, "Previous version", place.index > 0 && !view.busy()))
@@ -455,7 +459,7 @@ float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 p
   ImGui::SetCursorScreenPos({pos.x + px(kReplyRow) + room, pos.y});
   if (icon_button("Next version", Icon::right, "Next version", place.index + 1 < place.count && !view.busy()))
     sink.post(ShowAlternative{id, 1});
-  return px(kReplyRow) * 2 + room;
+  return versions_width(view, i);
 }
 
 float reply_end_height(const ViewModel& view, size_t i, float width) {

@@ -41,12 +41,12 @@ void draw_token_legend(const ViewModel& view, CommandSink& sink, float width);
 
 // The lines below a reply: its figures, and the result of the check against plain decoding.
 
-/// The figures of a finished reply: "439 tok/s  τ 4.14  21 rounds", in Watch "439 tok/s  4.14 a pass  21 passes", and
+/// The figures of a finished reply: "439 tok/s  4.14 a pass  21 passes", and
 /// why it ended unless that was the usual reason.
-std::vector<std::string> reply_facts(const Message& message, WindowLayout layout);
+std::vector<std::string> reply_facts(const Message& message);
 
 /// The tooltip of these figures: time, model, parameters and prompt, and which figures were measured.
-std::string reply_details(const Message& message, WindowLayout layout);
+std::string reply_details(const Message& message);
 
 /// The height in pixels of what is said about a check of this reply against plain decoding, in a row of this width; 0
 /// where there is nothing to say.
@@ -66,6 +66,8 @@ float reply_end_height(const ViewModel& view, size_t i, float width);
 /// Draws it at the cursor.
 void draw_reply_end(const ViewModel& view, size_t i, CommandSink& sink, float width);
 
+/// The width of the versions of message i in pixels.
+float versions_width(const ViewModel& view, size_t i);
 /// Draws "‹ 2 / 3 ›", the versions of message i. Returns its width in pixels.
 float draw_versions(const ViewModel& view, size_t i, CommandSink& sink, ImVec2 pos);
 

@@ -440,8 +440,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
     ImGui::PopStyleVar();
   }
   if (view.conversation().place(i).count > 1) {
-    const float nav = px(20) * 2 + px(44);
-    draw_versions(view, i, sink, {b.x - nav, b.y});
+    draw_versions(view, i, sink, {b.x - versions_width(view, i), b.y});
   }
 }
 

@@ -56,7 +56,7 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
                               {DecodeMode::chain, 0},
                               {DecodeMode::tree, static_cast<uint32_t>(budget_)},
                               {DecodeMode::adaptive, 0}};
-  const char* ids[] = {"AR", "Chain", "Tree", "Adaptive"};
+  const char* ids[] = {"Plain", "Chain", "Tree", "Adaptive"};
   menu_heading("Way to decode");
   for (size_t i = 0; i < std::size(ways); ++i) {
     const bool on = column.way.mode == ways[i].mode;
@@ -69,7 +69,7 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
   }
   if (column.way.mode != DecodeMode::tree) return;
   ImGui::SetNextItemWidth(width);
-  if (ImGui::SliderInt("##budget", &budget_, 1, static_cast<int>(kMostBudget), "%d drafted nodes",
+  if (ImGui::SliderInt("##budget", &budget_, 1, static_cast<int>(kMostBudget), "%d guesses",
                        ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp))
     column.way.budget = static_cast<uint32_t>(budget_);
 }
@@ -215,10 +215,10 @@ void draw_fact(ImDrawList* list, ImVec2 at, float width, const Fact& fact) {
 
 void draw_facts(ImDrawList* list, const ColumnFigures& figures, ImVec2 pos, float width) {
   const Fact facts[] = {
-      {"Tokens per pass", "Tokens per pass", "Per pass", &figures.tau, 0.33f, "Tokens of all rounds / rounds."},
-      {"Round", "Rounds", "Rounds", &figures.rounds, 0.21f, "Of all prompts and repeats of this column."},
-      {"Width", "Width", "Width", &figures.width, 0.19f, "The mean of all rounds, the root included."},
-      {"Time of a round", "Round, ms", "ms", &figures.round_ms, 0.27f, "In milliseconds, the mean of all rounds."},
+      {"Tokens per pass", "Tokens per pass", "Per pass", &figures.tau, 0.33f, "Tokens of all passes / passes."},
+      {"Pass", "Passes", "Passes", &figures.rounds, 0.21f, "Of all prompts and repeats of this column."},
+      {"Width", "Width", "Width", &figures.width, 0.19f, "The mean of all passes, the root included."},
+      {"Time of a pass", "Pass, ms", "ms", &figures.round_ms, 0.27f, "In milliseconds, the mean of all passes."},
   };
   float x = pos.x;
   for (const Fact& fact : facts) {
@@ -241,15 +241,14 @@ void draw_round_time(const ColumnFigures& figures, double longest, ImVec2 pos, f
     const char* word;
     double ms;
     Colour colour;
-  } stages[] = {{"draft", ms.draft, t.draft}, {"verify", ms.verify, t.verify}, {"rest", rest, t.rest}};
+  } stages[] = {{"guess", ms.draft, t.draft}, {"check", ms.verify, t.verify}, {"rest", rest, t.rest}};
   const float middle = pos.y + px(9);
-  const char* title = "Time of a round";
+  const char* title = "Time of a pass";
   draw_text_middle(list, pos.x, middle, Type::caption_semibold, t.text, title);
   const float words_end = pos.x + text_size(Type::caption_semibold, title).x, left = words_end + px(12);
   ImGui::PushID("stages");
-  term_area(
-      title, {pos.x, pos.y}, {words_end, pos.y + px(17)},
-      "Draft: the next tokens are guessed. Verify: the big model checks all guesses in one pass. Rest: all else.");
+  term_area(title, {pos.x, pos.y}, {words_end, pos.y + px(17)},
+            "Guess: the next tokens are guessed. Check: the big model checks all guesses at once. Rest: all else.");
   ImGui::PopID();
   float x = pos.x + width;
   for (int i = 2; i >= 0 && figures.measured; --i) {

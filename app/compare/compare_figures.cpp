@@ -115,7 +115,7 @@ std::string file_part(const std::string& path) {
 std::string way_title(const WayToDecode& way) {
   const std::string sources = sources_mark(way.sources);
   switch (way.mode) {
-    case DecodeMode::ar: return "AR";
+    case DecodeMode::ar: return "Plain";
     case DecodeMode::chain: return "Chain" + sources;
     case DecodeMode::tree: return "Tree " + grouped(way.budget) + sources;
     case DecodeMode::adaptive: return "Adaptive" + sources;
@@ -159,9 +159,10 @@ CompareFigures compare_figures(const ComparisonState& state) {
     figures.longest_round = std::max(figures.longest_round, column.round.total());
     figures.columns.push_back(std::move(column));
   }
-  figures.verdict = verdict.sentence;
+  figures.verdict = in_plain_words(verdict.sentence);
   if (!figures.verdict.empty()) {
     figures.about = remarks(plan->sweep);
+    for (std::string& remark : figures.about) remark = in_plain_words(remark);
     figures.about.insert(figures.about.begin(), sweep_headline(plan->sweep));
   }
   figures.agreement = verdict.agreement;
@@ -236,7 +237,7 @@ SweepCurve curve_of(const Sweep& sweep, const std::vector<SweepCell>& cells, con
     const double value = ratios ? cell.times_baseline.value : cell.tokens_per_second.mean;
     const double error = ratios ? cell.times_baseline.error : cell.tokens_per_second.sd;
     if (contestant.way.mode != DecodeMode::tree) {
-      curve.levels.push_back({contestant.way.name(), value});
+      curve.levels.push_back({in_plain_words(contestant.way.name()), value});
       continue;
     }
     // Likewise of several sets of sources.
@@ -259,27 +260,24 @@ uint32_t same_baseline(const Sweep& other, const WayToDecode& way) {
 
 void add_table(const Sweep& sweep, uint32_t baseline, const std::vector<SweepCell>& cells, SweepView& view) {
   const bool energy = std::ranges::any_of(cells, [](const SweepCell& c) { return c.joules_per_token.count > 0; });
-  view.table.columns = {"Way",
-                        "tok/s \u00b1 sd",
-                        "\u00d7 " + sweep.contestants[baseline].way.name(),
-                        "\u00d7 plain",
-                        "Tokens per pass",
-                        "Width",
-                        "Round, ms",
-                        "Text",
-                        "Replies"};
+  // Compared with plain decoding of the only model, both ratios would be the same column.
+  const bool beside = sweep.subjects.size() > 1 || sweep.contestants[baseline].way.mode != DecodeMode::ar;
+  view.table.columns = {"Way",   "tok/s \u00b1 sd", "\u00d7 plain", "Tokens per pass",
+                        "Width", "Pass, ms",        "Text",         "Replies"};
+  if (beside)
+    view.table.columns.insert(view.table.columns.begin() + 2, "\u00d7 " + in_plain_words(sweep.name_of(baseline)));
   if (energy) view.table.columns.emplace_back("J/token");
   for (const SweepCell& cell : cells) {
     const bool rounds = cell.rounds > 0;
-    std::vector<std::string> row = {sweep.name_of(cell.contestant),
+    std::vector<std::string> row = {in_plain_words(sweep.name_of(cell.contestant)),
                                     spread_words(cell.tokens_per_second, speed_digits(cell.tokens_per_second.mean)),
-                                    ratio_words(cell.times_baseline),
                                     ratio_words(cell.times_plain),
                                     rounds ? fixed(cell.tau, 2) : kNothing,
                                     rounds ? fixed(cell.mean_rows, 1) : kNothing,
                                     rounds ? fixed(cell.round_ms.total(), 2) : kNothing,
                                     text_words(sweep, cell),
                                     grouped(cell.replies)};
+    if (beside) row.insert(row.begin() + 2, ratio_words(cell.times_baseline));
     if (energy) row.push_back(spread_words(cell.joules_per_token, 3));
     view.table.rows.push_back(std::move(row));
     view.row_column.push_back(cell.contestant);
@@ -296,7 +294,7 @@ SweepOverlayView overlay_of(const Sweep& sweep, const Sweep& other) {
       "Texts the same"};
   for (const OverlayRow& row : both.rows) {
     const auto speed_there = row.theirs.tokens_per_second, speed_here = row.ours.tokens_per_second;
-    view.table.rows.push_back({row.way.name(), spread_words(speed_here, speed_digits(speed_here.mean)),
+    view.table.rows.push_back({in_plain_words(row.way.name()), spread_words(speed_here, speed_digits(speed_here.mean)),
                                spread_words(speed_there, speed_digits(speed_there.mean)), ratio_words(row.times_theirs),
                                ratio_words(row.ours.times_plain), ratio_words(row.theirs.times_plain),
                                row.texts > 0 ? grouped(row.same_texts) + " of " + grouped(row.texts) : "\u2013"});
@@ -311,8 +309,9 @@ SweepView sweep_view(const Sweep& sweep, uint32_t baseline, const std::vector<Sw
   if (baseline >= sweep.contestants.size()) return view;
   const std::vector<SweepCell> cells = whole_cells(sweep, baseline);
   view.headline = sweep_headline(sweep);
-  view.verdict = verdict_of(sweep).sentence;
+  view.verdict = in_plain_words(verdict_of(sweep).sentence);
   view.remarks = remarks(sweep);
+  for (std::string& remark : view.remarks) remark = in_plain_words(remark);
   add_table(sweep, baseline, cells, view);
   view.speed.push_back(curve_of(sweep, cells, "this sweep", false));
   view.ratio.push_back(curve_of(sweep, cells, "this sweep", true));

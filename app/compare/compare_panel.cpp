@@ -203,7 +203,7 @@ void draw_race_head(const ComparisonState& state, ImVec2 pos, float width, Comma
   const struct {
     const char* words;
     bool own;
-  } marks[] = {{"target's own", true}, {"drafted, accepted", false}};
+  } marks[] = {{"big model's own", true}, {"guessed, confirmed", false}};
   for (const auto& mark : marks) {
     const float wide = text_size(Type::secondary, mark.words).x + px(18);
     if (right - wide < x + px(180)) break;

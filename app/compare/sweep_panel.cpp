@@ -273,10 +273,10 @@ void SweepPanel::draw_setup(const ViewModel& view, CommandSink& sink, float widt
     changed = true;
   };
   ImGui::Dummy({0, 0});
-  mode("AR", setup.ar);
+  mode("Plain", setup.ar);
   mode("Chain", setup.chain);
   mode("Adaptive", setup.adaptive);
-  heading("Trees, drafted nodes");
+  heading("Trees, guesses");
   ImGui::Dummy({0, 0});
   for (const uint32_t budget : kSizes) {
     const auto at = std::ranges::find(setup.budgets, budget);
@@ -373,7 +373,7 @@ void SweepPanel::draw_result(const ViewModel& view, CommandSink& sink, float wid
   const float left = ImGui::GetCursorScreenPos().x;
   ImGui::Dummy({0, 0});
   if (chip("Tokens a second", "tok/s", !ratios_, true, left, width)) ratios_ = false;
-  const std::string base = "\u00d7 " + plan.sweep.contestants[state.baseline].way.name();
+  const std::string base = "\u00d7 " + in_plain_words(plan.sweep.contestants[state.baseline].way.name());
   if (chip("Ratio to the baseline", base.c_str(), ratios_, true, left, width)) ratios_ = true;
   for (size_t i = 0; i < state.files.layers.size() && i < shown_.overlays.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
@@ -384,7 +384,7 @@ void SweepPanel::draw_result(const ViewModel& view, CommandSink& sink, float wid
   }
   const float chart = std::max(px(kLeastChart), std::floor(ImGui::GetWindowHeight() * 0.36f));
   draw_sweep_chart(ratios_ ? shown_.ratio : shown_.speed, ratios_, {width, chart});
-  axis_caption("drafted nodes of a tree");
+  axis_caption("guesses of a tree");
   ImGui::Dummy({0, px(18)});
   label(Type::secondary_semibold, t.text, "All prompts together");
   std::optional<size_t> marked;

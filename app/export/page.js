@@ -88,7 +88,7 @@ function showWords(round, rev) {
   } else {
     $('caption').replaceChildren(...round.caption.map(([kind, text]) => span(text, kind)));
   }
-  $('pass').textContent = 'round ' + grouped(round.number) + ' of ' + grouped(data.total);
+  $('pass').textContent = 'pass ' + grouped(round.number) + ' of ' + grouped(data.total);
   $('tree').setAttribute('aria-label', round.caption.map((part) => part[1]).join(''));
   const counts = [0, 0, 0, 0, 0];
   rev.nodes.forEach((node, i) => {
@@ -115,7 +115,7 @@ function showControls() {
   $('slow').setAttribute('aria-pressed', String(player.slow));
   $('phases').hidden = !player.slow;
   $('scrub').value = player.shown;
-  $('scrub').setAttribute('aria-valuetext', 'round ' + data.rounds[player.shown].number);
+  $('scrub').setAttribute('aria-valuetext', 'pass ' + data.rounds[player.shown].number);
 }
 
 // ---- the strip of rounds ----------------------------------------------------------------------------------------------

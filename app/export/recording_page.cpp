@@ -96,7 +96,7 @@ class PageRound {
     json_["accepted"] = tree_.counted(NodeFate::accepted);
     json_["emitted"] = record_->emitted.size();
     json_["ms"] = std::round(record_->ms.total() * 1000) / 1000;
-    json_["reason"] = printable(record_->choice.reason, max_reason_bytes);
+    json_["reason"] = printable(in_plain_words(record_->choice.reason), max_reason_bytes);
     ordered_json caption = ordered_json::array();
     for (const CaptionPart& part : tree_caption(tree_, labels_, record_->emitted.size()))
       caption.push_back({kind_of(part.kind), part.text});
@@ -388,8 +388,8 @@ std::string where_it_was(const SharedRun& run) {
 
 std::string figures_of_run(const RoundStatistics& s, const std::string& times) {
   std::string out = "<section><h2>In all</h2><dl>\n";
-  out += row("Rounds", grouped(s.rounds())) + row("Tokens", grouped(s.emitted()));
-  out += row("Tokens per pass (\u03c4)", fixed(s.tau(), 2));
+  out += row("Passes", grouped(s.rounds())) + row("Tokens", grouped(s.emitted()));
+  out += row("Tokens per pass", fixed(s.tau(), 2));
   out += row("Tokens a second, " + times, speed(s.tokens_per_second()));
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
   out += row("A pass, " + times, milliseconds(s.ms().total() / rounds));
@@ -412,7 +412,7 @@ std::string charts_of(const RoundStatistics& s, const std::string& times) {
     const auto found = s.accepted_histogram().find(i);
     const uint64_t rounds = found == s.accepted_histogram().end() ? 0 : found->second;
     histogram.push_back({std::to_string(i), static_cast<double>(rounds), grouped(rounds), "accepted", 0,
-                         grouped(rounds) + " rounds with " + std::to_string(i) + " right"});
+                         grouped(rounds) + " passes with " + std::to_string(i) + " right"});
   }
   for (size_t i = 0; i < std::min<size_t>(s.by_depth().size(), 16); ++i) {
     const DepthCounts& depth = s.by_depth()[i];
@@ -425,18 +425,19 @@ std::string charts_of(const RoundStatistics& s, const std::string& times) {
   const RoundTimes& ms = s.ms();
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds()));
   const double rest = ms.build + ms.walk + ms.commit + ms.other;
-  const auto stage = [&](const char* name, double time) {
-    return ChartBar{name, time, millisecond_figure(time / rounds) + " ms", name, 0, ""};
+  const auto stage = [&](const char* name, const char* colour, double time) {
+    return ChartBar{name, time, millisecond_figure(time / rounds) + " ms", colour, 0, ""};
   };
   std::string out = "<section><h2>Right guesses in a pass</h2>" +
-                    upright_bars(histogram, "Rounds by the number of guesses that were right") + "</section>\n";
+                    upright_bars(histogram, "Passes by the number of guesses that were right") + "</section>\n";
   if (!depths.empty())
     out += "<section><h2>Right at each place, %</h2>" +
            upright_bars(depths, "Share of guesses that were right, by place") + "</section>\n";
   return out + "<section><h2>What a pass takes</h2>" +
-         parted_bar({stage("draft", ms.draft), stage("verify", ms.verify), stage("rest", rest)},
-                    "Mean time of the stages of a round") +
-         "<p class=\"hint\">Mean over " + grouped(s.rounds()) + " rounds, " +
+         parted_bar(
+             {stage("guess", "draft", ms.draft), stage("check", "verify", ms.verify), stage("rest", "rest", rest)},
+             "Mean time of the stages of a pass") +
+         "<p class=\"hint\">Mean over " + counted(s.rounds(), "pass", "passes") + ", " +
          (times == "measured" ? "measured by the wall clock" : html_text(times)) + ".</p></section>\n";
 }
 
@@ -447,7 +448,7 @@ constexpr std::string_view kBodyBegin = R"(<main>
 <ul><li><span class="a">blue</span> guessed, confirmed</li>
 <li><span class="b">dotted</span> written by the big model itself</li></ul>
 </section>
-<section id="stage" aria-label="Draft tree">
+<section id="stage" aria-label="Tree of guesses">
 <dl class="numbers">
 <div><dt>tokens from this pass</dt><dd id="emitted"></dd></div>
 <div><dt>rows read by the big model</dt><dd id="width"></dd></div>
@@ -473,7 +474,7 @@ constexpr std::string_view kBodyAfterLegend = R"(</dl>
 </section>
 <nav aria-label="Time">
 <div class="row">
-<button id="first" aria-label="First round"><svg viewBox="0 0 16 16"><path d="M3 3h2v10H3zM13 3v10L6 8z"/></svg></button>
+<button id="first" aria-label="First pass"><svg viewBox="0 0 16 16"><path d="M3 3h2v10H3zM13 3v10L6 8z"/></svg></button>
 <button id="previous" aria-label="Previous"><svg viewBox="0 0 16 16"><path d="M11 3v10L4 8z"/></svg></button>
 <button id="play" aria-label="Play"><svg class="p" viewBox="0 0 16 16"><path d="M4.5 3 13 8l-8.5 5z"/></svg><svg class="s" viewBox="0 0 16 16"><path d="M4 3h3v10H4zM9 3h3v10H9z"/></svg></button>
 <button id="next" aria-label="Next"><svg viewBox="0 0 16 16"><path d="M5 3l7 5-7 5z"/></svg></button>
@@ -485,7 +486,7 @@ constexpr std::string_view kBodyAfterLegend = R"(</dl>
 
 constexpr std::string_view kBodyEnd = R"(</div>
 <canvas id="strip" aria-hidden="true"></canvas>
-<input id="scrub" type="range" min="0" step="1" value="0" aria-label="Round">
+<input id="scrub" type="range" min="0" step="1" value="0" aria-label="Pass">
 <p id="why"></p>
 <details id="keys"><summary>Keys</summary><p><kbd>Space</kbd> play or pause, <kbd>&larr;</kbd> <kbd>&rarr;</kbd> step, <kbd>Home</kbd> <kbd>End</kbd> first and last, <kbd>S</kbd> slow motion, <kbd>1</kbd>&ndash;<kbd>6</kbd> a phase, <kbd>+</kbd> <kbd>-</kbd> speed, <kbd>?</kbd> these words</p></details>
 </nav>
@@ -500,7 +501,7 @@ std::string body_of(const SharedRun& run, const RoundRange& range, const RoundSt
   if (!run.header.times.empty()) out += "<span class=\"badge\">" + html_text(times) + "</span>";
   if (run.header.redacted) out += "<span class=\"badge\">without texts</span>";
   if (range.count < run.log->rounds())
-    out += "<p class=\"hint\">rounds " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) +
+    out += "<p class=\"hint\">passes " + grouped(range.first + 1) + " to " + grouped(range.first + range.count) +
            " of " + grouped(run.log->rounds()) + "</p>";
   out += "</header>\n" + std::string(kBodyBegin) + html_text(times) + std::string(kBody);
   const bool found = statistics.has_text_drafts();

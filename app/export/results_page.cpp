@@ -58,8 +58,7 @@ std::string results_name(std::span<const Results> all, size_t index) {
 }
 
 std::string verdict_words(const Sweep& sweep) {
-  const std::string sentence = verdict_of(sweep).sentence;
-  if (sentence.starts_with("ar ")) return "AR" + sentence.substr(2) + ".";
+  const std::string sentence = in_plain_words(verdict_of(sweep).sentence);
   if (!sentence.empty()) return capitalised(sentence) + ".";
   return grouped(sweep.runs.size()) + " of " + grouped(sweep.counts().total()) +
          " replies were measured: not every column has written yet.";
@@ -107,7 +106,7 @@ std::string bars_of(const Sweep& sweep, const std::vector<SweepCell>& cells, Fig
   for (const SweepCell& cell : cells) {
     const Spread value = figure(cell);
     any = any || value.mean > 0;
-    const std::string name = printable(sweep.name_of(cell.contestant), kMostNameBytes);
+    const std::string name = printable(in_plain_words(sweep.name_of(cell.contestant)), kMostNameBytes);
     const std::string words = value.mean > 0 ? fixed(value.mean, digits) : "-";
     bars.push_back({name, value.mean, words, cell.contestant == sweep.baseline ? "rest" : "accent", value.sd,
                     name + ": " + words + (value.sd > 0 ? " \u00b1 " + fixed(value.sd, digits) : "")});
@@ -189,7 +188,7 @@ constexpr Heading kHeadings[] = {
     {"error of times", "error", kOfRatio},
     {"tau", "tokens per pass", "tau"},
     {"rows", "width", "width"},
-    {"round ms", "round, ms", "round ms"},
+    {"round ms", "pass, ms", "round ms"},
     {"same text", "same text", "same text"},
     {"their tok/s", "their tok/s", "tok/s"},
     {"their S(N)", "their \u00d7 plain", "times plain"},
@@ -201,7 +200,7 @@ std::string heading_html(const std::string& column, const std::string& kind) {
   const auto known = std::ranges::find(kHeadings, column, &Heading::column);
   const bool ratio = column.starts_with("x ");
   std::string words = known == std::end(kHeadings) ? column : std::string(known->words);
-  if (ratio) words = "\u00d7 " + column.substr(2);
+  if (ratio) words = "\u00d7 " + in_plain_words(column.substr(2));
   const std::string_view asked = ratio ? "ratio" : known == std::end(kHeadings) ? "" : known->about;
   const Term* term = find_term(asked);
   const std::string_view meaning = term ? term->meaning : asked;
@@ -212,8 +211,8 @@ std::string heading_html(const std::string& column, const std::string& kind) {
 /// Headings are explained on hover; this says the same to a reader without a mouse, and on paper.
 std::string words_section() {
   std::string out = "<section class=\"wide\"><details><summary>What the words mean</summary><dl class=\"facts\">\n";
-  for (const char* name : {"Pass", "Plain decoding", "Chain", "Tree", "Adaptive", "Tokens per pass", "Width", "Round",
-                           "Times plain decoding", "Same text"})
+  for (const char* name : {"Pass", "Plain decoding", "Chain", "Tree", "Adaptive", "Tokens per pass", "Width",
+                           "Time of a pass", "Times plain decoding", "Same text"})
     if (const Term* term = find_term(name))
       out += "<dt>" + html_text(term->name) + "</dt><dd>" + html_text(term->meaning) + "</dd>\n";
   return out + "</dl></details></section>\n";
@@ -230,7 +229,10 @@ std::string table_html(const TextTable& table) {
   for (const auto& row : table.rows) {
     // The rows over all prompts are what counts.
     out += table.columns.front() == "category" && row.front() == kAllCategories ? "<tr class=\"whole\">" : "<tr>";
-    for (size_t i = 0; i < row.size(); ++i) out += std::string("<td") + kind(i) + ">" + name_html(row[i]) + "</td>";
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string words = table.columns[i] == "way" ? in_plain_words(row[i]) : row[i];
+      out += std::string("<td") + kind(i) + ">" + name_html(words) + "</td>";
+    }
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
@@ -306,7 +308,7 @@ std::string measured_section(std::span<const Results> all, size_t index) {
   const std::string energy = bars_of(
       sweep, cells, [](const SweepCell& cell) { return cell.joules_per_token; }, 2, "Joules a token");
   // Of three charts in two columns it takes the height of the two others.
-  if (all.size() == 1) out += widths_chart(all, "Times plain decoding, S(N)", energy.empty() ? cells.size() : 0);
+  if (all.size() == 1) out += widths_chart(all, "Times plain decoding", energy.empty() ? cells.size() : 0);
   out += bars_of(
       sweep, cells,
       [](const SweepCell& cell) {
@@ -315,7 +317,8 @@ std::string measured_section(std::span<const Results> all, size_t index) {
       2, "Tokens a pass");
   out += energy;
   out += "</div>\n" + table_html(without_repetition(summary_table(sweep, sweep.baseline)));
-  for (const std::string& remark : remarks(sweep)) out += "<p class=\"hint\">" + name_html(remark) + "</p>\n";
+  for (const std::string& remark : remarks(sweep))
+    out += "<p class=\"hint\">" + name_html(in_plain_words(remark)) + "</p>\n";
   for (const SweepSubject& subject : sweep.subjects) out += "<dl class=\"facts\">" + machine_facts(subject) + "</dl>\n";
   return out + "<dl class=\"facts\">" + protocol_facts(sweep) + "</dl></section>\n";
 }
@@ -350,7 +353,7 @@ std::string results_page(std::span<const Results> all) {
   body = "<header><h1>Canopy</h1><p>" + html_text(title) + "</p><span class=\"badge\">measured</span></header>\n";
   body += "<main>\n<div class=\"stats\">\n";
   if (all.size() > 1)
-    if (const std::string chart = widths_chart(all, "Times plain decoding, S(N)"); !chart.empty())
+    if (const std::string chart = widths_chart(all, "Times plain decoding"); !chart.empty())
       body += "<section class=\"wide\"><div class=\"stats\">" + chart + "</div></section>\n";
   for (size_t i = 1; i < all.size(); ++i) body += beside_section(all, i);
   for (size_t i = 0; i < all.size(); ++i) body += measured_section(all, i);

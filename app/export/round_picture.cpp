@@ -363,7 +363,7 @@ constexpr float kMargin = 20, kTitle = 44, kCaption = 36, kLegend = 34, kLeastTi
 /// `times` says where times come from that were not measured; it is never left out.
 std::string figures_of(const RoundRecord& record, size_t round, size_t rounds, const std::string& times, float room) {
   const std::string source = times.empty() ? "" : " " + times;
-  const std::string number = "round " + grouped(round + 1) + " of " + grouped(rounds);
+  const std::string number = "pass " + grouped(round + 1) + " of " + grouped(rounds);
   const std::string all = number + " \u00b7 width " + grouped(record.width) + " \u00b7 " +
                           grouped(record.emitted.size()) + " emitted \u00b7 " + milliseconds(record.ms.total()) +
                           source;
@@ -460,7 +460,7 @@ RoundCard::RoundCard(const RoundLog& log, size_t round, const PictureSize& size)
 }
 
 std::string RoundCard::words() const {
-  std::string words = "Round " + grouped(round_ + 1) + " of " + grouped(rounds_) + ". ";
+  std::string words = "Pass " + grouped(round_ + 1) + " of " + grouped(rounds_) + ". ";
   for (const CaptionPart& part : tree_caption(tree_, labels_, record_->emitted.size())) words += part.text;
   return words;
 }

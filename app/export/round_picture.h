@@ -73,7 +73,7 @@ class RoundCard {
 
   void draw(Picture& picture, ThemeKind theme, const RoundMoment& moment = {}) const;
   const RoundRecord& record() const { return *record_; }
-  /// What is seen, as a sentence for those who cannot: "Round 12 of 40. Four guesses were right, ..."
+  /// What is seen, as a sentence for those who cannot: "Pass 12 of 40. Four guesses were right, ..."
   std::string words() const;
   const std::string& title() const { return title_; }
   const PictureSize& size() const { return size_; }

@@ -2,6 +2,7 @@
 // Keeps a context of Dear ImGui and one of ImPlot current.
 
 #include <imgui.h>
+#include <imgui_internal.h>
 #include <implot.h>
 
 namespace canopy::app {
@@ -12,6 +13,8 @@ class ImguiContext {
   ImguiContext() : context_(ImGui::CreateContext()), plots_(ImPlot::CreateContext()) {
     ImGui::SetCurrentContext(context_);
     ImPlot::SetCurrentContext(plots_);
+    // Its own list of windows would show their bare names; the parts of the window have keys of their own.
+    context_->ConfigNavWindowingKeyNext = context_->ConfigNavWindowingKeyPrev = 0;
   }
   ~ImguiContext() {
     ImPlot::DestroyContext(plots_);

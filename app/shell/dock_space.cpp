@@ -65,6 +65,15 @@ void check_version(const JsonFields& fields) {
                   std::to_string(kVersion) + ".");
 }
 
+/// A panel that earlier versions gave another name: arrangements and closed panels are kept under the new one.
+constexpr std::string_view kFormerPasses = "Round table", kPasses = "Passes";
+
+void rename_passes(std::string& ini) {
+  const std::string former = "[Window][" + std::string(kFormerPasses) + "]";
+  if (const size_t at = ini.find(former); at != std::string::npos)
+    ini.replace(at, former.size(), "[Window][" + std::string(kPasses) + "]");
+}
+
 DockArrangement arrangement_in(const nlohmann::json& object, const std::string& what) {
   const JsonFields fields(object, what);
   DockArrangement dock;
@@ -75,6 +84,7 @@ DockArrangement arrangement_in(const nlohmann::json& object, const std::string& 
     throw bad_input(what + ": \"scale\" is no scale of an interface.");
   if (fields.u32("checksum") != checksum(dock.ini))
     throw bad_input(what + ": \"ini\" is not as Canopy wrote it; its checksum differs.");
+  rename_passes(dock.ini);
   return dock;
 }
 
@@ -85,7 +95,7 @@ SavedLayout parse_layout(std::string_view text) {
   SavedLayout layout;
   for (const nlohmann::json& name : fields.list("closed")) {
     if (!name.is_string()) throw bad_input("layout.json: \"closed\" must hold names of panels.");
-    layout.closed.insert(name.get<std::string>());
+    layout.closed.insert(name == kFormerPasses ? std::string(kPasses) : name.get<std::string>());
   }
   for (const DockShape shape : kShapes) {
     const std::string field(to_string(shape));

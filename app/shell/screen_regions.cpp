@@ -133,7 +133,7 @@ std::vector<ImVec2> region_marks(const std::vector<ScreenRegion>& told, const Im
   };
   for (const ScreenRegion& each : told) {
     const float top = each.pos.y + reach, bottom = std::max(top, each.pos.y + each.size.y - reach);
-    const ImVec2 corner = {each.pos.x + each.size.x - reach, top};
+    const ImVec2 corner = {each.pos.x + each.size.x - reach - scale, top};
     std::optional<ImVec2> place;
     for (const float x : {corner.x, each.pos.x + reach})
       for (float y = top; y <= bottom && !place; y += step)

@@ -2,6 +2,8 @@
 
 #include <imgui_internal.h>
 
+#include <utility>
+
 #include "app/charts/budget_panel.h"
 #include "app/charts/cost_panels.h"
 #include "app/charts/round_table_panel.h"
@@ -146,6 +148,9 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   share_box_.draw(view, sink);
   own_device_box_.draw(view, sink);
   draw_browser(view, sink);
+  const int moves = view.shell.focus_moves - std::exchange(focus_moves_, view.shell.focus_moves);
+  if (moves != 0 && !popup_ && !view.shell.regions_shown) focus_.move(moves, regions_);
+  focus_.draw(regions_);
   if (view.shell.regions_shown) draw_regions(regions_, sink);
   popup_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
 }

@@ -11,6 +11,7 @@
 #include "app/charts/transport.h"
 #include "app/chat/chat_files.h"
 #include "app/shell/dock_space.h"
+#include "app/shell/focus_areas.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/watch_layout.h"
 #include "app/shell/what_if_layout.h"
@@ -59,7 +60,9 @@ class Shell {
   ShareBox share_box_;
   OwnDeviceBox own_device_box_;
   PathBrowser browser_;
-  std::vector<ScreenRegion> regions_;   // of this frame
+  std::vector<ScreenRegion> regions_;  // of this frame
+  FocusAreas focus_;
+  int focus_moves_ = 0;
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // closed panels in the last frame
   uint32_t resets_ = 0, raises_ = 0;

@@ -106,7 +106,7 @@ void draw_models_picture(ImVec2 a, float width, bool with_drafter) {
     const float y = a.y + px(38) + px(12) * static_cast<float>(i);
     list->AddRectFilled({left, y}, {left + px(116), y + px(8.5f)}, i % 2 ? t.verify : t.raised, px(2));
   }
-  centred(left + px(58), a.y + px(150), Type::secondary, t.text2, "target");
+  centred(left + px(58), a.y + px(150), Type::secondary, t.text2, "big model");
   if (!with_drafter) return;
   for (int i = 0; i < kAuxLayers; ++i) {
     const float y = a.y + px(60) + px(16) * static_cast<float>(i);
@@ -126,7 +126,7 @@ constexpr float kMinCard = 300;
 constexpr float kCardHeight = 414;
 constexpr const char* kHeadline = "See every guess a model makes";
 constexpr const char* kLead =
-    "Canopy writes several tokens per pass and shows which ones were drafted, accepted and rejected.";
+    "Canopy writes several tokens per pass and shows which ones were guessed, accepted and rejected.";
 constexpr float kDevicePitch = 32;
 
 void draw_card_back(ImVec2 a, ImVec2 size, Colour border) {
@@ -374,10 +374,10 @@ void StartPanel::draw_cards(const ViewModel& view, CommandSink& sink, float widt
 void StartPanel::draw_demo_card(CommandSink& sink, ImVec2 a, ImVec2 size) {
   draw_card_back(a, size, colours().accent);
   draw_tree_picture(a, size.x);
-  ImGui::SetCursorScreenPos(draw_words(
-      a, size.x,
-      {"Watch the demo", "Replay a recorded chat at any speed, pause on a round and step through its phases.",
-       "No GPU and no model needed", Icon::check, true}));
+  ImGui::SetCursorScreenPos(
+      draw_words(a, size.x,
+                 {"Watch the demo", "Replay a recorded chat at any speed, pause on a pass and step through its phases.",
+                  "No GPU and no model needed", Icon::check, true}));
   ButtonSpec watch{"Watch demo", Icon::play, ButtonKind::primary};
   watch.height = 38;
   watch.type = Type::chat_semibold;

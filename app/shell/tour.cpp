@@ -157,7 +157,7 @@ ImVec4 with_air(const ImVec4& r, float air) {
 }
 
 /// How bad a place is, the weightiest first.
-using TourCardCost = std::tuple<bool, float, bool, uint32_t, float, size_t, float>;
+using TourCardCost = std::tuple<bool, bool, float, bool, uint32_t, float, size_t, float>;
 
 class CardSearch {
  public:
@@ -202,6 +202,7 @@ class CardSearch {
       ys.insert(ys.end(), {r.w, r.y - card.y});
     };
     for (const ImVec4& hole : clear_.holes) add(with_air(hole, kCardHoleAir * scale_ + 1));
+    if (clear_.controls.z > clear_.controls.x) add(with_air(clear_.controls, kCardHoleAir * scale_ + 1));
     for (const ImVec4& pill : clear_.path) add(with_air(pill, kCardPillAir * scale_ + 1));
     for (const float x : xs)
       for (const float y : ys) try_at(form, {x, y});
@@ -230,7 +231,8 @@ class CardSearch {
     uint32_t words = 0;
     if (near > 0)
       for (const ImVec4& word : clear_.words) words += overlap_of(rect, word) > 0;
-    return {near > 0, path, forms_[card.form].brief, words, hole_area, card.form, distance(rect)};
+    const bool on_controls = overlap_of(roomy, clear_.controls) > 0;
+    return {on_controls, near > 0, path, forms_[card.form].brief, words, hole_area, card.form, distance(rect)};
   }
 
   /// From the middle of the card to that of the nearest hole; without holes to that of the window.
@@ -249,7 +251,7 @@ class CardSearch {
   const TourClear& clear_;
   float scale_;
   TourCard best_;
-  TourCardCost least_{true, std::numeric_limits<float>::max(), true, ~0u, 0, 0, 0};
+  TourCardCost least_{true, true, std::numeric_limits<float>::max(), true, ~0u, 0, 0, 0};
 };
 
 }  // namespace
@@ -266,8 +268,8 @@ TourCard place_tour_card(const std::vector<TourCardForm>& forms, ImVec2 window, 
 namespace {
 
 constexpr float kCardWidths[] = {388, 520, 680};
-constexpr float kCardPad = 20, kBriefPad = 14, kStepLine = 18, kTitleLine = 30, kLine = 21, kBarRow = 23, kToken = 36,
-                kButtons = 30;
+constexpr float kCardPad = 20, kBriefPad = 14, kStepLine = 18, kTitleLine = 30, kLine = 21, kBarRow = 23, kToken = 36;
+constexpr float kControls = 44, kControlsPad = 8;  // the buttons at the window's lower right corner
 constexpr float kScrim = 0.74f, kAround = 6, kHoleRound = 8;
 
 /// Lays out words within a width, broken at spaces; with list == null it only measures. Returns the height.
@@ -432,7 +434,7 @@ std::vector<TourCardForm> card_forms(const TourStep& step, float window_width) {
       last = width;
       const float words = flow(nullptr, {}, width - pad * 2, step.words) + px(8);
       const float more = brief ? 0 : px(kStepLine) + figure_height(step);
-      forms.push_back({{width, pad * 2 + px(kTitleLine) + words + more + px((brief ? 4 : 14) + kButtons)}, brief});
+      forms.push_back({{width, pad * 2 + px(kTitleLine) + words + more}, brief});
     }
   }
   return forms;
@@ -465,25 +467,53 @@ void draw_dots(ImDrawList* list, ImVec2 at, uint32_t step) {
   }
 }
 
-void draw_tour_buttons(CommandSink& sink, ImVec2 right_middle, uint32_t step) {
+float dots_width() {
+  return px(18) + (px(7) + px(6)) * static_cast<float>(kTourSteps - 1);
+}
+
+/// Draws a button that is as wide as the wider of its two words, so that it has one place in all steps.
+bool wide_button(const ButtonSpec& spec, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({a.x + std::floor((width - button_size(spec).x) * 0.5f), a.y});
+  return button(spec);
+}
+
+/// Draws the dots and the buttons in the lower right corner of the window, where they stay in all steps. Returns what
+/// they cover, as corners in the window.
+ImVec4 tour_controls(ImVec2 window, bool with_dots) {
+  float width = px(kControlsPad) * 2;
+  for (const char* words : {"Skip", "Back", "Next"}) width += button_size({words, Icon::none}).x + px(8);
+  width += px(8) + (with_dots ? dots_width() + px(14) : 0);
+  const ImVec2 to = {window.x - px(12), window.y - px(12)};
+  return {std::max(px(4), to.x - width), to.y - px(kControls), to.x, to.y};
+}
+
+void draw_tour_controls(ImDrawList* list, CommandSink& sink, ImVec2 origin, const ImVec4& at, uint32_t step,
+                        bool with_dots) {
+  const Theme& t = colours();
+  const ImVec2 a = {origin.x + at.x, origin.y + at.y}, b = {origin.x + at.z, origin.y + at.w};
+  list->AddRectFilled(a, b, t.raised, px(10));
+  list->AddRect(a, b, t.ctl, px(10));
+  const float middle = (a.y + b.y) * 0.5f;
+  if (with_dots) draw_dots(list, {a.x + px(kControlsPad + 6), middle}, step);
   const bool last = step + 1 == kTourSteps;
   ButtonSpec skip{"Skip", Icon::none}, back{"Back", Icon::none, ButtonKind::line},
       next{"Next", Icon::none, ButtonKind::primary};
   skip.tooltip = "Esc. The tour goes on here when you come back";
+  const float wide = std::max(button_size(next).x, button_size({"Done", Icon::none}).x);
   next.words = last ? "Done" : "Next";
   back.enabled = step > 0;
-  float x = right_middle.x;
-  const auto put = [&](const ButtonSpec& spec) {
-    const ImVec2 size = button_size(spec);
-    x -= size.x;
-    ImGui::SetCursorScreenPos({x, std::floor(right_middle.y - size.y * 0.5f)});
-    const bool pressed = button(spec);
+  float x = b.x - px(kControlsPad);
+  const auto put = [&](const ButtonSpec& spec, float width) {
+    x -= width;
+    ImGui::SetCursorScreenPos({std::floor(x), std::floor(middle - button_size(spec).y * 0.5f)});
+    const bool pressed = wide_button(spec, width);
     x -= px(8);
     return pressed;
   };
-  if (put(next)) sink.post(ShellCommand(StepTour{1}));
-  if (put(back)) sink.post(ShellCommand(StepTour{-1}));
-  if (put(skip)) sink.post(ShellCommand(ShowTour{false}));
+  if (put(next, wide)) sink.post(ShellCommand(StepTour{1}));
+  if (put(back, button_size(back).x)) sink.post(ShellCommand(StepTour{-1}));
+  if (put(skip, button_size(skip).x)) sink.post(ShellCommand(ShowTour{false}));
 }
 
 void use_tour_keys(CommandSink& sink, uint32_t step) {
@@ -497,8 +527,8 @@ void use_tour_keys(CommandSink& sink, uint32_t step) {
 
 }  // namespace
 
-void TourOverlay::draw_card(ImDrawList* list, CommandSink& sink, ImVec2 a, const TourCardForm& form,
-                            const TourStep& step, uint32_t index) {
+void TourOverlay::draw_card(ImDrawList* list, ImVec2 a, const TourCardForm& form, const TourStep& step,
+                            uint32_t index) {
   const Theme& t = colours();
   const ImVec2 b = {a.x + form.size.x, a.y + form.size.y};
   list->AddRectFilled(a, b, t.raised, px(10));
@@ -514,9 +544,6 @@ void TourOverlay::draw_card(ImDrawList* list, CommandSink& sink, ImVec2 a, const
   y += px(kTitleLine + 4);
   y += flow(list, {x, y}, inner, step.words) + px(8);
   if (!form.brief) draw_figure(list, {x, y}, inner, step);
-  const float row = b.y - pad - px(kButtons) * 0.5f;
-  draw_dots(list, {x, row}, index);
-  draw_tour_buttons(sink, {b.x - pad, row}, index);
 }
 
 void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlaces& places, const TourFacts& facts) {
@@ -542,11 +569,14 @@ void TourOverlay::draw(const ViewModel& view, CommandSink& sink, const TourPlace
   ImGui::PopStyleVar();
   ImDrawList* list = ImGui::GetWindowDrawList();
   draw_scrim(list, viewport->Pos, viewport->Size, holes);
+  const bool with_dots = viewport->Size.x >= px(360);
+  const ImVec4 controls = tour_controls(viewport->Size, with_dots);
   const TourClear clear = {moved(holes, viewport->Pos), moved(places.pills, viewport->Pos),
-                           moved(places.words, viewport->Pos)};
+                           moved(places.words, viewport->Pos), controls};
   const std::vector<TourCardForm> forms = card_forms(step, viewport->Size.x);
   const TourCard card = place_tour_card(forms, viewport->Size, clear, look().scale);
-  draw_card(list, sink, {viewport->Pos.x + card.pos.x, viewport->Pos.y + card.pos.y}, forms[card.form], step, index);
+  draw_card(list, {viewport->Pos.x + card.pos.x, viewport->Pos.y + card.pos.y}, forms[card.form], step, index);
+  draw_tour_controls(list, sink, viewport->Pos, controls, index, with_dots);
   use_tour_keys(sink, index);
   ImGui::End();
 }

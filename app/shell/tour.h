@@ -61,6 +61,7 @@ struct TourClear {
   std::vector<ImVec4> holes;  // what the step speaks of
   std::vector<ImVec4> path;   // pills of the accepted path and the bonus
   std::vector<ImVec4> words;  // the other words of the tree
+  ImVec4 controls = {};       // the buttons of the tour, which the card never covers where it can be elsewhere
 };
 
 /// A size that the card can have. brief: it leaves something out, and so is for windows without room for the others.
@@ -77,13 +78,14 @@ struct TourCard {
 /// The area that two rectangles have in common.
 float overlap_of(const ImVec4& a, const ImVec4& b);
 
-/// Chooses a place for the card in a window, and one of its forms, the preferred one first. Best is a place clear of
-/// all holes and of the path, near to a hole; it is found if there is one. Where no place is clear of the holes, as
-/// with the whole tree, it is the one that covers the least of the path, then the fewest words. scale: pixels for a
-/// unit of the design.
+/// Chooses a place for the card in a window, beside the buttons, and one of its forms, the preferred one first. Best is
+/// a place clear of all holes and of the path, near to a hole; it is found if there is one. Where no place is clear of
+/// the holes, as with the whole tree, it is the one that covers the least of the path, then the fewest words. scale:
+/// pixels for a unit of the design.
 TourCard place_tour_card(const std::vector<TourCardForm>& forms, ImVec2 window, const TourClear& clear, float scale);
 
-// The tour over the window: everything but the parts in question is dimmed, and a card explains them.
+// The tour over the window: everything but the parts in question is dimmed, and a card explains them. Its
+// buttons stand in the lower right corner in all steps.
 
 /// The parts of the window on the screen, in pixels: corners (x0, y0, x1, y1). Parts that are not shown have no area.
 struct TourPlaces {
@@ -98,8 +100,7 @@ class TourOverlay {
   void draw(const ViewModel& view, CommandSink& sink, const TourPlaces& places, const TourFacts& facts);
 
  private:
-  void draw_card(ImDrawList* list, CommandSink& sink, ImVec2 corner, const TourCardForm& form, const TourStep& step,
-                 uint32_t index);
+  void draw_card(ImDrawList* list, ImVec2 corner, const TourCardForm& form, const TourStep& step, uint32_t index);
 
   uint32_t drawn_step_ = ~0u;
 };

@@ -106,7 +106,8 @@ constexpr const char* kDeviceMenuOfWatch = "Other devices";
 void hover_area(const char* id, ImVec2 a, ImVec2 b, const std::string& why) {
   if (b.x <= a.x || b.y <= a.y) return;
   ImGui::SetCursorScreenPos(a);
-  ImGui::InvisibleButton(id, {b.x - a.x, b.y - a.y});
+  ImGui::InvisibleButton(id, {b.x - a.x, b.y - a.y}, ImGuiButtonFlags_EnableNav);
+  focus_last_item(kNumbersArea);
   term_tooltip(id, why);
 }
 
@@ -211,6 +212,7 @@ void draw_chip(const ViewModel& view, const WatchNumber& number, const std::stri
   ImGui::SetCursorScreenPos({left, middle - half});
   if (ImGui::InvisibleButton("As if on", {width, half * 2}, ImGuiButtonFlags_EnableNav))
     ImGui::OpenPopup(kDeviceMenuOfWatch);
+  focus_last_item(kNumbersArea);
   if (ImGui::IsItemHovered()) list->AddRectFilled({left, middle - half}, {right, middle + half}, t.card, px(6));
   tooltip(number.why.c_str());
   add_dashed_rect(list, {left, middle - half}, {right, middle + half}, px(6), {px(4), px(3)}, t.ctl, px(1));
@@ -260,6 +262,7 @@ void draw_way_switch(const ViewModel& view, float x, ImVec2 pos, ImVec2 size, Co
     ImGui::SetCursorScreenPos(from);
     if (ImGui::InvisibleButton(way.id, {to.x - from.x, height}, ImGuiButtonFlags_EnableNav))
       sink.post(SetGuessing{way.guesses});
+    focus_last_item(kNumbersArea);
     if (on)
       list->AddRectFilled(from, to, t.accent, px(4));
     else if (ImGui::IsItemHovered())

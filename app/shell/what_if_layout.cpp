@@ -386,7 +386,7 @@ class DeviceCard {
       const float x = at(width, 0).x - text_size(Type::caption, words).x * (width == kChartWidth ? 1.0f : 0.5f);
       draw_text(list_, {x, b.y + px(4)}, Type::caption, t.text3, words);
     }
-    const char* const axis = "width: rows in one pass";
+    const char* const axis = "rows in one pass: guesses + 1";
     if (const float room = b.x - a.x; text_size(Type::caption, axis).x < room)
       draw_text(list_, {a.x + (room - text_size(Type::caption, axis).x) / 2, b.y + px(19)}, Type::caption, t.text3,
                 axis);
@@ -435,6 +435,8 @@ class DeviceCard {
     draw_text_middle(list_, x, y + (above ? -px(9) : px(9)), Type::caption, colours().text2, words);
   }
 
+  static uint32_t guesses_of(uint32_t rows) { return rows - std::min(rows, 1u); }
+
   double mean_width() const {
     double rows = 0, rounds = 0;
     for (const auto& [width, count] : there_.summary.widths) {
@@ -448,11 +450,11 @@ class DeviceCard {
     const Theme& t = colours();
     const WhatIfSummary& summary = there_.summary;
     const std::string passes = counted(there_.run.rounds.size(), "pass", "passes");
-    const std::string widths = summary.narrowest == summary.widest
-                                   ? "always " + grouped(summary.widest)
-                                   : grouped(summary.narrowest) + " to " + grouped(summary.widest);
+    const std::string widths = summary.narrowest == summary.widest ? "always " + grouped(guesses_of(summary.widest))
+                                                                   : grouped(guesses_of(summary.narrowest)) + " to " +
+                                                                         grouped(guesses_of(summary.widest));
     const bool chosen = there_.run.chosen > 0;
-    const char* const title = chosen ? "Width it chose" : "Width as recorded";
+    const char* const title = chosen ? "Guesses it chose" : "Guesses as recorded";
     draw_text_middle(list_, left_, y + px(8), Type::secondary_semibold, t.text, title);
     const float room = right_ - left_ - text_size(Type::secondary_semibold, title).x - px(8);
     const std::string words = first_fitting(Type::secondary, {widths + ", " + passes, widths}, room);
@@ -511,7 +513,7 @@ class DeviceCard {
     spec.type = Type::secondary;
     spec.tooltip = recorded     ? "These are the trees on show"
                    : !recording ? view_.has_drafter()
-                                      ? "Record the reply, with drafts behind every token, to see its trees elsewhere"
+                                      ? "Record the reply, with guesses behind every token, to see its trees elsewhere"
                                       : "Record the reply to see its trees elsewhere"
                    : possible   ? "Opens what it would be there as a recording, its times marked as such"
                                 : "Passes elsewhere end where nothing was recorded: make the recording dense first "
@@ -581,7 +583,7 @@ float draw_make_dense(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVe
   const bool doubtful = std::ranges::any_of(there, [](const auto& each) { return !each->run.exact; });
   if (!doubtful || !can_make_dense(view)) return 0;
   ButtonSpec spec{"Make it exact", Icon::none, ButtonKind::line};
-  spec.tooltip = "Has the loaded drafter draft behind every token of this recording, and keeps the drafts in its file";
+  spec.tooltip = "Has the loaded drafter guess behind every token of this recording, and keeps the guesses in its file";
   const ImVec2 room = button_size(spec);
   ImGui::SetCursorScreenPos({pos.x + size.x - room.x - px(12), pos.y + std::floor((size.y - room.y) * 0.5f)});
   if (button(spec)) sink.post(WhatIfCommand(MakeDense{}));

@@ -194,8 +194,8 @@ std::string about_reply(const Message& message) {
   }
   add(std::to_string(message.tokens) + (message.tokens == 1 ? " token" : " tokens"));
   if (message.tokens_per_second > 0) add(figures(message.tokens_per_second, "%.1f") + " tok/s measured");
-  if (message.result && message.result->tau > 0) add("\u03c4 " + figures(message.result->tau, "%.2f"));
-  if (message.rounds > 0) add(std::to_string(message.rounds) + (message.rounds == 1 ? " round" : " rounds"));
+  if (message.result && message.result->tau > 0) add(figures(message.result->tau, "%.2f") + " tokens per pass");
+  if (message.rounds > 0) add(counted(message.rounds, "pass", "passes"));
   if (message.result && message.result->reason != FinishReason::stop_token)
     add(std::string("ended by ") + to_string(message.result->reason));
   return out;

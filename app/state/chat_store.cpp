@@ -410,7 +410,7 @@ void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const Live
     const auto folder = store_->rounds_of(chat.id);
     const std::string problem = write_reply_trace(folder, static_cast<uint32_t>(node - nodes.begin()), log, parts);
     if (!problem.empty())
-      warn(view, "The rounds of a reply are not saved",
+      warn(view, "The passes of a reply are not saved",
            problem + (failing_ ? " Its tree can be seen until the chat is left."
                                : " The chat itself is; its tree can be seen until the chat is left."));
     limit_reply_traces(folder);
@@ -450,7 +450,7 @@ void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& fold
   if (view.rounds.log == view.rounds.live) update(view.rounds, FollowRounds{});
   show_rounds_of_branch(view);
   if (left_out == 0) return;
-  warn(view, "Rounds of this chat cannot be shown",
+  warn(view, "Passes of this chat cannot be shown",
        problem + (left_out > 1 ? " So it is with " + std::to_string(left_out - 1) + " more." : "") +
            " Its text is whole.");
 }

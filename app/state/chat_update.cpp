@@ -33,7 +33,7 @@ TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t re
 
 const char* mode_title(DecodeMode mode) {
   switch (mode) {
-    case DecodeMode::ar: return "AR";
+    case DecodeMode::ar: return "Plain";
     case DecodeMode::chain: return "Chain";
     case DecodeMode::tree: return "Tree";
     case DecodeMode::adaptive: return "Adaptive";
@@ -43,10 +43,10 @@ const char* mode_title(DecodeMode mode) {
 
 const char* mode_detail(DecodeMode mode) {
   switch (mode) {
-    case DecodeMode::ar: return "Autoregressive: one token a pass, no drafts";
+    case DecodeMode::ar: return "Plain decoding: one token a pass, no guesses";
     case DecodeMode::chain: return "The likeliest line of guesses, checked in one pass";
-    case DecodeMode::tree: return "A draft tree of a fixed size, checked in one pass";
-    case DecodeMode::adaptive: return "BASTION: each round the width that is fastest here";
+    case DecodeMode::tree: return "A tree of guesses of a fixed size, checked in one pass";
+    case DecodeMode::adaptive: return "In each pass as many guesses as are fastest here (BASTION)";
   }
   return "";
 }

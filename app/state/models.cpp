@@ -90,7 +90,7 @@ const char* to_string(MemoryFit fit) {
 
 const char* to_string(MemoryPart part) {
   switch (part) {
-    case MemoryPart::target: return "Target";
+    case MemoryPart::target: return "Big model";
     case MemoryPart::drafter: return "Drafter";
     case MemoryPart::cache: return "KV cache";
     case MemoryPart::states: return "States of recurrent layers";

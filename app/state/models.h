@@ -61,7 +61,7 @@ MemoryTable memory_table(const std::vector<MemoryRow>& parts, const MemoryRoom& 
 
 /// "Fits", "Tight", "Won't fit"
 const char* to_string(MemoryFit fit);
-/// "Target", "Drafter", "KV cache", ...
+/// "Big model", "Drafter", "KV cache", ...
 const char* to_string(MemoryPart part);
 
 /// "9.8 GiB", "93 MiB"

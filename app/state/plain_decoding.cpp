@@ -20,11 +20,11 @@ std::string measured_by(const ArReference& reference) {
     case ArSource::beside:
       return "measured with this reply, " + counted(reference.rounds, "plain pass", "plain passes");
     case ArSource::same_text:
-      return "measured when this reply was written once more without drafts, " +
-             counted(reference.rounds, "round", "rounds");
-    case ArSource::plain_rounds: return "measured over " + counted(reference.rounds, "plain round", "plain rounds");
+      return "measured when this reply was written once more without guesses, " +
+             counted(reference.rounds, "pass", "passes");
+    case ArSource::plain_rounds: return "measured over " + counted(reference.rounds, "plain pass", "plain passes");
     case ArSource::calibration: return "measured by the calibration";
-    case ArSource::forecast: return "predicted for this round, nothing was measured";
+    case ArSource::forecast: return "predicted for this pass, nothing was measured";
     case ArSource::none: break;
   }
   return "";

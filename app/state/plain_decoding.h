@@ -50,7 +50,7 @@ struct ArReference {
 /// "measured" or "predicted"; empty where nothing is known.
 const char* badge_of(const ArReference& reference);
 
-/// What it was measured by and how long ago, for a tooltip: "measured over 64 plain rounds, 2 min ago". now_ms: since
+/// What it was measured by and how long ago, for a tooltip: "measured over 64 plain passes, 2 min ago". now_ms: since
 /// 1970, UTC. Empty where nothing is known.
 std::string ar_origin(const ArReference& reference, int64_t now_ms);
 

@@ -363,8 +363,8 @@ namespace {
 constexpr double kDemoRoundMs = 600;
 
 constexpr Demo kDemos[] = {
-    {"Code", "A Python class, drafted in trees", "demos/code.canopytrace"},
-    {"Prose", "A short explanation, drafted in trees", "demos/prose.canopytrace"},
+    {"Code", "A Python class, guessed in trees", "demos/code.canopytrace"},
+    {"Prose", "A short explanation, guessed in trees", "demos/prose.canopytrace"},
     {"Records", "Records as JSON, guessed from the text alone", "demos/records.canopytrace"},
 };
 

@@ -54,6 +54,7 @@ void update(ShellState& state, const ShellCommand& command) {
   std::visit(Cases{
                  [&](const ShowPalette& c) { state.palette_shown = c.shown; },
                  [&](const ShowPanel& c) { show_panel(state, c); },
+                 [&](const MoveFocus& c) { state.focus_moves += c.by; },
                  [&](const SetLayout& c) {
                    state.layout = c.layout;
                    state.page = WindowPage::rounds;

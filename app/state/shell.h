@@ -34,6 +34,7 @@ struct ShellState {
   std::set<std::string> closed;         // names of closed panels
   std::string raised;                   // name of the panel that was last brought to the front
   uint32_t raises = 0;                  // how often a panel was brought to the front
+  int focus_moves = 0;                  // how many parts the keyboard was moved on by its key
   uint32_t layout_resets = 0;           // how often a reset of the layout was asked for
   uint32_t tree_budget = kShownBudget;  // nodes of a tree in mode Tree, 1 ... kLargestTreeBudget
   /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
@@ -67,6 +68,9 @@ struct ShowPalette {
 struct ShowPanel {  // opens the panel at its last place in the lab and brings it to the front, or closes it
   std::string name;
   bool shown = true;
+};
+struct MoveFocus {  // gives the keyboard to the next part of the window, or the one before
+  int by = 1;
 };
 struct SetLayout {
   WindowLayout layout = WindowLayout::watch;
@@ -102,8 +106,9 @@ struct SetChatWidth {  // in Watch, at 100%; 0: the usual one
   float width = 0;
 };
 
-using ShellCommand = std::variant<ShowPalette, ShowPanel, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart,
-                                  ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn, ShowChatList, SetChatWidth>;
+using ShellCommand =
+    std::variant<ShowPalette, ShowPanel, MoveFocus, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart, ShowRegions,
+                 ResetLayout, SetTreeBudget, SetAsIfOn, ShowChatList, SetChatWidth>;
 
 void update(ShellState& state, const ShellCommand& command);
 

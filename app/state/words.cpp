@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 namespace canopy::app {
 
@@ -144,17 +145,70 @@ std::string model_name(const std::string& name, const std::string& file_name, co
 
 namespace {
 
+/// Names of files stay what they are: "small-draft.gguf".
+bool in_a_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '/';
+}
+
+bool ends_a_word(std::string_view text, size_t end) {
+  if (end >= text.size()) return true;
+  return !in_a_word(text[end]) && !(text[end] == '.' && end + 1 < text.size() && in_a_word(text[end + 1]));
+}
+
+/// Replaces a phrase where it stands as whole words.
+void replace_words(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const size_t end = at + from.size();
+    const bool whole_words = (at == 0 || !in_a_word(text[at - 1])) && ends_a_word(text, end);
+    if (whole_words) text.replace(at, from.size(), to);
+    at += whole_words ? to.size() : 1;
+  }
+}
+
+/// The longest phrases first.
+constexpr std::pair<std::string_view, std::string_view> kFieldToWindow[] = {
+    {"drafted nodes", "guesses"},
+    {"drafted node", "guess"},
+    {"with drafts", "with guesses"},
+    {"the target's", "the big model's"},
+    {"Nothing was drafted", "Nothing was guessed"},
+    {"nothing was drafted", "nothing was guessed"},
+    {"a first draft", "a first guess"},
+    {"a draft", "a guess"},
+    {"the draft", "the guess"},
+    {"draft", "guess"},
+    {"Drafting", "Guessing"},
+    {"drafting", "guessing"},
+    {"verifying", "checking"},
+    {"rounds", "passes"},
+    {"round", "pass"},
+    {"AR", "plain"},
+    {"ar", "plain"},
+};
+
+}  // namespace
+
+std::string in_plain_words(std::string_view text) {
+  std::string words(text);
+  for (const auto& [from, to] : kFieldToWindow) replace_words(words, from, to);
+  return words;
+}
+
+namespace {
+
 constexpr Term kTerms[] = {
     {"Token", "|tokens|", "A piece of text as a model reads and writes it: often a word, a part of a word or a sign."},
-    {"Pass", "|passes|one pass|",
+    {"Pass", "|passes|one pass|round|rounds|",
      "One run of the big model over some tokens. It reads all of its weights once, and that is what takes the time."},
-    {"Guess", "|guesses|draft|drafted|drafted token|",
+    {"Guess", "|guesses|draft|drafted|drafted token|node|nodes|",
      "A token that the drafter or the text before proposes. The big model checks it; only guesses that it agrees with "
      "become text."},
     {"Plain decoding", "|plain|ar|ar, no drafts|autoregressive|",
-     "The usual way: the big model writes one token in each pass. Everything here is compared with it."},
+     "The usual way: the big model writes one token in each pass. Everything here is compared with it. Papers call it "
+     "AR, autoregressive."},
     {"Big model", "|model|target|target model|",
-     "The model whose text you get. Its words stay exactly what they would be without any guesses."},
+     "The model whose text you get. Its words stay exactly what they would be without any guesses. Papers call it the "
+     "target."},
     {"Drafter", "|draft model|speculator|",
      "A small, fast model that guesses the next tokens, several for every place, before the big model is asked."},
     {"Text drafts", "|text draft|suffix decoding|prompt lookup|",
@@ -169,10 +223,9 @@ constexpr Term kTerms[] = {
      "read the same one. The field calls it token recycling."},
     {"Tree", "|draft tree|",
      "All guesses of a pass. Each branch is a way the text may go on; the big model checks all of them at once."},
-    {"Node", "|nodes|", "One guess in the tree: a token in its place, after the tokens on the way to it."},
     {"Root", "|so far|", "The last token of the text so far. The tree grows from it."},
-    {"Budget", "|n|size|tree size|n drafted|chosen n|",
-     "How many guesses are drafted for a pass. More guesses find more tokens, and cost a wider pass."},
+    {"Budget", "|n|size|tree size|guesses of a tree|",
+     "How many guesses a pass has, N in papers. More guesses find more tokens, and cost a wider pass."},
     {"Width", "|rows|row|mean width|", "How many tokens one pass reads: the guesses, and the root before them."},
     {"Depth", "|depths|accepted to depth|", "How many tokens ahead of the text a guess lies."},
     {"Found in the text", "|from the text|text alone|from the text alone|",
@@ -180,7 +233,7 @@ constexpr Term kTerms[] = {
      "other corners are square where "
      "the drafter did not guess it too."},
     {"Rank", "", "The place of a guess among the guesses for the same spot; 0 is the likeliest."},
-    {"Accepted", "|rounds by accepted tokens|",
+    {"Accepted", "|passes by accepted tokens|passes by right guesses|",
      "A guess that the big model would have written itself. It becomes text without a pass of its own."},
     {"Rejected", "|rejected at the frontier|",
      "A guess where the big model would have written something else. What hangs behind it is lost too."},
@@ -188,19 +241,19 @@ constexpr Term kTerms[] = {
      "A guess behind a rejected one. It was read in the same pass, but nothing depends on it any more."},
     {"Bonus", "|bonus token|",
      "The token that the big model writes itself where no guess fits. It comes free with the pass."},
-    {"Tokens per pass", "|tau|\u03c4|\u03c4, emitted per round|tokens a pass|mean accepted length|",
-     "How many tokens of text one pass of the big model brought. Plain decoding brings exactly 1."},
-    {"Round", "|rounds|", "One step of the reply: guess, check all guesses in one pass, keep what fits."},
-    {"Time of a round", "|round time|round time mean|round, ms|round ms|",
-     "How long one step of the reply takes, on average: to guess, to check the guesses in one pass, and to keep what "
+    {"Tokens per pass", "|tau|\u03c4|tokens a pass|mean accepted length|",
+     "How many tokens of text one pass of the big model brought, \u03c4 in papers. Plain decoding brings exactly 1."},
+    {"Time of a pass", "|pass time|pass, ms|pass ms|round ms|",
+     "How long a pass takes, on average: to guess, to check the guesses in one run of the big model, and to keep what "
      "fits."},
-    {"Acceptance", "|acceptance rate|node use|",
+    {"Acceptance", "|acceptance rate|guesses used|",
      "The share of the guesses that became text. A low share is no loss as long as a wide pass costs little more."},
     {"Cost of a pass", "|cost|pass cost|",
      "The time of a pass over all guesses, on average, compared with a pass for a single token. On a GPU they are "
      "nearly the same."},
-    {"S(N)", "|s(n), tok/s by n drafted|speed by budget|",
-     "The expected speed for every number of guesses N: tokens that a pass would bring, divided by its time."},
+    {"Speed by guesses", "|s(n)|speed by budget|",
+     "The expected speed for every number of guesses, S(N) in papers: tokens that a pass would bring, divided by its "
+     "time."},
     {"Times plain decoding", "|\u00d7 plain|\u00d7 plain here|\u00d7 plain there|times plain|",
      "How many times as fast as plain decoding of the same model on the same device. Above 1, guessing pays. Papers "
      "write it S(N)."},
@@ -213,7 +266,7 @@ constexpr Term kTerms[] = {
     {"Chain", "", "A tree with one branch: only the likeliest guess for every place."},
     {"Adaptive", "", "Chooses the number of guesses for every pass, and none where they do not pay."},
     {"Way to decode", "|way|ways to decode|",
-     "How the reply was written: plain (AR), with a chain or a tree of guesses, or with as many as pay (Adaptive)."},
+     "How the reply was written: plainly, with a chain or a tree of guesses, or with as many as pay (Adaptive)."},
     {"Same text", "|text|texts the same|",
      "Whether the tokens are those of the way that the others are compared with. Guessing must never change them."},
     {"KV", "|kv cache|context|context used|",
@@ -228,8 +281,8 @@ constexpr Term kTerms[] = {
     {"Measured", "", "Timed on this computer while it ran."},
     {"Predicted", "", "Worked out from costs that were measured before, or from published figures of a device."},
     {"Replayed", "", "Read from a recording; nothing is computed now."},
-    {"Draft q", "|q|", "How likely this token was held to be when it was guessed, from 0 to 1."},
-    {"Target p", "|p|", "How likely the big model holds this token in this place, from 0 to 1."},
+    {"Held likely", "|draft q|q|", "How likely this token was held to be when it was guessed, from 0 to 1: q."},
+    {"Big model\u2019s", "|target p|p|", "How likely the big model holds this token in this place, from 0 to 1: p."},
     {"Path score", "",
      "The probabilities of the guesses from the root to here, multiplied: how sure the whole way was held to be."},
     {"Residuals", "|time error|residual|", "How far predicted times were from what passes really took."},
@@ -277,15 +330,15 @@ constexpr Part kParts[] = {
     {"History", "History", "Earlier conversations; a click opens one."},
     {"Watch chats", "Chats",
      "All your conversations; a click opens one, a double click renames it. Pin, delete and search them here."},
-    {"Round table", "Rounds", "Every round as a line of numbers."},
+    {"Passes", "Passes", "Every pass as a line of numbers."},
     {"Budget", "Budget", "Speed for every number of guesses, predicted and measured, and why this number was taken."},
     {"Residuals", "Residuals", "How far the predicted times were from the real ones."},
     {"Roofline", "Roofline", "What limits a pass on this device: reading weights, or arithmetic."},
-    {"Live", "Statistics", "The reply so far in figures: speed, tokens per round, how deep guesses were accepted."},
-    {"KV", "Memory of the text", "How much of the context the conversation fills, and what a round adds and drops."},
+    {"Live", "Statistics", "The reply so far in figures: speed, tokens per pass, how deep guesses were accepted."},
+    {"KV", "Memory of the text", "How much of the context the conversation fills, and what a pass adds and drops."},
     {"Calibration", "Calibration", "What passes of each width cost on this device, as it was measured."},
     {"Log", "Log", "Messages of the program."},
-    {"Timeline", "Time", "One bar for each round. Drag to go back; play, pause and step are beside it."},
+    {"Timeline", "Time", "One bar for each pass. Drag to go back; play, pause and step are beside it."},
 };
 
 char lower(char c) {

@@ -33,7 +33,7 @@ std::string signed_percent(double share);
 std::string times(double ratio);
 /// The size of a file: "1.8 MB", "64 kB", "900 bytes".
 std::string file_size(uint64_t bytes);
-/// "1 round", "73 rounds"
+/// "1 pass", "73 passes"
 std::string counted(uint64_t count, const char* one, const char* many);
 
 // Moments as the user's clock shows them. Files store UTC; only what is read by people is local.
@@ -68,6 +68,10 @@ std::span<const Term> terms();
 
 /// The term of this label; upper and lower case are the same. Null where there is none.
 const Term* find_term(std::string_view label);
+
+/// The same text in the words of the window (pass, guess, big model, plain), where the engine, a recording or a sweep's
+/// file speaks those of the field: "ar" is "plain", "8 drafted nodes" are "8 guesses". For sentences and names of ways.
+std::string in_plain_words(std::string_view text);
 
 /// What a part of the window is for, in one sentence, by the name that it is drawn under; empty where nothing is known.
 std::string_view region_words(std::string_view part);

@@ -21,7 +21,7 @@ const char* state_words(NodeFate fate) {
     case NodeFate::accepted: return "Accepted";
     case NodeFate::rejected: return "Rejected at the frontier";
     case NodeFate::not_reached: return "Not reached";
-    case NodeFate::bonus: return "Bonus, the target\u2019s own";
+    case NodeFate::bonus: return "Bonus, the big model\u2019s own";
   }
   return "";
 }
@@ -59,9 +59,9 @@ class Explanation {
 
   void root() {
     if (tree_.size() == 2 && tree_.bonus) {
-      say("Nothing was drafted: plain decoding takes one token from here.");
+      say("Nothing was guessed: plain decoding takes one token from here.");
     } else {
-      say("The text so far ends here; the drafted tokens are guesses at what follows.");
+      say("The text so far ends here; the guesses are what may follow.");
     }
   }
 
@@ -69,25 +69,26 @@ class Explanation {
     const uint32_t rank = tree_.nodes[node].rank;
     const bool by_drafter = tree_.nodes[node].sources == kFromDflash;
     if (rank == 0) {
-      say(by_drafter ? "The drafter held it likeliest here, and the target chose it too."
-                     : "It was the likeliest guess here, and the target chose it too.");
+      say(by_drafter ? "The drafter held it likeliest here, and the big model chose it too."
+                     : "It was the likeliest guess here, and the big model chose it too.");
       return;
     }
-    say(by_drafter ? "The target chose it; the drafter held it at rank " : "The target chose it; it was held at rank ");
+    say(by_drafter ? "The big model chose it; the drafter held it at rank "
+                   : "The big model chose it; it was held at rank ");
     figure(rank);
-    say(". A chain, which drafts rank 0 only, would have stopped here.");
+    say(". A chain, which guesses rank 0 only, would have stopped here.");
   }
 
   void rejected(uint32_t node) {
     const uint32_t parent = tree_.nodes[node].parent, taken = tree_.next_on_path(parent);
     if (taken == TreeNode::none) {
-      say("The target went on differently.");
+      say("The big model went on differently.");
       return;
     }
-    say("The target chose ");
+    say("The big model chose ");
     token(taken);
     if (tree_.nodes[taken].fate == NodeFate::bonus) {
-      say(", which was not drafted here.");
+      say(", which was not guessed here.");
     } else {
       say(", held here at rank ");
       figure(tree_.nodes[taken].rank);
@@ -115,22 +116,23 @@ class Explanation {
       say("The reply ended before it; whether it was right is not known.");
       return;
     }
-    say("Verified with the others, but it stands below ");
+    say("Checked with the others, but it stands below ");
     token(above);
-    say(", which the target did not choose.");
+    say(", which the big model did not choose.");
   }
 
   void bonus(uint32_t node) {
     const uint32_t parent = tree_.nodes[node].parent;
     const size_t others = tree_.children(parent).size() - 1;
+    if (parent == 0 && tree_.size() == 2) return say("Nothing was guessed: plain decoding takes one token a pass.");
     if (others == 0) {
-      say(parent == 0 ? "Nothing was drafted here. " : "Nothing was drafted behind this path. ");
+      say(parent == 0 ? "Nothing was guessed here. " : "Nothing was guessed behind this path. ");
     } else if (others == 1) {
-      say("Not drafted here: the only guess was another. ");
+      say("Not guessed here: the only guess was another. ");
     } else {
       say("Not among the ");
       figure(static_cast<uint32_t>(others));
-      say(" drafted here. ");
+      say(" guessed here. ");
     }
     say("It comes free with the pass.");
   }
@@ -163,12 +165,12 @@ std::string missing_words(const RoundRecord& record, const RoundNode& row) {
   std::string words;
   if (!has_p(row)) {
     words = std::ranges::any_of(record.nodes, has_p)
-                ? "In a sampled reply the target\u2019s probabilities are worked out for the first guesses only."
-                : "The target\u2019s probabilities were not recorded for this pass.";
+                ? "In a sampled reply the big model\u2019s probabilities are worked out for the first guesses only."
+                : "The big model\u2019s probabilities were not recorded for this pass.";
   }
   if (row.target_token == RoundNode::unknown) {
     if (!words.empty()) words += " ";
-    words += "What the target would have written after it was not drawn, as the text did not come here.";
+    words += "What the big model would have written after it was not drawn, as the text did not come here.";
   }
   return words;
 }
@@ -188,6 +190,8 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
   TokenFacts facts;
   facts.fate = view.fate;
   facts.state = state_words(view.fate);
+  const bool plain = tree.size() == 2 && tree.bonus == node;
+  if (plain) facts.state = "The big model\u2019s own";
   const std::optional<trace::Piece> piece = view.token ? pieces(*view.token) : std::nullopt;
   facts.label = token_label(piece, view.token);
   const bool hidden = is_of_other_chat(view);
@@ -238,8 +242,8 @@ Rows rows_of(const TokenFacts& f) {
   put(rows.left, "Depth, rank", f.rank.empty() ? f.depth : f.depth + ", " + f.rank);
   put(rows.left, "Position", f.position);
   put(rows.left, "Row", f.row);
-  put(rows.right, "Target p", f.p);
-  put(rows.right, "Draft q", f.q);
+  put(rows.right, "Big model\u2019s", f.p);
+  put(rows.right, "Held likely", f.q);
   put(rows.right, "Path score", f.path);
   if (!f.log_p.empty() && !f.log_q.empty()) {
     put(rows.wide, "log p, log q", f.log_p + ", " + f.log_q);
@@ -247,7 +251,7 @@ Rows rows_of(const TokenFacts& f) {
     put(rows.wide, "log q", f.log_q);
   }
   put(rows.wide, "Bytes", f.bytes);
-  if (!f.choice.empty()) put(rows.wide, "After it, the target writes", f.choice + "  id " + f.choice_id);
+  if (!f.choice.empty()) put(rows.wide, "After it, the big model writes", f.choice + "  id " + f.choice_id);
   return rows;
 }
 

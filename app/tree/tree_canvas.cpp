@@ -163,6 +163,7 @@ void TreeCanvas::draw(const RoundsState& rounds, ImVec2 pos, ImVec2 size, Comman
   ImGui::SetNextItemAllowOverlap();
   ImGui::InvisibleButton("Canvas", size, ImGuiButtonFlags_EnableNav);
   id_ = ImGui::GetItemID();
+  focus_last_item(kTreeArea);
   const Playback& play = rounds.playback;
   TreeReveal reveal =
       app::reveal(shown_.model, play.slow_motion ? play.phase : Phase::commit, play.slow_motion ? play.progress : 1);

@@ -1,6 +1,7 @@
 #include "app/tree/tree_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -186,9 +187,17 @@ std::string token_bytes(std::string_view bytes, size_t most) {
   return out;
 }
 
+/// Whether a control token ends a turn, by its name: "<|im_end|>", "</s>", "<|eot_id|>", "<end_of_turn>", ...
+static bool ends_a_turn(std::string_view name) {
+  if (name.find("header") != std::string_view::npos || name.find("fim") != std::string_view::npos) return false;
+  return std::ranges::any_of(std::array<std::string_view, 6>{"end", "eot", "eos", "eom", "</s>", "return"},
+                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
 std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token, size_t longest) {
   if (!token) return "?";
   if (!piece || piece->bytes.empty()) return "#" + std::to_string(*token);
+  if (piece->control && ends_a_turn(piece->bytes)) return "end";
   std::string_view text = trimmed(piece->bytes.substr(0, kMostBytes));
   const bool blank = text.find_first_not_of(' ') == std::string_view::npos;
   std::string label;

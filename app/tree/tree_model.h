@@ -98,7 +98,7 @@ inline constexpr size_t kLongestLabel = 24;  // characters
 /// The label of a token, on one line and safe to show: spaces around a word are left out, runs of spaces shown as
 /// "·×7", control characters escaped ("\n"), bytes that form no whole character as "‹E2 82›". Never empty. Longer
 /// labels end in an ellipsis after `longest` characters. A token whose text is not known is "#1234", its id; one
-/// without an id is "?".
+/// without an id is "?". A control token that ends a turn is "end".
 std::string token_label(std::optional<trace::Piece> piece, std::optional<uint32_t> token,
                         size_t longest = kLongestLabel);
 

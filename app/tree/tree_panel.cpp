@@ -121,10 +121,11 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
   const uint32_t accepted = shown.model.counted(NodeFate::accepted);
   Line line(ImGui::GetWindowDrawList(), {pos.x + px(kMargin), pos.y + px(kHeader) * 0.5f},
             pos.x + width - px(kMargin) - px(kTools) - px(12));
-  line.put(0, {{Type::title, t.text, "Round " + grouped(shown.round + 1)}});
+  line.put(0, {{Type::title, t.text, "Pass " + grouped(shown.round + 1)}});
   line.badge(origin_words(rounds), is_live(rounds));
   const float gap = px(10);
-  line.put(gap, {{Type::mono, t.text2, "N"}, {Type::mono_semibold, t.text, grouped(record.width - 1)}});
+  line.put(gap, {{Type::mono_semibold, t.text, grouped(record.width - 1)},
+                 {Type::base, t.text2, record.width == 2 ? "guess" : "guesses"}});
   line.put(gap, {{Type::mono_semibold, t.accepted_text, std::to_string(accepted)}, {Type::base, t.text2, "accepted"}});
   line.put(gap,
            {{Type::mono_semibold, t.text, std::to_string(record.emitted.size())}, {Type::base, t.text2, "emitted"}});
@@ -133,8 +134,8 @@ void TreePanel::draw_header(const RoundsState& rounds, ImVec2 pos, float width) 
   if (shown.model.asked_text_alone()) line.put(gap, {{Type::base, t.text3, "from the text, no drafter asked"}});
   if (const auto chain = chain_estimate(record, shown.model))
     line.put(gap, {{Type::base, t.text3, chain_words(*chain)}});
-  if (record.width == 1) line.put(gap, {{Type::base, t.text3, "nothing drafted: plain decoding"}});
-  if (record.shape == DecodeMode::chain) line.put(gap, {{Type::base, t.text3, "drafted as a chain"}});
+  if (record.width == 1) line.put(gap, {{Type::base, t.text3, "plain decoding"}});
+  if (record.shape == DecodeMode::chain) line.put(gap, {{Type::base, t.text3, "guessed as a chain"}});
 }
 
 void TreePanel::draw_tools(ImVec2 pos, float) {
@@ -178,7 +179,7 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
   const std::string sum = grouped(tree.counted(NodeFate::accepted)) + " + " +
                           grouped(tree.counted(NodeFate::rejected)) + " + " +
                           grouped(tree.counted(NodeFate::not_reached)) + " = " + grouped(drafted) +
-                          " drafted, which is N. The bonus is the target's own token and was not drafted.";
+                          " guesses, N in papers. The bonus is the big model's own token, no guess.";
   tooltip((sum + found_sentence(tree)).c_str());
 }
 
@@ -187,7 +188,7 @@ void TreePanel::draw_empty(const ViewModel& view, ImVec2 pos, ImVec2 size, Comma
   ImDrawList* list = ImGui::GetWindowDrawList();
   const bool none = view.rounds.log->rounds() == 0;
   const std::string words =
-      none ? "No round yet. Send a message or watch the demo." : "The tree of this round was let go for memory.";
+      none ? "No pass yet. Send a message or watch the demo." : "The tree of this pass was let go for memory.";
   const ImVec2 centre = {pos.x + size.x * 0.5f, pos.y + size.y * 0.5f};
   draw_icon(list, Icon::branch, {centre.x, centre.y - px(44)}, px(32), t.text3);
   const float width = text_size(Type::base, words).x;
@@ -211,6 +212,9 @@ constexpr LegendEntry kLegend[] = {{NodeFate::accepted, "accepted"},
                                    {NodeFate::rejected, "rejected"},
                                    {NodeFate::not_reached, "not reached"},
                                    {NodeFate::bonus, "bonus"}};
+
+/// In plain decoding the big model's token is no addition to anything.
+constexpr const char* kOwnWords = "big model\u2019s own";
 
 /// The nodes of each fate that may be told: in slow motion only those that the walk has come to.
 std::array<uint32_t, kFates> told(const TreeModel& tree, const TreeReveal& reveal) {
@@ -394,7 +398,8 @@ void WatchTree::draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) 
   const auto count = told(tree, now);
   const float middle = pos.y + size.y * 0.5f;
   float x = pos.x + px(kCaptionMargin);
-  for (const LegendEntry& entry : kLegend) {
+  for (LegendEntry entry : kLegend) {
+    if (entry.fate == NodeFate::bonus && tree.size() == 2) entry.words = kOwnWords;
     const std::string figure = grouped(count[static_cast<size_t>(entry.fate)]);
     const float words = text_size(Type::secondary, entry.words).x, number = text_size(Type::mono, figure).x;
     if (x + px(18) + words + px(6) + number > pos.x + size.x) return;

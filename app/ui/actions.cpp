@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "app/state/chat_update.h"
 #include "app/state/models.h"
@@ -101,7 +102,7 @@ constexpr Action kActions[] = {
     {"Models", "Measure passes by itself when idle, on or off", "", 0,
      [](const ViewModel& v) { return Wanted(CalibrationCommand(MeasureWhenIdle{!v.measures_when_idle})); }},
     {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
-    {"Mode", "Mode: AR, no drafts", "Ctrl+1", kCtrl | ImGuiKey_1,
+    {"Mode", "Mode: Plain", "Ctrl+1", kCtrl | ImGuiKey_1,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::ar}); }},
     {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::chain}); }},
@@ -109,7 +110,7 @@ constexpr Action kActions[] = {
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::tree}); }},
     {"Mode", "Mode: Adaptive", "Ctrl+4", kCtrl | ImGuiKey_4,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::adaptive}); }},
-    {"Mode", "Plain or guess: without drafts, or as before", "Ctrl+G", kCtrl | ImGuiKey_G,
+    {"Mode", "Plain or guess: without guesses, or as before", "Ctrl+G", kCtrl | ImGuiKey_G,
      [](const ViewModel& v) { return Wanted(SetGuessing{!is_guessing(v)}); }},
     {"Mode", "Guesses from the drafter, on or off", "", 0,
      [](const ViewModel& v) { return v.has_drafter() ? switch_source(v, kFromDflash) : Wanted(); }},
@@ -121,29 +122,29 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) { return switch_source(v, kFromEarlier); }},
     {"Mode", "Forget the earlier replies that guesses come from", "", 0,
      [](const ViewModel&) { return Wanted(ForgetEarlierReplies{}); }},
-    {"Rounds", "Follow the newest round", "F5", ImGuiKey_F5,
+    {"Passes", "Follow the newest pass", "F5", ImGuiKey_F5,
      [](const ViewModel& v) { return rounds(v, FollowRounds{}); }},
-    {"Rounds", "Pause or go on", "F6", ImGuiKey_F6, [](const ViewModel& v) { return rounds(v, TogglePause{}); }},
-    {"Rounds", "Previous round", "F7", ImGuiKey_F7, [](const ViewModel& v) { return rounds(v, StepRound{-1}); }},
-    {"Rounds", "Next round", "F8", ImGuiKey_F8, [](const ViewModel& v) { return rounds(v, StepRound{1}); }},
-    {"Rounds", "Slow motion", "F9", ImGuiKey_F9,
+    {"Passes", "Pause or go on", "F6", ImGuiKey_F6, [](const ViewModel& v) { return rounds(v, TogglePause{}); }},
+    {"Passes", "Previous pass", "F7", ImGuiKey_F7, [](const ViewModel& v) { return rounds(v, StepRound{-1}); }},
+    {"Passes", "Next pass", "F8", ImGuiKey_F8, [](const ViewModel& v) { return rounds(v, StepRound{1}); }},
+    {"Passes", "Slow motion", "F9", ImGuiKey_F9,
      [](const ViewModel& v) { return rounds(v, SetSlowMotion{!v.rounds.playback.slow_motion}); }},
-    {"Rounds", "Watch the demo", "Ctrl+D", kCtrl | ImGuiKey_D,
+    {"Passes", "Watch the demo", "Ctrl+D", kCtrl | ImGuiKey_D,
      [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{})); }},
-    {"Rounds", "Watch the demo without a drafter", "", 0,
+    {"Passes", "Watch the demo without a drafter", "", 0,
      [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{2})); }},
-    {"Rounds", "Close the recording", "", 0,
+    {"Passes", "Close the recording", "", 0,
      [](const ViewModel& v) { return v.rounds.trace_path.empty() ? Wanted() : Wanted(RoundsCommand(CloseTrace{})); }},
-    {"Rounds", "Record a trace", "Ctrl+Shift+R", kCtrl | kShift | ImGuiKey_R,
+    {"Passes", "Record a trace", "Ctrl+Shift+R", kCtrl | kShift | ImGuiKey_R,
      [](const ViewModel& v) {
        const bool possible = v.model_state == ModelState::ready && !v.recording.running();
        return possible ? Wanted(RecordingCommand(ShowRecordBox{})) : Wanted();
      }},
-    {"Rounds", "Stop recording", "", 0,
+    {"Passes", "Stop recording", "", 0,
      [](const ViewModel& v) { return v.recording.running() ? Wanted(RecordingCommand(EndRecording{})) : Wanted(); }},
-    {"Rounds", "Check the recording here", "", 0,
+    {"Passes", "Check the recording here", "", 0,
      [](const ViewModel& v) { return verify_obstacle(v).empty() ? Wanted(VerifyCommand(VerifyShown{})) : Wanted(); }},
-    {"Rounds", "Share a round or the recording", "Ctrl+Shift+S", kCtrl | kShift | ImGuiKey_S,
+    {"Passes", "Share a pass or the recording", "Ctrl+Shift+S", kCtrl | kShift | ImGuiKey_S,
      [](const ViewModel& v) { return v.rounds.log->rounds() > 0 ? Wanted(ShareCommand(ShowShare{})) : Wanted(); }},
     {"Compare", "Compare ways to decode", "F2", ImGuiKey_F2,
      [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::compare})); }},
@@ -167,8 +168,12 @@ constexpr Action kActions[] = {
        const bool watch = v.shell.layout == WindowLayout::watch;
        return Wanted(ShellCommand(SetLayout{watch ? WindowLayout::lab : WindowLayout::watch}));
      }},
-    {"Window", "What if it ran elsewhere", "", 0,
+    {"Window", "What if it ran elsewhere", "F10", ImGuiKey_F10,
      [](const ViewModel&) { return Wanted(ShellCommand(SetLayout{WindowLayout::what_if})); }},
+    {"Window", "Next part of the window", "Ctrl+F6", kCtrl | ImGuiKey_F6,
+     [](const ViewModel& v) { return v.shell.tour.shown ? Wanted() : Wanted(ShellCommand(MoveFocus{1})); }},
+    {"Window", "Part of the window before", "Ctrl+Shift+F6", kCtrl | kShift | ImGuiKey_F6,
+     [](const ViewModel& v) { return v.shell.tour.shown ? Wanted() : Wanted(ShellCommand(MoveFocus{-1})); }},
     {"Window", "Describe a device of your own", "", 0,
      [](const ViewModel&) { return Wanted(WhatIfCommand(DescribeDevice{})); }},
     {"Window", "Larger interface", "Ctrl++", kCtrl | ImGuiKey_Equal,
@@ -193,9 +198,9 @@ struct Alias {
   int same_as;
 };
 constexpr Alias kAliases[] = {
-    {kCtrl | kShift | ImGuiKey_Equal, kCtrl | ImGuiKey_Equal},
-    {kCtrl | ImGuiKey_KeypadAdd, kCtrl | ImGuiKey_Equal},
-    {kCtrl | ImGuiKey_KeypadSubtract, kCtrl | ImGuiKey_Minus},
+    {kCtrl | kShift | ImGuiKey_Equal, kCtrl | ImGuiKey_Equal},     {kCtrl | ImGuiKey_KeypadAdd, kCtrl | ImGuiKey_Equal},
+    {kCtrl | ImGuiKey_KeypadSubtract, kCtrl | ImGuiKey_Minus},     {kCtrl | ImGuiKey_Tab, kCtrl | ImGuiKey_F6},
+    {kCtrl | kShift | ImGuiKey_Tab, kCtrl | kShift | ImGuiKey_F6},
 };
 
 bool pressed(int chord) {
@@ -413,14 +418,43 @@ int palette_match(std::string_view query_text, std::string_view line_text) {
   return letters_in_order(line, query) ? 1 : 0;
 }
 
+namespace {
+
+/// Every key as "what", "keys".
+std::vector<std::pair<std::string, std::string>> key_rows() {
+  std::vector<std::pair<std::string, std::string>> rows = {{"Send", "Enter"},
+                                                           {"New line", "Shift+Enter"},
+                                                           {"Scroll", "PgUp, PgDn"},
+                                                           {"Copy what is selected", "Ctrl+C"},
+                                                           {"Within a part of the window", "Tab, arrows"}};
+  for (const Action& action : actions())
+    if (action.chord) rows.push_back({action.name, action.keys});
+  return rows;
+}
+
+constexpr float kKeyPitch = 24, kKeysHead = 32, kKeyGap = 24;
+
+}  // namespace
+
 void draw_help(CommandSink& sink) {
   const Theme& t = colours();
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const float pitch = px(26), padding = px(14);
-  const float width = std::min(px(264), viewport->Size.x - px(24));
-  const auto with_keys = std::ranges::count_if(actions(), [](const Action& a) { return a.chord != 0; });
-  const float height = padding * 2 + px(28) + pitch * (static_cast<float>(with_keys) + 4);
-  const ImVec2 size = {width, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
+  const auto rows = key_rows();
+  const float pitch = px(kKeyPitch), padding = px(14);
+  float column = 0;
+  for (const auto& [what, keys] : rows)
+    column = std::max(column, text_size(Type::base, what).x + px(kKeyGap) + text_size(Type::mono, keys).x);
+  const ImVec2 room = {viewport->Size.x - px(24) - padding * 2,
+                       viewport->Size.y - px(28 + 48 + 16) - padding * 2 - px(kKeysHead)};
+  column = std::min(std::ceil(column), room.x);
+  // As many columns as it needs to show all, if they have room beside each other; else the list scrolls.
+  const auto most = static_cast<size_t>(std::max(1.0f, (room.x + px(kKeyGap)) / (column + px(kKeyGap))));
+  const auto high = static_cast<size_t>(std::max(1.0f, room.y / pitch));
+  const size_t columns = std::min(most, (rows.size() + high - 1) / high);
+  const size_t lines = (rows.size() + columns - 1) / columns;
+  const float inner = column * static_cast<float>(columns) + px(kKeyGap) * static_cast<float>(columns - 1);
+  const float height = padding * 2 + px(kKeysHead) + pitch * static_cast<float>(lines);
+  const ImVec2 size = {inner + padding * 2, std::min(height, viewport->Size.y - px(28 + 48 + 16))};
   ImGui::SetNextWindowPos(
       {viewport->Pos.x + viewport->Size.x - size.x - px(12), viewport->Pos.y + viewport->Size.y - size.y - px(36)});
   ImGui::SetNextWindowSize(size);
@@ -436,22 +470,17 @@ void draw_help(CommandSink& sink) {
   ImGui::PopStyleColor(2);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float inner = width - padding * 2;
   draw_text(list, a, Type::chat_semibold, t.text, "Keyboard");
-  float y = a.y + px(32);
-  auto row = [&](const char* what, const char* keys) {
-    draw_text_middle(list, a.x, y + pitch * 0.5f, Type::base, t.text2, what);
-    draw_text_middle(list, a.x + inner - text_size(Type::mono, keys).x, y + pitch * 0.5f, Type::mono, t.text, keys);
-    y += pitch;
-  };
-  row("Send", "Enter");
-  row("New line", "Shift+Enter");
-  row("Scroll", "PgUp, PgDn");
-  row("Copy what is selected", "Ctrl+C");
-  for (const Action& action : actions())
-    if (action.chord) row(action.name, action.keys);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& [what, keys] = rows[i];
+    const float x = a.x + static_cast<float>(i / lines) * (column + px(kKeyGap));
+    const float y = a.y + px(kKeysHead) + pitch * (static_cast<float>(i % lines) + 0.5f);
+    const float right = x + column - text_size(Type::mono, keys).x;
+    draw_text_middle(list, x, y, Type::base, t.text2, elided(Type::base, what, right - x - px(12)));
+    draw_text_middle(list, right, y, Type::mono, t.text, keys);
+  }
   ImGui::SetCursorScreenPos(a);
-  ImGui::Dummy({inner, y - a.y});
+  ImGui::Dummy({inner, px(kKeysHead) + pitch * static_cast<float>(lines)});
   ButtonSpec close{"Close help", Icon::close};
   close.show_label = false;
   ImGui::SetCursorScreenPos({a.x + inner - px(26), a.y - px(6)});

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/state/chat_update.h"
 #include "app/state/models.h"
 #include "app/ui/actions.h"
 #include "app/ui/widgets.h"
@@ -271,14 +272,35 @@ void draw_scale_button(const ViewModel& view, CommandSink& sink, int step) {
   if (button(spec)) sink.post(SetScale{next_scale(view.user_scale, step)});
 }
 
+/// The interface's scale between two buttons that change it by a step.
 void draw_scale_row(const ViewModel& view, CommandSink& sink, float width) {
   constexpr float kFigure = 44;
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const float side = px(kScaleButton);
-  draw_text_middle(ImGui::GetWindowDrawList(), a.x + px(32), a.y + side * 0.5f, Type::base, colours().text, "Scale");
-  ImGui::SetCursorScreenPos({a.x + width - scale_control_width(kFigure, 0), a.y});
-  draw_scale_control(view, sink, kFigure, 0);
+  const float side = px(kScaleButton), left = a.x + width - side * 2 - px(kFigure);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  draw_text_middle(list, a.x + px(32), a.y + side * 0.5f, Type::base, colours().text, "Scale");
+  ImGui::SetCursorScreenPos({left, a.y});
+  draw_scale_button(view, sink, -1);
+  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
+  draw_text_middle(list, left + side + (px(kFigure) - text_size(Type::mono, percents).x) * 0.5f, a.y + side * 0.5f,
+                   Type::mono, colours().text2, percents);
+  ImGui::SetCursorScreenPos({left + side + px(kFigure), a.y});
+  draw_scale_button(view, sink, 1);
   ImGui::SetCursorScreenPos({a.x, a.y + side});
+}
+
+void draw_mode_rows(const ViewModel& view, CommandSink& sink, float width) {
+  constexpr std::pair<DecodeMode, const char*> kRows[] = {{DecodeMode::ar, "Ctrl+1"},
+                                                          {DecodeMode::chain, "Ctrl+2"},
+                                                          {DecodeMode::tree, "Ctrl+3"},
+                                                          {DecodeMode::adaptive, "Ctrl+4"}};
+  const DecodeMode now =
+      view.model ? mode_for(view.drafting, *view.model) : view.drafting.value_or(DecodeMode::adaptive);
+  section_heading("Mode");
+  for (const auto& [mode, keys] : kRows) {
+    if (menu_row(mode_title(mode), mode_title(mode), keys, mode == now, true, width)) sink.post(SetDrafting{mode});
+    tooltip(mode_detail(mode));
+  }
 }
 
 void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
@@ -299,22 +321,6 @@ void draw_look_rows(const ViewModel& view, CommandSink& sink, float width) {
 
 }  // namespace
 
-float scale_control_width(float figure, float gap) {
-  return px(kScaleButton) * 2 + px(figure) + px(gap) * 2;
-}
-
-void draw_scale_control(const ViewModel& view, CommandSink& sink, float figure, float gap) {
-  const float side = px(kScaleButton);
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  const std::string percents = whole(static_cast<double>(view.user_scale * 100)) + "%";
-  draw_scale_button(view, sink, -1);
-  draw_text_middle(ImGui::GetWindowDrawList(),
-                   a.x + side + px(gap) + (px(figure) - text_size(Type::mono, percents).x) * 0.5f, a.y + side * 0.5f,
-                   Type::mono, colours().text2, percents);
-  ImGui::SetCursorScreenPos({a.x + side + px(figure) + px(gap) * 2, a.y});
-  draw_scale_button(view, sink, 1);
-}
-
 /// What can be done with the recording on show, and the end of what is done; returns the command that was chosen.
 static std::optional<UiCommand> draw_recording_rows(const ViewModel& view, float width) {
   if (const std::optional<Work> work = recording_work(view)) {
@@ -330,7 +336,8 @@ static std::optional<UiCommand> draw_recording_rows(const ViewModel& view, float
   return pressed ? std::optional<UiCommand>(VerifyCommand(VerifyShown{})) : std::nullopt;
 }
 
-void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner) {
+void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, ImVec2 corner,
+                    bool modes) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float width = std::min(px(kViewMenuWidth), viewport->Size.x - px(48));
   ImGui::SetNextWindowPos(corner, ImGuiCond_Always, {1, 0});
@@ -339,6 +346,10 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kViewMenu)) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    if (modes) {
+      draw_mode_rows(view, sink, width);
+      rule(width);
+    }
     draw_panel_rows(view, sink, panels, width);
     rule(width);
     draw_look_rows(view, sink, width);
@@ -349,8 +360,9 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
     };
     if (menu_row("Share", "Share\u2026", "Ctrl+Shift+S", false, view.rounds.log->rounds() > 0, width))
       close_with(ShareCommand(ShowShare{}));
-    tooltip("A picture of this round, or a web page of all of them, for others");
+    tooltip("A picture of this pass, or a web page of all of them, for others");
     if (const std::optional<UiCommand> wanted = draw_recording_rows(view, width)) close_with(*wanted);
+    if (menu_row("Tour", "Tour", "", false, true, width)) close_with(ShellCommand(ShowTour{}));
     if (menu_row("Commands", "Commands", "Ctrl+K", false, true, width)) close_with(ShellCommand(ShowPalette{}));
     if (menu_row("What am I looking at", "What am I looking at", "F1", false, true, width))
       close_with(ShellCommand(ShowRegions{}));

@@ -20,62 +20,39 @@ struct LayoutChoice {
 };
 constexpr LayoutChoice kLayouts[] = {
     {WindowLayout::watch, false, "Watch", "The tree, large, with what it means  F4"},
-    {WindowLayout::what_if, false, "What if", "What other devices would make of it"},
+    {WindowLayout::what_if, false, "What if", "What other devices would make of it  F10"},
     {WindowLayout::lab, false, "Lab", "Every panel, chart and figure  F4"},
-    {WindowLayout::lab, true, "Compare", "Ways to decode beside each other, and sweeps over many  F2"},
+    {WindowLayout::lab, true, "Compare", "Ways to decode, side by side  F2"},
 };
-constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 8, kMoreWidth = 20, kMoreMenuWidth = 300;
+constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 8, kMoreMenuWidth = 300;
 constexpr const char* kMoreMenu = "More layouts menu";
-
-// Of the window at 100%; in narrower ones a menu behind the others leads there. In Lab the bar has a mode and memory,
-// too.
-constexpr float kRoomForWhatIf = 760, kRoomForCompare = 1000, kRoomForWhatIfInLab = 1360, kRoomForCompareInLab = 1760;
 
 bool is_on(const LayoutChoice& choice, const ViewModel& view) {
   const bool pages = view.shell.page != WindowPage::rounds;
   return choice.pages ? pages : !pages && view.shell.layout == choice.layout;
 }
 
-bool is_shown(const LayoutChoice& choice, const ViewModel& view) {
-  const bool what_if = choice.layout == WindowLayout::what_if;
-  if ((!what_if && !choice.pages) || is_on(choice, view)) return true;
-  const bool lab = view.shell.page == WindowPage::rounds && view.shell.layout == WindowLayout::lab;
-  const float room =
-      what_if ? (lab ? kRoomForWhatIfInLab : kRoomForWhatIf) : (lab ? kRoomForCompareInLab : kRoomForCompare);
-  return ImGui::GetMainViewport()->Size.x >= room * look().scale;
-}
-
 float choice_width(const LayoutChoice& choice) {
   return std::ceil(text_size(Type::base_semibold, choice.words).x) + px(kChoicePad) * 2;
-}
-
-bool all_shown(const ViewModel& view) {
-  return std::ranges::all_of(kLayouts, [&](const LayoutChoice& choice) { return is_shown(choice, view); });
 }
 
 UiCommand command_of(const LayoutChoice& choice) {
   return choice.pages ? ShellCommand(ShowPage{WindowPage::compare}) : ShellCommand(SetLayout{choice.layout});
 }
 
-/// The menu of what has no room in the bar, behind a chevron in this place.
-void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 room) {
-  const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 to = {from.x + room.x, from.y + room.y};
-  ImGui::SetCursorScreenPos(from);
-  if (ImGui::InvisibleButton("More layouts", room, ImGuiButtonFlags_EnableNav)) ImGui::OpenPopup(kMoreMenu);
-  if (ImGui::IsItemHovered() || ImGui::IsPopupOpen(kMoreMenu))
-    list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
-  tooltip("What has no room here");
-  draw_icon(list, Icon::chevron, {from.x + room.x * 0.5f, from.y + room.y * 0.5f}, px(12), t.text2);
-  ImGui::SetNextWindowPos({from.x, to.y + px(6)}, ImGuiCond_Always);
+/// The four views as a drop-down, where there is no room for their words.
+void layout_picker(const ViewModel& view, CommandSink& sink, float width) {
+  const ImVec2 a = ImGui::GetCursorScreenPos();
+  const auto* now = std::ranges::find_if(kLayouts, [&](const LayoutChoice& each) { return is_on(each, view); });
+  if (picker("More layouts", "", now == std::end(kLayouts) ? "" : now->words, width)) ImGui::OpenPopup(kMoreMenu);
+  tooltip("Watch, What if, Lab and Compare");
+  ImGui::SetNextWindowPos({a.x, a.y + px(kSwitchHeight + 4)}, ImGuiCond_Always);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kMoreMenu)) {
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
-    const float width = std::min(px(kMoreMenuWidth), viewport->Pos.x + viewport->Size.x - from.x - px(24));
+    const float room = std::min(px(kMoreMenuWidth), viewport->Pos.x + viewport->Size.x - a.x - px(24));
     for (const LayoutChoice& each : kLayouts) {
-      if (is_shown(each, view)) continue;
-      if (!choice(each.words, each.words, each.tip, false, true, width)) continue;
+      if (!choice(each.words, each.words, each.tip, is_on(each, view), true, room)) continue;
       sink.post(command_of(each));
       ImGui::CloseCurrentPopup();
     }
@@ -84,22 +61,23 @@ void draw_more(const ViewModel& view, CommandSink& sink, ImVec2 from, ImVec2 roo
   ImGui::PopStyleVar();
 }
 
-float layout_switch_width(const ViewModel& view) {
-  float width = px(kSwitchPad) * 2 + (all_shown(view) ? 0 : px(kMoreWidth));
-  for (const LayoutChoice& choice : kLayouts) width += is_shown(choice, view) ? choice_width(choice) : 0;
+/// whole: with the words of all four beside each other.
+float layout_switch_width(bool whole) {
+  float width = whole ? px(kSwitchPad) * 2 : 0;
+  for (const LayoutChoice& choice : kLayouts)
+    width = whole ? width + choice_width(choice) : std::max(width, picker_width("", choice.words));
   return width;
 }
 
 /// Draws Watch | What if | Lab | Compare as one control, 32 px high at 100%, at the cursor.
 void layout_switch(const ViewModel& view, CommandSink& sink) {
   const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(view), px(kSwitchHeight)};
+  const ImVec2 a = ImGui::GetCursorScreenPos(), size = {layout_switch_width(true), px(kSwitchHeight)};
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(a, {a.x + size.x, a.y + size.y}, t.card, px(6));
   list->AddRect(a, {a.x + size.x, a.y + size.y}, t.line, px(6));
   float x = a.x + px(kSwitchPad);
   for (const LayoutChoice& choice : kLayouts) {
-    if (!is_shown(choice, view)) continue;
     const bool on = is_on(choice, view);
     const ImVec2 from = {x, a.y + px(kSwitchPad)}, room = {choice_width(choice), size.y - px(kSwitchPad) * 2};
     ImGui::SetCursorScreenPos(from);
@@ -115,7 +93,6 @@ void layout_switch(const ViewModel& view, CommandSink& sink) {
     tooltip(choice.tip);
     x += room.x;
   }
-  if (!all_shown(view)) draw_more(view, sink, {x, a.y + px(kSwitchPad)}, {px(kMoreWidth), size.y - px(kSwitchPad) * 2});
   ImGui::SetCursorScreenPos(a);
   ImGui::Dummy(size);
 }
@@ -124,6 +101,7 @@ constexpr float kSegmentHeight = 32, kSegmentPadding = 2, kItemPadding = 12, kSe
 constexpr DecodeMode kModes[] = {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive};
 constexpr uint32_t kBudgets[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
 constexpr const char* kBudgetPopup = "Tree size";
+constexpr const char* kGuessesOfTree = "Guesses in the tree of every pass";
 constexpr const char* kModePopup = "Mode menu";
 
 DecodeMode mode_now(const ViewModel& view) {
@@ -138,12 +116,16 @@ float item_width(DecodeMode mode) {
   return std::ceil(text_size(Type::base_semibold, mode_title(mode)).x) + px(kItemPadding) * 2;
 }
 
-std::string budget_words(const ViewModel& view) {
-  return std::to_string(view.shell.tree_budget);
-}
-
+/// The size of trees is chosen where it is used; its place stays free in the other modes, so that choosing one moves
+/// nothing.
 bool shows_budget(const ViewModel& view) {
   return mode_now(view) == DecodeMode::tree;
+}
+
+float budget_picker_width(const char* caption) {
+  float width = 0;
+  for (const uint32_t guesses : kBudgets) width = std::max(width, picker_width(caption, std::to_string(guesses)));
+  return width;
 }
 
 void draw_item(const ViewModel& view, CommandSink& sink, DecodeMode mode, ImVec2 a) {
@@ -168,10 +150,10 @@ void draw_budget_menu(const ViewModel& view, CommandSink& sink) {
   const float width = std::min(px(260), ImGui::GetMainViewport()->Size.x - px(48));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
   if (ImGui::BeginPopup(kBudgetPopup)) {
-    label(Type::secondary, colours().text2, "Nodes drafted in every round");
+    label(Type::secondary, colours().text2, kGuessesOfTree);
     for (const uint32_t nodes : kBudgets) {
       ImGui::PushID(static_cast<int>(nodes));
-      if (choice("nodes", grouped(nodes) + " nodes", "", nodes == view.shell.tree_budget, true, width)) {
+      if (choice("nodes", grouped(nodes) + " guesses", "", nodes == view.shell.tree_budget, true, width)) {
         sink.post(ShellCommand(SetTreeBudget{nodes}));
         ImGui::CloseCurrentPopup();
       }
@@ -180,6 +162,20 @@ void draw_budget_menu(const ViewModel& view, CommandSink& sink) {
     ImGui::EndPopup();
   }
   ImGui::PopStyleVar();
+}
+
+/// The sizes of trees as buttons, broken into lines.
+void draw_budget_buttons(const ViewModel& view, CommandSink& sink, float width) {
+  label(Type::secondary, colours().text2, kGuessesOfTree);
+  const float left = ImGui::GetCursorScreenPos().x;
+  for (const uint32_t guesses : kBudgets) {
+    const std::string words = grouped(guesses);
+    ButtonSpec spec{words.c_str(), Icon::none, ButtonKind::line};
+    spec.on = guesses == view.shell.tree_budget;
+    if (guesses != kBudgets[0]) ImGui::SameLine(0, px(6));
+    if (ImGui::GetCursorScreenPos().x + button_size(spec).x > left + width) ImGui::NewLine();
+    if (button(spec)) sink.post(ShellCommand(SetTreeBudget{guesses}));
+  }
 }
 
 void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
@@ -192,27 +188,32 @@ void draw_mode_menu(const ViewModel& view, CommandSink& sink) {
         ImGui::CloseCurrentPopup();
       }
     }
+    if (shows_budget(view)) draw_budget_buttons(view, sink, width);
     ImGui::EndPopup();
   }
   ImGui::PopStyleVar();
 }
 
-float mode_segment_width(const ViewModel& view) {
-  float width = px(kSegmentPadding) * 2;
+float mode_segment_width(const char* caption) {
+  float width = px(kSegmentPadding) * 2 + budget_picker_width(caption) + px(kSegmentGap);
   for (const DecodeMode mode : kModes) width += item_width(mode);
-  if (shows_budget(view)) width += px(kSegmentGap) + picker_width("N", budget_words(view));
   return width;
 }
 
-/// Draws AR | Chain | Tree | Adaptive as one control, and for Tree the number of its nodes. 32 px high at 100%, at the
-/// cursor.
-void mode_segment(const ViewModel& view, CommandSink& sink) {
+/// Draws Plain | Chain | Tree | Adaptive as one control, before it for Tree the number of its guesses. 32 px high at
+/// 100%, at the cursor.
+void mode_segment(const ViewModel& view, CommandSink& sink, const char* caption) {
   const Theme& t = colours();
-  const ImVec2 a = ImGui::GetCursorScreenPos();
-  float width = px(kSegmentPadding) * 2;
-  for (const DecodeMode mode : kModes) width += item_width(mode);
+  const ImVec2 from = ImGui::GetCursorScreenPos(), size = {mode_segment_width(caption), px(kSegmentHeight)};
+  const float budget = budget_picker_width(caption);
+  if (shows_budget(view)) {
+    if (picker("Tree nodes", caption, std::to_string(view.shell.tree_budget), budget)) ImGui::OpenPopup(kBudgetPopup);
+    term_tooltip("Budget", "Adaptive chooses it by itself");
+    ImGui::SetNextWindowPos({from.x, from.y + size.y + px(4)});
+    draw_budget_menu(view, sink);
+  }
+  const ImVec2 a = {from.x + budget + px(kSegmentGap), from.y}, b = {from.x + size.x, from.y + size.y};
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 b = {a.x + width, a.y + px(kSegmentHeight)};
   list->AddRectFilled(a, b, t.card, px(5));
   list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
   float x = a.x + px(kSegmentPadding);
@@ -220,13 +221,12 @@ void mode_segment(const ViewModel& view, CommandSink& sink) {
     draw_item(view, sink, mode, {x, a.y + px(kSegmentPadding)});
     x += item_width(mode);
   }
-  if (!shows_budget(view)) return;
-  ImGui::SetCursorScreenPos({b.x + px(kSegmentGap), a.y});
-  if (picker("Tree nodes", "N", budget_words(view), picker_width("N", budget_words(view))))
-    ImGui::OpenPopup(kBudgetPopup);
-  term_tooltip("N", "Nodes of the draft tree; Adaptive chooses them by itself");
-  ImGui::SetNextWindowPos({b.x + px(kSegmentGap), a.y + px(kSegmentHeight) + px(4)});
-  draw_budget_menu(view, sink);
+}
+
+float mode_picker_width() {
+  float width = 0;
+  for (const DecodeMode mode : kModes) width = std::max(width, picker_width("", mode_title(mode)));
+  return width;
 }
 
 /// The same as a drop-down, where there is no room for four words.
@@ -244,26 +244,37 @@ constexpr float kNoQuantization = 1440, kNoCaptions = 1360;  // window widths at
 
 }  // namespace
 
-/// What the bar shows; each step of the list shows a little less.
+/// What the bar shows; each step of the list shows a little less. What is left out is in menus: of the views in their
+/// drop-down, of drafter and device in the big model's, the rest in the View menu.
 struct TopBarStep {
   bool quantization, captions, word;
   float memory;  // width of the memory bar; 0: none
-  bool segment, scale, all_pickers;
+  bool segment, all_pickers;
   float readable;  // least width of a picker, unless its value is shorter
+  bool tour = true, views = true, mode = true, logo = true;
 };
 
 namespace {
 
 constexpr TopBarStep kSteps[] = {
-    {true, true, true, 250, true, true, true, 240},   {true, true, true, 150, true, true, true, 240},
-    {true, false, true, 150, true, true, true, 240},  {false, true, true, 250, true, true, true, 200},
-    {false, true, true, 150, true, true, true, 200},  {false, false, true, 250, true, true, true, 150},
-    {false, false, true, 150, true, true, true, 120}, {false, false, false, 110, true, true, true, 110},
-    {false, false, false, 0, true, true, true, 100},  {false, false, false, 0, false, true, true, 90},
-    {false, false, false, 0, false, true, false, 90}, {false, false, false, 0, false, false, false, 70},
+    {true, true, true, 250, true, true, 240},
+    {true, true, true, 150, true, true, 240},
+    {true, false, true, 150, true, true, 240},
+    {false, true, true, 250, true, true, 200},
+    {false, true, true, 150, true, true, 200},
+    {false, false, true, 250, true, true, 150},
+    {false, false, true, 150, true, true, 120},
+    {false, false, false, 110, true, true, 110},
+    {false, false, false, 0, true, true, 100},
+    {false, false, false, 0, false, true, 90},
+    {false, false, false, 0, false, false, 90},
+    {false, false, false, 0, false, false, 80, false},
+    {false, false, false, 0, false, false, 80, false, false},
+    {false, false, false, 0, false, false, 60, false, false, false},
+    {false, false, false, 0, false, false, 44, false, false, false, false},
 };
 constexpr size_t kWithoutQuantization = 3, kWithoutCaptions = 5;  // number of steps
-constexpr size_t kWholeNames = 9;  // before this step, names are shown whole if one of the steps allows it
+constexpr size_t kWholeNames = 10;  // before this step, names are shown whole if one of the steps allows it
 
 std::string without_end(std::string text, const std::string& end) {
   if (!end.empty() && text.ends_with(" " + end)) text.resize(text.size() - end.size() - 1);
@@ -276,8 +287,10 @@ bool shows_replay(const ViewModel& view) {
   return view.replaying() && view.shell.page == WindowPage::rounds;
 }
 
-std::string target_value(const ViewModel& view, bool quantization) {
-  if (shows_replay(view)) return view.replay.origin().target;
+// The values of the pickers: of the recording that is open, or of the loaded model.
+
+std::string target_value(const ViewModel& view, bool replay, bool quantization) {
+  if (replay) return view.replay.origin().target;
   if (view.model_state == ModelState::loading) return file_name(view.model_path);
   if (!view.model) return "none";
   const std::string title = model_title(*view.model);
@@ -290,8 +303,8 @@ bool asks_drafter(const ViewModel& view) {
 }
 
 /// Where the guesses come from.
-std::string drafter_value(const ViewModel& view) {
-  if (shows_replay(view)) {
+std::string drafter_value(const ViewModel& view, bool replay) {
+  if (replay) {
     if (!view.replay.origin().drafter.empty()) return view.replay.origin().drafter;
     return view.rounds.log->statistics().has_text_drafts() ? "from the text" : "none";
   }
@@ -300,8 +313,8 @@ std::string drafter_value(const ViewModel& view) {
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
-std::string device_value(const ViewModel& view) {
-  if (shows_replay(view)) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
+std::string device_value(const ViewModel& view, bool replay) {
+  if (replay) return view.replay.origin().device.empty() ? "not recorded" : view.replay.origin().device;
   if (view.model) return view.model->device;
   for (const DeviceChoice& d : view.devices)
     if (d.selector == view.device_selector && !view.device_selector.empty()) return d.name;
@@ -341,7 +354,7 @@ std::string drafter_tooltip(const ViewModel& view) {
   else if (view.has_drafter())
     words += "\nLoaded, but not asked";
   if (text) return words + "\nGuesses come from the text itself" + (asks_drafter(view) ? ", too" : "");
-  return asks_drafter(view) ? words : words + "\nNothing guesses: every token is the target's own";
+  return asks_drafter(view) ? words : words + "\nNothing guesses: every token is the big model\u2019s own";
 }
 
 std::string device_tooltip(const ViewModel& view, const std::string& device) {
@@ -389,31 +402,27 @@ ButtonSpec tour_button() {
   return spec;
 }
 
-constexpr float kScaleFigure = 36, kScaleGap = 4;
-
-/// Width of the controls at the right end. scale: with the scale control; word: with "View" beside its icon.
-float right_end_width(bool scale, bool word) {
-  return button_size(tour_button()).x + px(4) + px(28) + px(4) + button_size(view_button(word)).x +
-         (scale ? scale_control_width(kScaleFigure, kScaleGap) + px(4) : 0);
+/// Width of the controls at the right end. tour: with the tour and the theme; word: with "View" beside its icon.
+float right_end_width(bool tour, bool word) {
+  return button_size(view_button(word)).x + (tour ? button_size(tour_button()).x + px(4) + px(28) + px(4) : 0);
 }
 
 void draw_right_end(const ViewModel& view, CommandSink& sink, const std::vector<std::string>& panels, float right,
-                    bool scale, bool word) {
+                    const TopBarStep& step) {
   const float y = ImGui::GetWindowPos().y + std::floor((px(kHeight) - px(28)) * 0.5f);
-  ImGui::SetCursorScreenPos({right - right_end_width(scale, word), y});
-  if (scale) {
-    draw_scale_control(view, sink, kScaleFigure, kScaleGap);
-    ImGui::SetCursorScreenPos({right - right_end_width(false, word), y});
+  ImGui::SetCursorScreenPos({right - right_end_width(step.tour, step.captions), y});
+  if (step.tour) {
+    if (button(tour_button())) sink.post(ShellCommand(ShowTour{}));
+    ImGui::SameLine(0, px(4));
+    ButtonSpec theme{"Theme", Icon::theme};
+    theme.show_label = false;
+    theme.tooltip = "Dark, light or projector  Ctrl+Shift+L";
+    if (button(theme)) sink.post(SetTheme{next_theme(view.theme)});
+    ImGui::SameLine(0, px(4));
   }
-  if (button(tour_button())) sink.post(ShellCommand(ShowTour{}));
-  ImGui::SameLine(0, px(4));
-  ButtonSpec theme{"Theme", Icon::theme};
-  theme.show_label = false;
-  theme.tooltip = "Dark, light or projector  Ctrl+Shift+L";
-  if (button(theme)) sink.post(SetTheme{next_theme(view.theme)});
-  ImGui::SameLine(0, px(4));
-  if (button(view_button(word))) ImGui::OpenPopup(kViewMenu);
-  draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)});
+  if (button(view_button(step.captions))) ImGui::OpenPopup(kViewMenu);
+  const bool modes = !step.mode && view.model && !shows_replay(view);
+  draw_view_menu(view, sink, panels, {right, y + px(28) + px(6)}, modes);
 }
 
 }  // namespace
@@ -428,6 +437,7 @@ struct TopBarPicker {
 struct TopBar::Fit {
   TopBarStep step;
   std::vector<TopBarPicker> pickers;
+  float left = 0;      // of the switch of views, in the window
   float mode = 0;      // width of the mode control; 0 without a model
   float room = 0;      // for the pickers
   float wanted = 0;    // width at which the pickers show their values whole
@@ -448,43 +458,55 @@ static void share(std::vector<TopBarPicker>& pickers, float room) {
   for (TopBarPicker& p : pickers) p.width = std::floor(std::min(p.width, low));
 }
 
-/// Watch and What if have words for newcomers.
+/// As wide as the values of the recording and those of the loaded model, so that nothing moves between the views that
+/// show the one and those that show the other.
+static float steady_width(const std::string& caption, const std::string& value, const std::string& other) {
+  return std::max(picker_width(caption, value), picker_width(caption, other));
+}
+
 static std::vector<TopBarPicker> pickers_of(const ViewModel& view, const TopBarStep& step) {
-  const bool watch = view.shell.layout != WindowLayout::lab;
-  auto caption = [&](const char* words) { return step.captions ? std::string(words) : std::string(); };
-  std::vector<TopBarPicker> pickers = {{"Model", kTargetMenu, caption(watch ? "Big model" : "Target"),
-                                        target_value(view, step.quantization), target_tooltip(view),
-                                        shows_replay(view) || view.model || view.model_state == ModelState::loading}};
-  if (step.all_pickers) {
-    const std::string device = device_value(view);
-    pickers.push_back(
-        {"Drafter", kDrafterMenu, caption("Drafter"), drafter_value(view), drafter_tooltip(view),
-         shows_replay(view) ? !view.replay.origin().drafter.empty() : view.model && view.draft_sources != 0});
-    pickers.push_back({"Device", kDeviceMenu, caption(watch ? "Runs on" : "Device"), without_brackets(device),
-                       device_tooltip(view, device), shows_replay(view) || !view.devices.empty() || view.model});
-  }
-  for (TopBarPicker& p : pickers) p.width = picker_width(p.caption, p.value);
+  const bool replay = shows_replay(view), other = view.replaying() ? !replay : replay;
+  std::vector<TopBarPicker> pickers;
+  const auto add = [&](TopBarPicker p, const std::string& elsewhere) {
+    if (!step.captions) p.caption.clear();
+    p.width = steady_width(p.caption, p.value, elsewhere);
+    pickers.push_back(std::move(p));
+  };
+  add({"Model", kTargetMenu, "Big model", target_value(view, replay, step.quantization), target_tooltip(view),
+       replay || view.model || view.model_state == ModelState::loading},
+      target_value(view, other, step.quantization));
+  if (!step.all_pickers) return pickers;
+  add({"Drafter", kDrafterMenu, "Drafter", drafter_value(view, replay), drafter_tooltip(view),
+       replay ? !view.replay.origin().drafter.empty() : view.model && view.draft_sources != 0},
+      drafter_value(view, other));
+  const std::string device = device_value(view, replay);
+  add({"Device", kDeviceMenu, "Runs on", without_brackets(device), device_tooltip(view, device),
+       replay || !view.devices.empty() || view.model},
+      without_brackets(device_value(view, other)));
   return pickers;
 }
 
+static const char* budget_caption(const TopBarStep& step) {
+  return step.captions ? "Guesses" : "";
+}
+
+/// The same in all views: what one of them leaves out, as controls of the loaded model while a recording is on show,
+/// leaves its place free.
 TopBar::Fit TopBar::fit_step(const ViewModel& view, float width, size_t index) const {
   Fit f;
   f.step = kSteps[index];
   f.pickers = pickers_of(view, f.step);
-  // While a recording is shown, controls of the loaded model are left out, as they would contradict it.
-  // Watch has no mode to choose and no memory to look after.
-  const bool watch = view.shell.layout != WindowLayout::lab;
-  f.mode = watch || !view.model || shows_replay(view) ? 0
-           : f.step.segment                           ? mode_segment_width(view)
-                                                      : picker_width("", mode_title(mode_now(view)));
-  if (watch || !view.model || shows_replay(view) || view.models.memory.budget == 0) f.step.memory = 0;
-  if (watch) f.step.scale = false;
-  f.room = width - px(kMargin) * 2 - px(kLogo) - px(kAfterLogo) - layout_switch_width(view) - px(kAfterSwitch) -
-           right_end_width(f.step.scale, f.step.captions);
-  if (f.step.word) f.room -= px(kGap) + text_size(Type::title, "Canopy").x;
+  if (view.model && f.step.mode)
+    f.mode = f.step.segment ? mode_segment_width(budget_caption(f.step)) : mode_picker_width();
+  if (!view.model || view.models.memory.budget == 0) f.step.memory = 0;
+  f.left = px(kMargin);
+  if (f.step.logo) f.left += px(kLogo) + px(kAfterLogo);
+  if (f.step.word) f.left += px(kGap) + text_size(Type::title, "Canopy").x;
+  f.room = width - px(kMargin) - f.left - layout_switch_width(f.step.views) - px(f.step.logo ? kAfterSwitch : kGap) -
+           right_end_width(f.step.tour, f.step.captions);
   if (f.step.memory > 0) f.room -= px(f.step.memory) + px(kAroundMemory) * 2;
   if (f.mode > 0) f.room -= f.mode + px(kGap) * 2;
-  if (shows_replay(view)) f.room -= replayed_width(view) + px(kGap);
+  if (view.replaying()) f.room -= replayed_width(view) + px(kGap);
   f.room -= px(kGap) * static_cast<float>(f.pickers.size());
   for (const TopBarPicker& p : f.pickers) {
     f.wanted += p.width;
@@ -511,35 +533,36 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 origin = ImGui::GetWindowPos();
   const float middle = origin.y + px(kHeight) * 0.5f, top = std::floor(middle - px(kControl) * 0.5f);
-  float x = px(kMargin);
-  draw_logo(list, {origin.x + x + px(kLogo) * 0.5f, middle}, px(kLogo));
-  x += px(kLogo);
-  if (f.step.word) {
-    draw_text_middle(list, origin.x + x + px(kGap), middle, Type::title, colours().text, "Canopy");
-    x += px(kGap) + text_size(Type::title, "Canopy").x;
-  }
-  ImGui::SetCursorScreenPos({std::floor(origin.x + x + px(kAfterLogo)), top});
-  layout_switch(view, sink);
-  ImGui::SetCursorScreenPos(
-      {std::floor(origin.x + x + px(kAfterLogo) + layout_switch_width(view) + px(kAfterSwitch)), top});
-  draw_pickers(view, sink, f);
-  if (f.step.memory > 0) {
-    ImGui::SameLine(0, px(kAroundMemory));
-    ImGui::SetCursorPosY(top - origin.y);
-    memory_bar(view, sink, px(f.step.memory));
-  }
-  if (shows_replay(view)) {
-    ImGui::SameLine(0, px(kGap));
-    draw_replayed(view, {ImGui::GetCursorScreenPos().x, middle});
-  }
   const float right = origin.x + ImGui::GetWindowWidth() - px(kMargin);
-  draw_right_end(view, sink, panels_, right, f.step.scale, f.step.captions);
-  if (f.mode <= 0) return;
-  ImGui::SetCursorScreenPos({right - right_end_width(f.step.scale, f.step.captions) - px(kGap) - f.mode, top});
-  if (f.step.segment)
-    mode_segment(view, sink);
+  if (f.step.logo) draw_logo(list, {origin.x + px(kMargin) + px(kLogo) * 0.5f, middle}, px(kLogo));
+  if (f.step.word)
+    draw_text_middle(list, origin.x + px(kMargin) + px(kLogo) + px(kGap), middle, Type::title, colours().text,
+                     "Canopy");
+  float x = std::floor(origin.x + f.left);
+  ImGui::SetCursorScreenPos({x, top});
+  if (f.step.views)
+    layout_switch(view, sink);
   else
-    mode_picker(view, sink, f.mode);
+    layout_picker(view, sink, layout_switch_width(false));
+  x = std::floor(x + layout_switch_width(f.step.views) + px(f.step.logo ? kAfterSwitch : kGap));
+  ImGui::SetCursorScreenPos({x, top});
+  draw_pickers(view, sink, f);
+  for (const TopBarPicker& p : f.pickers) x += p.width + px(kGap);
+  const bool replay = shows_replay(view);
+  if (f.step.memory > 0) {
+    ImGui::SetCursorScreenPos({x - px(kGap) + px(kAroundMemory), top});
+    if (!replay) memory_bar(view, sink, px(f.step.memory));
+    x += px(f.step.memory) + px(kAroundMemory) * 2 - px(kGap);
+  }
+  if (replay) draw_replayed(view, {x, middle});
+  if (f.mode > 0 && !replay) {
+    ImGui::SetCursorScreenPos({right - right_end_width(f.step.tour, f.step.captions) - px(kGap) - f.mode, top});
+    if (f.step.segment)
+      mode_segment(view, sink, budget_caption(f.step));
+    else
+      mode_picker(view, sink, f.mode);
+  }
+  draw_right_end(view, sink, panels_, right, f.step);
 }
 
 void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f) {
@@ -670,7 +693,7 @@ void draw_rounds(const ViewModel& view, Row& row) {
     const uint64_t behind = rounds_behind(view.rounds);
     row.statement({{Type::secondary, t.text3, "View"},
                    {Type::mono, t.text2, grouped(behind)},
-                   {Type::secondary, t.text3, behind == 1 ? "round behind" : "rounds behind"}});
+                   {Type::secondary, t.text3, behind == 1 ? "pass behind" : "passes behind"}});
   }
 }
 
@@ -681,7 +704,7 @@ void draw_recording(const ViewModel& view, Row& row) {
   const float before = row.x();
   row.statement({{Type::secondary, t.text2, "     Recording " + recording.file_name},
                  {Type::mono, t.text3, grouped(recording.rounds)},
-                 {Type::secondary, t.text3, recording.rounds == 1 ? "round" : "rounds"}});
+                 {Type::secondary, t.text3, recording.rounds == 1 ? "pass" : "passes"}});
   if (row.x() > before) row.dot(before + px(kStatusGap) + px(4), t.rejected);
 }
 

@@ -376,20 +376,20 @@ struct KindWords {
   const char* about;
 };
 constexpr std::array<KindWords, kShareKinds> kKinds = {{
-    {"Share as PNG", "PNG", "This round as a picture of 2560 \u00d7 1440 pixels, in the colours of the window."},
+    {"Share as PNG", "PNG", "This pass as a picture of 2560 \u00d7 1440 pixels, in the colours of the window."},
     {"Share as SVG", "SVG",
-     "This round as shapes and letters, sharp at any size. It shows its dark or its light colours, as its reader "
+     "This pass as shapes and letters, sharp at any size. It shows its dark or its light colours, as its reader "
      "prefers."},
     {"Share as page", "Web page",
-     "All rounds in one file that opens in any browser: the tree, the text, scrubbing, slow motion and statistics. It "
+     "All passes in one file that opens in any browser: the tree, the text, scrubbing, slow motion and statistics. It "
      "needs no network."},
     {"Share as animation", "Animation",
-     "Up to ten rounds from this one on, as an SVG picture that moves, for a README or a web page."},
+     "Up to ten passes from this one on, as an SVG picture that moves, for a README or a web page."},
 }};
 
 std::string what_is_shared(const ViewModel& view) {
   const RoundLog& log = *view.rounds.log;
-  return "Round " + grouped(view.rounds.playback.shown + 1) + " of " + grouped(log.rounds()) +
+  return "Pass " + grouped(view.rounds.playback.shown + 1) + " of " + grouped(log.rounds()) +
          (view.rounds.trace_path.empty() ? ", written here" : ", of the recording that is shown");
 }
 
@@ -416,8 +416,17 @@ void ShareBox::draw_kinds(const ViewModel& view, CommandSink& sink, float width)
       sink.post(ShareCommand(ChooseShare{kind}));
     }
   }
+  // As high as the longest of the sentences, so that what is below has one place for all kinds.
+  size_t lines = 0;
+  for (const KindWords& each : kKinds) {
+    TextBlock block;
+    block.layout(each.about, Type::secondary, width);
+    lines = std::max(lines, block.line_count());
+  }
+  const float top = ImGui::GetCursorPosY();
   paragraph(kKinds[static_cast<size_t>(view.share.kind)].about, colours().text2, width);
-  ImGui::Dummy({0, px(2)});
+  ImGui::SetCursorPosY(top + px(kReportLine) * static_cast<float>(lines));
+  ImGui::Dummy({width, px(2)});
 }
 
 void ShareBox::draw_saving(const ViewModel& view, CommandSink& sink, float width) {
@@ -442,10 +451,11 @@ void ShareBox::draw_saving(const ViewModel& view, CommandSink& sink, float width
   }
   const bool done = !state.saved.empty();
   ButtonSpec save{"Save the file", done ? Icon::check : Icon::none, ButtonKind::primary};
+  const float wide = button_size({"Save again", Icon::check}).x, left = ImGui::GetCursorPosX();
   save.words = done ? "Save again" : "Save";
   save.enabled = !path_.empty();
   if ((button(save) || entered) && save.enabled) sink.post(ShareCommand(StartShare{state.kind, path_}));
-  ImGui::SameLine(0, px(8));
+  ImGui::SameLine(left + wide + px(8));
   ButtonSpec close{"Close", Icon::none, ButtonKind::line};
   if (button(close)) sink.post(ShareCommand(ShowShare{false}));
   paragraph(state.problem, t.rejected_text, width);

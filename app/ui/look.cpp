@@ -1,5 +1,7 @@
 #include "app/ui/look.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -92,6 +94,23 @@ float px(float length) {
 
 bool letters_are_typed() {
   return ImGui::GetFrameCount() - look().letters_taken <= 1;
+}
+
+void want_focus(std::string_view area) {
+  look().focus_wanted = area;
+  look().focus_asked = ImGui::GetFrameCount();
+}
+
+bool take_focus(std::string_view area) {
+  if (look().focus_wanted != area || ImGui::GetFrameCount() - look().focus_asked > 1) return false;
+  look().focus_wanted.clear();
+  return true;
+}
+
+void focus_last_item(std::string_view area) {
+  if (!take_focus(area)) return;
+  ImGui::FocusItem();
+  ImGui::SetNavCursorVisible(true);
 }
 
 void keep_drawing(double seconds) {

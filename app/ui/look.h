@@ -72,6 +72,8 @@ struct Look {
   double drawing_until = 0;                 // in ImGui::GetTime(): frames are drawn until then, as something moves
   std::string typed_ahead;                  // on the start page, for the composer
   int letters_taken = -2;                   // ImGui::GetFrameCount() when a box last took what is typed anywhere
+  std::string focus_wanted;                 // the part of the window that is to take the keyboard
+  int focus_asked = -2;                     // ImGui::GetFrameCount() when that was asked for
   std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };
 
@@ -88,6 +90,16 @@ void keep_drawing(double seconds);
 
 /// Whether letters that are typed go to the box of messages, wherever the focus is: no keys of other panels then.
 bool letters_are_typed();
+
+// Parts of the window that share a window of Dear ImGui with others take the keyboard themselves when it is their turn.
+
+inline constexpr std::string_view kComposerArea = "Composer", kTreeArea = "Tree", kNumbersArea = "Numbers";
+
+void want_focus(std::string_view area);
+/// Whether this part is to take the keyboard now; true once.
+bool take_focus(std::string_view area);
+/// Gives the keyboard to the item that was drawn last, if it is this part's turn.
+void focus_last_item(std::string_view area);
 
 ImFont* font_of(Type type);
 /// Size before scaling, for ImGui::PushFont.

@@ -459,7 +459,10 @@ TEST(App, ThemeAndScaleButtonsWork) {
     ctx->ItemClick("//Top bar/Theme");
     ctx->Yield();
     IM_CHECK(ui.view().theme == ThemeKind::light);
-    ctx->ItemClick("//Top bar/Larger");
+    ctx->ItemClick("//Top bar/View");
+    ctx->Yield(2);
+    ctx->ItemClick("//$FOCUSED/Larger");
+    ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
     IM_CHECK_GT(ui.view().user_scale, 1.0f);
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_0);

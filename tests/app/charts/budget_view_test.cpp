@@ -97,7 +97,7 @@ TEST(BudgetView, WhereSpeculationIsNotExpectedToPayItSaysSo) {
   EXPECT_EQ(record.shape, DecodeMode::ar);
   EXPECT_TRUE(view.loses);
   EXPECT_EQ(verdict(view), "Guessing was not expected to pay");
-  EXPECT_EQ(view.title, "Why AR");
+  EXPECT_EQ(view.title, "Why plain");
   // A trial round on the same device loses as well; it must not be called the best choice.
   RoundRecord trial = builder.tree(8);
   trial.mode = DecodeMode::adaptive;
@@ -208,7 +208,7 @@ TEST(BudgetView, TheSpeedOfPlainDecodingIsTheOneGiven) {
   EXPECT_TRUE(view.slower);
   EXPECT_FALSE(view.is_argmax);
   EXPECT_EQ(view.best_budget, 0u);
-  EXPECT_NE(view.not_argmax.find("the forecast for this round"), std::string::npos) << view.not_argmax;
+  EXPECT_NE(view.not_argmax.find("the forecast for this pass"), std::string::npos) << view.not_argmax;
 }
 
 /// "Why 128" must not look like praise where the round was far slower than plain decoding.
@@ -231,7 +231,7 @@ TEST(BudgetView, APlainRoundNeedsNoTree) {
   RoundRecord record = builder.plain();
   record.choice = {};
   const BudgetView view = budget_view(record, nullptr);
-  EXPECT_EQ(view.title, "Why AR");
+  EXPECT_EQ(view.title, "Why plain");
   EXPECT_TRUE(view.predicted.empty());
   EXPECT_TRUE(view.measured.empty());
   EXPECT_EQ(view.axis_end, 128u);

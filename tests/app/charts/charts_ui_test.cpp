@@ -47,7 +47,7 @@ TEST(ChartsUi, ChartsKeepTheirAxesBeforeTheFirstRound) {
     EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
       for (const char* chart : {"Speed chart", "Accepted chart", "Depth chart"})
         IM_CHECK(ctx->ItemExists((std::string("//Live/**/") + chart).c_str()));
-      IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "after the first round"));
+      IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "after the first pass"));
     }));
   }
   {
@@ -76,11 +76,11 @@ TEST(ChartsUi, EveryFigureSaysWhatItWasCountedOver) {
   PanelHarness ui(panel, kRight, kRightHeight);
   show(ui, log, 39);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    for (const char* figure : {"Speed figure", "Tau", "Round time mean", "Best afterwards/pair"})
-      IM_CHECK(contains(tooltip_of(ctx, (std::string("//Live/**/") + figure).c_str()), "40 rounds"));
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Node use"), "drafted nodes"));
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Rounds by accepted tokens/title"), "40 rounds"));
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Round time bars"), "Measured"));
+    for (const char* figure : {"Speed figure", "Tokens per pass", "Pass time mean", "Best afterwards/pair"})
+      IM_CHECK(contains(tooltip_of(ctx, (std::string("//Live/**/") + figure).c_str()), "40 passes"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Guesses used"), "guesses that were checked"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Passes by right guesses/title"), "40 passes"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Pass time bars"), "Measured"));
   }));
 }
 
@@ -90,11 +90,11 @@ TEST(ChartsUi, ScrubbingBackCountsTheRoundsUpToTheShownOne) {
   PanelHarness ui(panel, kRight, kRightHeight);
   show(ui, log, 39);
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over 40 rounds"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "over 40 passes"));
     ui.view().rounds.playback.shown = 9;
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over 10 rounds"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "over 10 passes"));
     ui.view().rounds.playback.shown = 0;
-    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over 1 round,"));
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "over 1 pass,"));
   }));
 }
 
@@ -106,7 +106,7 @@ TEST(ChartsUi, ABarSaysItsRounds) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     const ImRect chart = ctx->ItemInfo("//Live/**/Accepted chart").RectFull;
     ctx->MouseMoveToPos({chart.Min.x + chart.GetWidth() * 0.3f, chart.GetCenter().y});
-    IM_CHECK(contains(tooltip_here(ctx), "of 40 rounds"));
+    IM_CHECK(contains(tooltip_here(ctx), "of 40 passes"));
   }));
 }
 
@@ -130,8 +130,9 @@ TEST(ChartsUi, KeyFiguresRefreshAtMostFourTimesASecondWhileAReplyIsWritten) {
   EXPECT_LE(panel.refreshes() - before, 8u);
   ui.view().reply_state = app::ReplyState::idle;  // the last figures are the true ones
   ui.frame();
-  EXPECT_TRUE(
-      ui.run([&](ImGuiTestContext* ctx) { IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over 121 rounds")); }));
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "over 121 passes"));
+  }));
 }
 
 /// A narrow panel keeps the ratio, on a line of its own.
@@ -144,7 +145,7 @@ TEST(ChartsUi, TheRatioIsShownAtEveryWidth) {
     show(ui, log, 39);
     EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
       const std::string why = tooltip_of(ctx, "//Live/**/Ratio figure");
-      IM_CHECK(contains(why, "of plain decoding, predicted for this round"));
+      IM_CHECK(contains(why, "of plain decoding, predicted for this pass"));
       const DrawnTexts drawn;
       ctx->Yield();
       IM_CHECK(drawn.overlapping().empty());
@@ -163,7 +164,7 @@ TEST(ChartsUi, AWidthUnderTheMouseSaysItsNumbers) {
     const ImRect chart = ctx->ItemInfo("//Budget/**/S(N)").RectFull;
     ctx->MouseMoveToPos({chart.Min.x + chart.GetWidth() * 0.18f, chart.GetCenter().y});
     const std::string text = tooltip_here(ctx);
-    IM_CHECK(contains(text, "N ") && contains(text, ", a pass of "));
+    IM_CHECK(contains(text, " guess") && contains(text, ", a pass of "));
     IM_CHECK(contains(text, "predicted"));
   }));
 }
@@ -178,8 +179,8 @@ TEST(ChartsUi, TheBudgetSaysWhyAndMarksTheChosenRow) {
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     IM_CHECK(ctx->ItemExists("//Budget/**/Why"));
     const std::string row = "//Budget/**/row " + std::to_string(record.width - 1);
-    IM_CHECK(contains(tooltip_of(ctx, row.c_str()), "What the round had"));
-    IM_CHECK(ctx->ItemExists("//Budget/**/row AR"));
+    IM_CHECK(contains(tooltip_of(ctx, row.c_str()), "What the pass had"));
+    IM_CHECK(ctx->ItemExists("//Budget/**/row plain"));
     IM_CHECK(contains(tooltip_of(ctx, "//Budget/**/Realised/pair"), "Measured"));
     IM_CHECK(contains(tooltip_of(ctx, "//Budget/**/Limits/pair"), "depth 15"));
   }));

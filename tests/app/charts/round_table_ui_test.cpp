@@ -25,7 +25,7 @@ class TableUi {
  public:
   explicit TableUi(float width = 1600, float height = 1000, const std::string& trace = kDemo) : ui({}, width, height) {
     ui.app().run(OpenModel{trace});
-    ui.app().run(ShellCommand(ShowPanel{"Round table", true}));
+    ui.app().run(ShellCommand(ShowPanel{"Passes", true}));
   }
   void show(ImGuiTestContext* ctx, size_t round) {
     ui.app().run(RoundsCommand(ShowRound{round}));
@@ -36,7 +36,7 @@ class TableUi {
 };
 
 std::string row(size_t round) {
-  return "//Round table/**/$$" + std::to_string(round) + "/Show round";
+  return "//Passes/**/$$" + std::to_string(round) + "/Show round";
 }
 
 TEST(RoundTable, ALineHasTheFiguresOfItsRoundAndShowsIt) {
@@ -167,12 +167,12 @@ TEST(RoundTable, WithoutRoundsItSaysSo) {
     if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
   };
   ui.app().run(OpenModel{"/models/a.gguf"});
-  ui.app().run(ShellCommand(ShowPanel{"Round table", true}));
+  ui.app().run(ShellCommand(ShowPanel{"Passes", true}));
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(3);
     const DrawnTexts drawn;
     ctx->Yield();
-    IM_CHECK(drawn.any_contains("No round yet"));
+    IM_CHECK(drawn.any_contains("No pass yet"));
   }));
 }
 

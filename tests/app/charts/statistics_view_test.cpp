@@ -91,7 +91,7 @@ TEST(StatisticsTrail, CountsWhatWasLetGoInsteadOfTakingItForRefused) {
   EXPECT_EQ(point.missing, 2u);
   EXPECT_EQ(point.rounds.rounds(), 18u);
   const StatisticsView view = statistics_view(point, nullptr, DecodeMode::adaptive, {});
-  EXPECT_NE(view.missing.find("2 rounds"), std::string::npos);
+  EXPECT_NE(view.missing.find("2 passes"), std::string::npos);
 }
 
 TEST(StatisticsTrail, AnotherLogStartsAnew) {
@@ -126,7 +126,7 @@ TEST(StatisticsView, HistogramSumsToRoundsAndEmittedToTokens) {
     uint64_t tokens = 0;
     for (size_t i = 0; i <= round; ++i) tokens += log->round(i)->emitted.size();
     EXPECT_NE(view.tau.denominator.find(grouped(tokens) + " tokens"), std::string::npos) << view.tau.denominator;
-    EXPECT_NE(view.tau.denominator.find(counted(round + 1, "round", "rounds")), std::string::npos);
+    EXPECT_NE(view.tau.denominator.find(counted(round + 1, "pass", "passes")), std::string::npos);
     ASSERT_TRUE(view.shown_accepted.has_value());
     EXPECT_GT(view.histogram.at(*view.shown_accepted), 0u);
   }
@@ -195,7 +195,7 @@ TEST(StatisticsView, TellsGuessesByTheirSources) {
   }
   const StatisticsView view = view_of(log, 11);
   ASSERT_EQ(view.by_source.size(), 3u);  // how many rounds, the drafter's guesses, those of the text
-  EXPECT_EQ(view.by_source[0].figure.text, "3 rounds");
+  EXPECT_EQ(view.by_source[0].figure.text, "3 passes");
   EXPECT_NE(view.by_source[0].figure.denominator.find("In 9 a drafter was asked, 0 were plain"), std::string::npos)
       << view.by_source[0].figure.denominator;
   const SourceCounts& text = log->statistics().by_source(kFromSuffix);
@@ -208,9 +208,9 @@ TEST(StatisticsView, VerdictComparesWithPlainDecodingAfterEightRounds) {
   const auto log = log_of(20, 11);
   const double speed = view_of(log, 19).tokens_per_second;
   EXPECT_EQ(view_of(log, 19).verdict, VerdictKind::none);  // nothing to compare with
-  EXPECT_EQ(view_of(log, 19, at(speed / 2)).verdict_title, "Speculation pays here");
+  EXPECT_EQ(view_of(log, 19, at(speed / 2)).verdict_title, "Guessing pays here");
   EXPECT_EQ(view_of(log, 19, at(speed / 2)).over_ar.text, "\u00d72.0");
-  EXPECT_EQ(view_of(log, 19, at(speed * 2)).verdict_title, "Speculation loses here");
+  EXPECT_EQ(view_of(log, 19, at(speed * 2)).verdict_title, "Guessing loses here");
   EXPECT_EQ(view_of(log, 19, at(speed)).verdict, VerdictKind::even);
   EXPECT_EQ(view_of(log, 6, at(speed / 2)).verdict, VerdictKind::none);
   StatisticsTrail trail;
@@ -227,7 +227,7 @@ TEST(StatisticsView, FiguresOfNothingDraftedHaveNoShare) {
   for (int i = 0; i < 10; ++i) log->add(builder.plain());
   const StatisticsView view = view_of(log, 9);
   EXPECT_EQ(view.node_use.text, "\u2013");
-  EXPECT_EQ(view.node_use.denominator, "Nothing was drafted.");
+  EXPECT_EQ(view.node_use.denominator, "Nothing was guessed.");
   EXPECT_EQ(view.tau.text, "1.00");
 }
 
@@ -327,8 +327,8 @@ TEST(StatisticsView, FewDraftsHaveNoRatioAndNoVerdict) {
   const StatisticsView view = view_of(log, 62, at(27));
   EXPECT_EQ(view.ratio, 0);
   EXPECT_TRUE(view.over_ar.text.empty());
-  EXPECT_EQ(view.verdict_title, "Too few drafts to compare");
-  EXPECT_EQ(view.verdict_detail, "3 of 63 rounds had one.");
+  EXPECT_EQ(view.verdict_title, "Too few guesses to compare");
+  EXPECT_EQ(view.verdict_detail, "3 of 63 passes had one.");
   // Nor in a reply without drafts, whose speed is that of plain decoding.
   StatisticsTrail trail;
   EXPECT_EQ(statistics_view(trail.up_to(log, 59, kAll), nullptr, DecodeMode::ar, at(27)).ratio, 0);
@@ -432,7 +432,7 @@ TEST(Figures, AreWrittenAsTheDesignSays) {
   EXPECT_EQ(times(0.996), "\u00d71.0");
   EXPECT_EQ(times(0.04), "\u00d70.04");
   EXPECT_EQ(times(0.001), "<\u00d70.01");
-  EXPECT_EQ(counted(1, "round", "rounds"), "1 round");
+  EXPECT_EQ(counted(1, "pass", "passes"), "1 pass");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(TextFit, TheFiguresOfTheStatisticsStayInTheirBoxes) {
         const DrawnTexts drawn;
         ctx->Yield();
         const std::string what = std::to_string(ms) + " ms, " + std::to_string(width) + " px:";
-        for (const char* box : {"//Live/**/Tau", "//Live/**/Node use", "//Live/**/Round time mean"}) {
+        for (const char* box : {"//Live/**/Tokens per pass", "//Live/**/Guesses used", "//Live/**/Pass time mean"}) {
           const ImRect rect = rect_of(ctx, box);
           EXPECT_GT(rect.GetWidth(), 60) << what << box;
           // The padding of a box is 10 pixels; text may use the right one down to 4.
@@ -76,7 +76,7 @@ TEST(TextFit, TheBarsOfTheStagesEndBeforeTheirSums) {
       ctx->Yield(3);
       const DrawnTexts drawn;
       ctx->Yield();
-      const ImRect bars = rect_of(ctx, "//Live/**/Round time bars");
+      const ImRect bars = rect_of(ctx, "//Live/**/Pass time bars");
       const std::string sum = app::milliseconds(log->round(log->rounds() - 1)->ms.total());
       bool found = false;
       for (const app::DrawnText& t : drawn.all()) {

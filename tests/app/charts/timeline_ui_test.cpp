@@ -110,12 +110,12 @@ TEST(TimelineUi, StepsByButtonAndByKey) {
   LiveUi live;
   EXPECT_TRUE(live.ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
-    ctx->ItemClick("//Timeline/Previous round");
-    ctx->ItemClick("//Timeline/Previous round");
+    ctx->ItemClick("//Timeline/Previous pass");
+    ctx->ItemClick("//Timeline/Previous pass");
     IM_CHECK_EQ(live.shown(), 9u);
-    ctx->ItemClick("//Timeline/Next round");
+    ctx->ItemClick("//Timeline/Next pass");
     IM_CHECK_EQ(live.shown(), 10u);
-    ctx->ItemClick("//Timeline/First round");
+    ctx->ItemClick("//Timeline/First pass");
     IM_CHECK_EQ(live.shown(), 0u);
     ctx->KeyPress(ImGuiKey_F8);
     ctx->Yield();
@@ -192,7 +192,7 @@ TEST(TimelineUi, SlowMotionPlaysPhaseAfterPhase) {
   LiveUi live(4);
   EXPECT_TRUE(live.ui.run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
-    ctx->ItemClick("//Timeline/First round");
+    ctx->ItemClick("//Timeline/First pass");
     ctx->ItemClick("//Timeline/Slow motion");
     size_t before = 0, steps = 0;
     for (int i = 0; i < 3000 && live.ui.app().moving(); ++i) {
@@ -247,7 +247,7 @@ TEST(TimelineUi, ATraceOpensByAnyWayAModelDoes) {
     ctx->Yield(3);
     IM_CHECK_EQ(trace.ui.view().rounds.log->rounds(), 20u);
     IM_CHECK(trace.ui.view().rounds.playback.state == PlayState::paused);
-    ctx->ItemClick("//Timeline/Next round");
+    ctx->ItemClick("//Timeline/Next pass");
     IM_CHECK_EQ(trace.ui.view().rounds.playback.shown, 1u);
     ctx->ItemClick("//Timeline/Close recording");
     ctx->Yield(2);

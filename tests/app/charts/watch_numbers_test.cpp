@@ -107,7 +107,7 @@ TEST(WatchNumbers, ThePassCostsItsTimeInPlainTokens) {
   EXPECT_TRUE(numbers.cost.title.starts_with("a pass here: ")) << numbers.cost.title;
   EXPECT_EQ(numbers.cost.subtitle, "= 23 plain tokens: this CPU pays per guess");
   EXPECT_NE(numbers.cost.why.find("40.0 to guess + 410 to check"), std::string::npos) << numbers.cost.why;
-  EXPECT_NE(numbers.cost.why.find("measured over 64 plain rounds, 3 min ago"), std::string::npos) << numbers.cost.why;
+  EXPECT_NE(numbers.cost.why.find("measured over 64 plain passes, 3 min ago"), std::string::npos) << numbers.cost.why;
 }
 
 // Both are means over the same passes, however different these were, so that they multiply to the reply's speed.

@@ -148,7 +148,7 @@ TEST(ChatUi, TheKeyboardComesBackAfterEveryClick) {
   ui.engine().script = answers_with({"Yes."});
   EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
     open_and_type(ui, ctx, "One");
-    for (const char* item : {"//Top bar/Theme", "//Chat/**/Copy", "//Chat/**/Run again", "//Top bar/Smaller"}) {
+    for (const char* item : {"//Top bar/Theme", "//Chat/**/Copy", "//Chat/**/Run again", "//Top bar/Lab"}) {
       const size_t before = ui.engine().count<Generate>() + (std::string(item).ends_with("Run again") ? 1 : 0);
       ctx->KeyChars("Go");
       ctx->ItemClick(item);

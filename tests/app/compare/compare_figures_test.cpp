@@ -104,7 +104,7 @@ TEST(WayNames, SayWhereGuessesComeFromUnlessAllAreAsked) {
   EXPECT_EQ(way_title({DecodeMode::adaptive, 0, 0}), "Adaptive (no guesses)");
   EXPECT_EQ(way_title({DecodeMode::adaptive, 0, kUsualSources | kFromRecycling}), "Adaptive (drafter, text, recycled)");
   EXPECT_EQ(way_title({DecodeMode::chain, 0, kFromSuffix | kFromRecycling}), "Chain (text, recycled)");
-  EXPECT_EQ(way_title({DecodeMode::ar, 0}), "AR");
+  EXPECT_EQ(way_title({DecodeMode::ar, 0}), "Plain");
   EXPECT_EQ(way_subtitle({DecodeMode::chain, 0}), "one path");
   EXPECT_EQ(way_subtitle({DecodeMode::chain, 0, kFromDflash}), "DFlash, one path");
   EXPECT_EQ(way_subtitle({DecodeMode::tree, 16, kFromSuffix}), "fixed size");

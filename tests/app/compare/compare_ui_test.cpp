@@ -74,7 +74,7 @@ TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
     texts.clear();
     ctx->Yield(4);
     IM_CHECK(texts.any_contains("All four texts are the same"));
-    IM_CHECK(texts.any_contains("\u00d7 ar here; same text"));
+    IM_CHECK(texts.any_contains("\u00d7 plain here; same text"));
     IM_CHECK(texts.has("reference"));
     ctx->ItemClick("//Compare/Play the race");
     ctx->Yield(3);
@@ -149,10 +149,10 @@ TEST_F(CompareUi, HeadingsOfColumnsAreWordsThatAreExplained) {
     IM_CHECK(!texts.any_contains("\u03c4"));
     const std::pair<const char*, const char*> asked[] = {
         {"//Compare/$$2/term Tokens per pass", "Plain decoding brings"},
-        {"//Compare/$$2/term Round", "One step of the reply"},
+        {"//Compare/$$2/term Pass", "One run of the big model"},
         {"//Compare/$$2/term Width", "How many tokens one pass reads"},
-        {"//Compare/$$2/term Time of a round", "In milliseconds"},
-        {"//Compare/$$2/stages/term Time of a round", "Verify: the big"},
+        {"//Compare/$$2/term Time of a pass", "In milliseconds"},
+        {"//Compare/$$2/stages/term Time of a pass", "Check: the big"},
         {"//Compare/$$2/Ratio", "How many times as fast"},
         {"//Compare/$$2/Speed", "Tokens of text written"}};
     for (const auto& [item, words] : asked) {
@@ -215,7 +215,7 @@ TEST_F(CompareUi, AColumnChoosesWhereItsGuessesComeFrom) {
     IM_CHECK_STR_EQ(state().comparison->sweep.contestants[2].way.name().c_str(), "chain (recycling)");
     ctx->ItemClick("//Compare/$$2/Column");
     ctx->Yield(3);
-    ctx->ItemClick("//$FOCUSED/AR");
+    ctx->ItemClick("//$FOCUSED/Plain");
     ctx->Yield(2);
     IM_CHECK(way() == WayToDecode{});
     IM_CHECK(!ctx->ItemExists("//$FOCUSED/From the text"));

@@ -83,7 +83,7 @@ class Demo(PageCase):
         self.quiet(path)
         self.assertGreater(self.ink(), 10_000)
         self.assertIn("SmolLM2-135M-Instruct", self.text("header"))
-        self.assertIn("round 1 of 53", self.text("#pass"))
+        self.assertIn("pass 1 of 53", self.text("#pass"))
         self.assertIn("Python class Stack", self.text("#question"))
         self.assertGreater(len(self.seen()), 5)
 
@@ -91,27 +91,27 @@ class Demo(PageCase):
         path = self.open()
         first = self.seen()
         self.browser.press("ArrowRight")
-        self.assertIn("round 2 of 53", self.text("#pass"))
+        self.assertIn("pass 2 of 53", self.text("#pass"))
         self.assertTrue(self.seen().startswith(first))
         self.assertGreater(len(self.seen()), len(first))
         self.browser.press("End")
-        self.assertIn("round 53 of 53", self.text("#pass"))
+        self.assertIn("pass 53 of 53", self.text("#pass"))
         whole = self.seen()
         self.browser.press("Home")
         self.assertEqual(self.seen(), first)
         self.browser.ask("(() => { const s = document.getElementById('scrub'); s.value = 20;"
                          " s.dispatchEvent(new Event('input')); })()")
         self.browser.settle()
-        self.assertIn("round 21 of 53", self.text("#pass"))
+        self.assertIn("pass 21 of 53", self.text("#pass"))
         self.assertTrue(whole.startswith(self.seen()))
         x, y, width = self.browser.ask("(() => { const b = document.getElementById('strip').getBoundingClientRect();"
                                        " return [b.left, b.top + 30, b.width]; })()")
         self.browser.click_at(x + width * 10.5 / 53, y)
-        self.assertIn("round 11 of 53", self.text("#pass"))
+        self.assertIn("pass 11 of 53", self.text("#pass"))
         self.browser.press("Home")
         self.browser.ask("document.querySelector('#reply [data-round=\"0\"]').click()")
         self.browser.settle()
-        self.assertIn("round 1 of 53", self.text("#pass"))
+        self.assertIn("pass 1 of 53", self.text("#pass"))
         self.quiet(path)
 
     def test_plays_to_the_end_and_stops(self):
@@ -120,7 +120,7 @@ class Demo(PageCase):
         self.browser.press("ArrowLeft")
         self.browser.press(" ")
         self.browser.wait("document.getElementById('play').getAttribute('aria-label') === 'Play'")
-        self.assertIn("round 53 of 53", self.text("#pass"))
+        self.assertIn("pass 53 of 53", self.text("#pass"))
         self.quiet(path)
 
     def test_slow_motion_has_six_steps_with_their_words(self):

@@ -62,7 +62,7 @@ class Page(ResultsCase):
     def test_of_one_sweep_has_everything_and_asks_nobody(self):
         self.open(self.put(sample_sweep()))
         shown = self.text()
-        for words in ("GeForce RTX 4090", "same text", "driver 570.1", "Joules a token", "S(N)", "0.1.0 at 1a2b3c",
+        for words in ("GeForce RTX 4090", "same text", "driver 570.1", "Joules a token", "Times plain decoding", "0.1.0 at 1a2b3c",
                       "4 prompts (code 2, gsm 2)", "NVML"):
             self.assertIn(words, shown)
         self.assertGreaterEqual(self.browser.ask("document.querySelectorAll('svg.chart').length"), 4)

@@ -46,7 +46,7 @@ TEST(RecordingPage, CanBeOfAPartAndCanBeCancelled) {
   const test::TempFolder folder;
   const auto log = recorded(folder.path() / "a.canopytrace", 30, 12);
   const std::string part = recording_page(run_of(log), {10, 5});
-  EXPECT_NE(part.find("rounds 11 to 15 of 30"), std::string::npos);
+  EXPECT_NE(part.find("passes 11 to 15 of 30"), std::string::npos);
   EXPECT_LT(part.size(), recording_page(run_of(log), {0, 30}).size());
   std::stop_source stop;
   ShareCallbacks callbacks{[&](size_t done, size_t total) {
@@ -193,7 +193,7 @@ TEST(Animation, HoldsItsRounds) {
   size_t stills = 0;
   for (size_t at = svg.find("<g class="); at != std::string::npos; at = svg.find("<g class=", at + 1)) ++stills;
   EXPECT_EQ(stills, 7u);
-  for (const char* words : {"round 8 of 12", "round 9 of 12", "round 10 of 12", "prefers-color-scheme:light"})
+  for (const char* words : {"pass 8 of 12", "pass 9 of 12", "pass 10 of 12", "prefers-color-scheme:light"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   std::stop_source stop;

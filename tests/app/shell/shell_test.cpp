@@ -51,6 +51,19 @@ TEST(LayoutFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(layout_path_beside(""), "");
 }
 
+TEST(LayoutFile, OfEarlierVersionsKeepsTheTableOfPassesInItsPlace) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "layout.json").string();
+  SavedLayout layout = some_layout();
+  layout.docks[DockShape::wide].ini = "[Window][Round table]\nPos=0,48\nSize=364,814\n\n";
+  layout.closed = {"Round table"};
+  write_layout(path, layout);
+  const LayoutRead read = read_layout(path);
+  EXPECT_EQ(read.note, "");
+  EXPECT_EQ(read.layout.docks.at(DockShape::wide).ini, "[Window][Passes]\nPos=0,48\nSize=364,814\n\n");
+  EXPECT_EQ(read.layout.closed, std::set<std::string>{"Passes"});
+}
+
 TEST(LayoutFile, WhatIsNotItsOwnIsIgnoredWithANote) {
   const TempFolder folder;
   const std::string path = (folder.path() / "layout.json").string();

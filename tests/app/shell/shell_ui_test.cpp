@@ -296,7 +296,7 @@ TEST(ShellUi, WithoutADrafterGuessesComeFromTheTextInEveryMode) {
       return (ctx->ItemInfo(item).ItemFlags & ImGuiItemFlags_Disabled) != 0;
     };
     ctx->Yield(4);
-    for (const char* mode : {"//Top bar/AR", "//Top bar/Chain", "//Top bar/Tree", "//Top bar/Adaptive"})
+    for (const char* mode : {"//Top bar/Plain", "//Top bar/Chain", "//Top bar/Tree", "//Top bar/Adaptive"})
       IM_CHECK(!disabled(mode));
     ctx->ItemClick("//Top bar/Chain");
     ctx->Yield(2);

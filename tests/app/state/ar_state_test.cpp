@@ -70,7 +70,7 @@ TEST(ArReference, ComesFromPlainRoundsOnceThereAreEnough) {
   EXPECT_EQ(plain.where, "SmolLM2-135M-Instruct Q4_1 on Radeon RX 7900 XTX");
   EXPECT_STREQ(badge_of(plain), "measured");
   EXPECT_EQ(ar_origin(plain, desk.view.chat.now_ms + 2 * kMinute),
-            "measured over 8 plain rounds, 2 min ago; SmolLM2-135M-Instruct Q4_1 on Radeon RX 7900 XTX");
+            "measured over 8 plain passes, 2 min ago; SmolLM2-135M-Instruct Q4_1 on Radeon RX 7900 XTX");
 }
 
 TEST(ArReference, SaysItsAgeBriefly) {
@@ -151,7 +151,7 @@ TEST(ArReference, ARecordingHasItsOwn) {
   const ArReference recorded = ar_reference(desk.view, 3);
   EXPECT_NEAR(recorded.tokens_per_second, 100, 1e-9);
   EXPECT_TRUE(recorded.recorded);
-  EXPECT_EQ(ar_origin(recorded, 1), "measured over 8 plain rounds, in the recording; a test");
+  EXPECT_EQ(ar_origin(recorded, 1), "measured over 8 plain passes, in the recording; a test");
   EXPECT_FALSE(ar_reference(desk.view, 8).known());
 }
 

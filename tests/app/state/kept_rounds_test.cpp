@@ -183,7 +183,7 @@ TEST(KeptRounds, OnAFullDiskNothingIsSaidToBeSaved) {
   }
   ASSERT_EQ(window.view.cards.size(), 2u);
   EXPECT_EQ(window.view.cards[0].title, "The chat is not saved");
-  EXPECT_EQ(window.view.cards[1].title, "The rounds of a reply are not saved");
+  EXPECT_EQ(window.view.cards[1].title, "The passes of a reply are not saved");
   EXPECT_EQ(window.view.cards[1].detail.find("The chat itself"), std::string::npos) << window.view.cards[1].detail;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "app/shell/focus_areas.h"
 #include "app/shell/screen_regions.h"
 
 namespace canopy::test {
@@ -53,16 +54,39 @@ TEST(Terms, LabelsOfTheWindowLeadToThem) {
                             "Ratio",
                             "Text",
                             "Way",
-                            "Round, ms",
+                            "Pass, ms",
                             "found in the text",
                             "confirmed text"})
     EXPECT_NE(find_term(label), nullptr) << label;
   EXPECT_EQ(find_term("AR"), find_term("plain decoding"));
-  EXPECT_EQ(find_term("\u03c4, emitted per round"), find_term("tokens per pass"));
+  EXPECT_EQ(find_term("\u03c4"), find_term("tokens per pass"));
   EXPECT_EQ(find_term("times plain"), find_term("\u00d7 plain there"));
   EXPECT_EQ(find_term("prompt lookup"), find_term("text drafts"));
   EXPECT_EQ(find_term(""), nullptr);
   EXPECT_EQ(find_term("no such word"), nullptr);
+}
+
+// Recordings and sweeps keep the words of the field; names of files stay what they are.
+TEST(Terms, SentencesOfTheFieldAreShownInTheWordsOfTheWindow) {
+  using app::in_plain_words;
+  EXPECT_EQ(in_plain_words("A tree of 24 drafted nodes was asked for."), "A tree of 24 guesses was asked for.");
+  EXPECT_EQ(in_plain_words("adaptive is 1.34 \u00d7 ar here; same text"),
+            "adaptive is 1.34 \u00d7 plain here; same text");
+  EXPECT_EQ(in_plain_words("Plain: measured again after 128 rounds with drafts."),
+            "Plain: measured again after 128 passes with guesses.");
+  EXPECT_EQ(in_plain_words("ar, small-draft.gguf with ar.gguf at a/ar/b"),
+            "plain, small-draft.gguf with ar.gguf at a/ar/b");
+  EXPECT_EQ(in_plain_words("around the target's targets"), "around the big model's targets");
+}
+
+TEST(FocusOrder, IsThatOfThePartsAndTheBarIsLast) {
+  const std::vector<app::ScreenRegion> drawn = {
+      {"Top bar", {0, 0}, {900, 48}},          {"Watch chats", {0, 50}, {200, 500}},
+      {"Watch chat", {200, 50}, {200, 500}},   {"Numbers", {400, 50}, {500, 70}},
+      {"Caption", {400, 120}, {500, 40}},      {"Tree", {400, 160}, {500, 300}},
+      {"Watch passes", {400, 500}, {500, 80}}, {"Budget line", {400, 470}, {500, 30}}};
+  EXPECT_EQ(app::focus_order(drawn), (std::vector<std::string>{"Watch chats", "Watch chat", "Composer", "Tree",
+                                                               "Watch passes", "Numbers", "Top bar"}));
 }
 
 TEST(ScreenRegions, AreNumberedFromTheTopAndOnce) {

@@ -55,6 +55,12 @@ TEST(TokenLabel, EndsAfterTwentyFourCharacters) {
 TEST(TokenLabel, GoesByNumberWhereNobodyKnowsTheText) {
   EXPECT_EQ(token_label(std::nullopt, 1234), "#1234");
   EXPECT_EQ(token_label(std::nullopt, std::nullopt), "?");
+  for (const char* stop : {"<|im_end|>", "</s>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "<|return|>"}) {
+    EXPECT_EQ(token_label(trace::Piece{stop, true}, 7), "end") << stop;
+    EXPECT_EQ(token_label(trace::Piece{stop, false}, 7), stop) << "text that only looks like one";
+  }
+  EXPECT_EQ(token_label(trace::Piece{"<|im_start|>", true}, 7), "<|im_start|>");
+  EXPECT_EQ(token_label(trace::Piece{"<|end_header_id|>", true}, 7), "<|end_header_id|>");
   EXPECT_EQ(label(""), "#7");
 }
 
@@ -247,14 +253,15 @@ std::string sentence_of(const app::TokenFacts& facts) {
 TEST(TokenFacts, ExplainEachStateInOneSentence) {
   const RoundRecord record = small_round();
   EXPECT_EQ(sentence_of(facts_of(record, 1)),
-            "The target chose two, held here at rank 1. A chain would have ended after 0 accepted.");
+            "The big model chose two, held here at rank 1. A chain would have ended after 0 accepted.");
   EXPECT_EQ(sentence_of(facts_of(record, 2)),
-            "Verified with the others, but it stands below merge, which the target did not choose.");
-  EXPECT_EQ(sentence_of(facts_of(record, 3)),
-            "The target chose it; the drafter held it at rank 1. A chain, which drafts rank 0 only, would have stopped "
-            "here.");
-  EXPECT_EQ(sentence_of(facts_of(record, 8)), "Nothing was drafted behind this path. It comes free with the pass.");
-  EXPECT_EQ(sentence_of(facts_of(record, 7)), "The target chose two, held here at rank 1.");
+            "Checked with the others, but it stands below merge, which the big model did not choose.");
+  EXPECT_EQ(
+      sentence_of(facts_of(record, 3)),
+      "The big model chose it; the drafter held it at rank 1. A chain, which guesses rank 0 only, would have stopped "
+      "here.");
+  EXPECT_EQ(sentence_of(facts_of(record, 8)), "Nothing was guessed behind this path. It comes free with the pass.");
+  EXPECT_EQ(sentence_of(facts_of(record, 7)), "The big model chose two, held here at rank 1.");
 }
 
 TEST(TokenFacts, SayWhereAGuessComesFrom) {

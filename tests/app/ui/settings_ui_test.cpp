@@ -46,7 +46,7 @@ TEST_F(SettingsUi, ThemeScaleAndSizeOutliveTheWindow) {
       ctx->Yield(2);
       // Saved at once, so that a killed program does not lose it.
       IM_CHECK(read_settings(file()).settings.theme == ThemeKind::light);
-      ctx->ItemClick("//Top bar/Larger");
+      ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Equal);
       ctx->Yield(2);
       ui.resize(1000, 700);
       ctx->Yield(2);
@@ -110,7 +110,7 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
       ctx->KeyPress(ImGuiKey_Enter);
       ctx->Yield(3);
       IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
-      ctx->ItemClick("//Top bar/AR");
+      ctx->ItemClick("//Top bar/Plain");
       ctx->Yield(2);
       IM_CHECK(ui.view().drafting == DecodeMode::ar);
       IM_CHECK(read_settings(file()).settings.drafting == DecodeMode::ar);

@@ -57,7 +57,7 @@ TEST_F(ShareUi, MakesEveryKindOfFile) {
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
     open_box(ctx);
     IM_CHECK(state().box_shown);
-    IM_CHECK(texts.any_contains("Round 12 of 53, of the recording that is shown"));
+    IM_CHECK(texts.any_contains("Pass 12 of 53, of the recording that is shown"));
     for (const auto& [button, name] : {std::pair("Share as PNG", "a.png"), std::pair("Share as SVG", "a.svg"),
                                        std::pair("Share as page", "a.html")}) {
       ctx->ItemClick((std::string("//$FOCUSED/") + button).c_str());
@@ -74,7 +74,7 @@ TEST_F(ShareUi, MakesEveryKindOfFile) {
     IM_CHECK(!state().box_shown);
   }));
   EXPECT_EQ(read_small_file(file("a.png"), 1 << 24).substr(1, 3), "PNG");
-  EXPECT_NE(read_small_file(file("a.svg"), 1 << 24).find("Round 12 of 53"), std::string::npos);
+  EXPECT_NE(read_small_file(file("a.svg"), 1 << 24).find("Pass 12 of 53"), std::string::npos);
   const std::string page = read_small_file(file("a.html"), 1 << 24);
   EXPECT_NE(page.find("Content-Security-Policy"), std::string::npos);
   EXPECT_LE(page.size(), 2'000'000u);

@@ -30,7 +30,7 @@ TEST(ViewMenu, ClosesAndOpensPanelsAndResetsTheLayout) {
     ctx->Yield(4);
     ctx->ItemClick("//Top bar/View");
     // Every panel can be reached; the menu stays open from one to the next.
-    for (const char* panel : {"Chat", "History", "Tree", "Round table", "Budget", "Residuals", "Roofline", "Live", "KV",
+    for (const char* panel : {"Chat", "History", "Tree", "Passes", "Budget", "Residuals", "Roofline", "Live", "KV",
                               "Calibration", "Log", "Timeline"})
       IM_CHECK_SILENT(ctx->ItemExists((std::string("//$FOCUSED/") + panel).c_str()));
     ctx->ItemClick("//$FOCUSED/Tree");
