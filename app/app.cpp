@@ -20,6 +20,7 @@
 #include "app/state/models.h"
 #include "app/state/recording.h"
 #include "app/state/round_log.h"
+#include "app/ui/script_text.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/text/unicode.h"
@@ -27,6 +28,7 @@
 namespace canopy::app {
 namespace {
 
+constexpr double kLookForFontsSeconds = 0.2;
 constexpr PictureSize kShared = {1280, 720}, kMoving = {960, 540};
 
 using ReadRun = std::function<SharedRun(const ShareCallbacks&)>;
@@ -390,6 +392,8 @@ void App::prepare_frame() {
   guard_clipboard();
   const float scale = view_.user_scale * content_scale_;
   shell_.prepare(view_, scale);
+  if (system_fonts_arrived()) ++look_.fonts_found;
+  if (system_fonts_awaited()) keep_drawing(kLookForFontsSeconds);  // until they are there
   if (styled_theme_ == view_.theme && look_.scale == scale) return;
   look_.theme = &theme(view_.theme);
   look_.scale = scale;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/platform/desktop_window.h"
+#include "app/platform/system_fonts.h"
 #include "app/state/round_log.h"
 #include "app/state/view_model.h"
 
@@ -82,6 +83,7 @@ Headless::Headless(EngineClient& engine, const AppSettings& settings, uint32_t w
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
   io.BackendPlatformName = "off-screen";
+  if (settings.system_fonts) wait_for_system_fonts();  // a picture has no later frame to show them in
 }
 
 Image Headless::frame() {

@@ -185,6 +185,7 @@ constexpr float kColumn = 760;  // width at 100%; about 95 characters in a line
 constexpr float kMargin = 12;
 constexpr float kHeader = 44;
 constexpr float kNoteRow = 28;
+constexpr float kLimitsLine = 18;
 constexpr float kLow = 320;            // below this height only messages and composer are shown
 constexpr float kLowest = 220;         // below this height not even the title is shown, as on a projector at 300%
 constexpr float kLeastMessages = 110;  // what else could stand below the messages leaves them as much: five lines
@@ -274,6 +275,20 @@ static bool speaks_of_costs(const ViewModel& view) {
   return costs.busy() || (costs.is_stale() && !costs.dismissed && view.model_state == ModelState::ready);
 }
 
+namespace {
+
+TextBlock limits_block(const std::string& limits, float width) {
+  TextBlock block;
+  block.layout(limits, Type::secondary, width - px(24) - px(32));
+  return block;
+}
+
+float limits_height(const std::string& limits, float width) {
+  return std::max(px(kNoteRow), limits_block(limits, width).height(px(kLimitsLine)) + px(10));
+}
+
+}  // namespace
+
 /// What of it there is room for: first what was just done, as its button may be gone soon.
 ChatPanel::Below ChatPanel::below_in(const ViewModel& view, float width, float room) {
   Below below;
@@ -286,27 +301,27 @@ ChatPanel::Below ChatPanel::below_in(const ViewModel& view, float width, float r
   const std::string& limits = shown(view).limits();
   below.note = take(!view.chat.note.empty(), px(kNoteRow));
   below.costs = take(speaks_of_costs(view), px(kNoteRow));
-  below.limits = take(!limits.empty() && limits != dismissed_limits_, px(kNoteRow));
+  below.limits = take(!limits.empty() && limits != dismissed_limits_, limits_height(limits, width));
   if (has_marks(view)) below.legend = take(true, token_legend_height(view, width));
   return below;
 }
 
-/// Draws what is between messages and composer: limits of what can be shown, the last action, the meaning of colours.
+/// Draws what is between messages and composer: letters that no font has, the last action, the meaning of colours.
 void ChatPanel::draw_below(const ViewModel& view, CommandSink& sink, float width, const Below& below) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   float y = a.y;
   if (below.limits) {
     const std::string& limits = shown(view).limits();
     draw_triangle_sign(ImGui::GetWindowDrawList(), {a.x + px(8), y + px(14)}, px(14), colours().bonus, colours().panel);
-    const float room = width - px(24) - px(32);
-    draw_text_middle(ImGui::GetWindowDrawList(), a.x + px(24), y + px(14), Type::secondary, colours().text2,
-                     elided(Type::secondary, limits, room));
+    const float height = limits_height(limits, width);
+    limits_block(limits, width)
+        .draw(ImGui::GetWindowDrawList(), {a.x + px(24), y + px(5)}, limits, Type::secondary, colours().text2,
+              px(kLimitsLine));
     ImGui::SetCursorScreenPos({a.x, y});
-    ImGui::InvisibleButton("Limits of fonts", {width - px(32), px(kNoteRow)});
-    tooltip(limits.c_str());
+    ImGui::InvisibleButton("Limits of fonts", {width - px(32), height});
     ImGui::SetCursorScreenPos({a.x + width - px(28), y});
     if (icon_button("Dismiss limits", Icon::close, "Dismiss")) dismissed_limits_ = limits;
-    y += px(kNoteRow);
+    y += height;
   }
   if (below.note) {
     ImGui::SetCursorScreenPos({a.x, y});

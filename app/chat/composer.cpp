@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/platform/text_order.h"
 #include "app/state/chat_update.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
@@ -19,6 +20,7 @@ namespace canopy::app {
 namespace {
 
 constexpr float kFileLine = 24, kFileIcon = 20;
+constexpr float kReadingHead = 16, kReadingLine = 22;
 constexpr float kChip = 26, kChipGap = 6, kChipClose = 24, kProblemLine = 18;
 
 std::string chip_words(const ViewModel& view, const Attachment& attachment) {
@@ -428,9 +430,25 @@ std::string Composer::problem(const ViewModel& view) const {
   return "Not sent. " + view.chat.attach_problem + " Close this note to send the message without it.";
 }
 
+/// The last line of what is typed, where the box cannot show it as it is read; else nothing.
+std::string_view Composer::reading() const {
+  const size_t last = text_.rfind('\n');
+  const std::string_view line = std::string_view(text_).substr(last == std::string::npos ? 0 : last + 1);
+  const std::string_view shown = line.substr(0, kMostMeasured);
+  return !tiny() && reads_unlike_typed(shown) ? shown : std::string_view();
+}
+
+float Composer::reading_height(float width) const {
+  const std::string_view words = reading();
+  if (words.empty()) return 0;
+  TextBlock block;
+  block.layout(words, Type::chat, width);
+  return px(kReadingHead) + block.height(px(kReadingLine)) + px(kChipGap);
+}
+
 float Composer::whole_above(const ViewModel& view, float width) const {
   const bool prompt = !blank(view.messages.system_prompt) && !tiny();
-  return (prompt ? px(kChip + kChipGap) : 0) + chips_height(view, width, problem(view));
+  return (prompt ? px(kChip + kChipGap) : 0) + chips_height(view, width, problem(view)) + reading_height(width);
 }
 
 float Composer::above_height(const ViewModel& view, float width) const {
@@ -476,6 +494,16 @@ void Composer::draw_above(const ViewModel& view, CommandSink& sink, ImVec2 at, f
       from.y += px(kChip + kChipGap);
     }
     draw_chips(view, sink, from, wide, wrong);
+    const std::string_view words = reading();
+    if (words.empty()) return;
+    from.y += chips_height(view, wide, wrong);
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    draw_text(
+        list, from, Type::caption, colours().text3,
+        first_fitting(Type::caption, {"As it reads; the box shows it in the order of typing", "As it reads"}, wide));
+    TextBlock block;
+    block.layout(words, Type::chat, wide);
+    block.draw(list, {from.x, from.y + px(kReadingHead)}, words, Type::chat, colours().text2, px(kReadingLine));
   };
   if (room >= whole) return draw_all(at, width);
   ImGui::SetCursorScreenPos(at);

@@ -5,6 +5,7 @@
 #include <imgui.h>
 
 #include <string>
+#include <string_view>
 
 #include "app/state/conversation.h"
 #include "app/state/view_model.h"
@@ -61,6 +62,8 @@ class Composer {
   float text_height_for(float width) const;
   /// What is wrong with the next question, as a sentence; empty where nothing is.
   std::string problem(const ViewModel& view) const;
+  std::string_view reading() const;
+  float reading_height(float width) const;
   /// Height of what stands above the text, in a box of its own that scrolls where there is little room; and all of it.
   float above_height(const ViewModel& view, float width) const;
   float whole_above(const ViewModel& view, float width) const;

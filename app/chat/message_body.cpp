@@ -6,6 +6,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "app/ui/script_text.h"
+
 namespace canopy::app {
 namespace {
 
@@ -22,6 +24,7 @@ constexpr float kWheelStep = 60;
 constexpr float kNoteRise = 4;
 constexpr float kMathsSize = 1.2f;  // its small letters are then as large as those of the text around it
 constexpr size_t kMissingShown = 8;
+constexpr float kCaretRoom = 11;
 constexpr float kSlant = 0.2f;  // there is no italic font: upright letters are sheared by this
 
 struct Decoded {
@@ -85,7 +88,7 @@ float chat_baseline(float pitch) {
 }
 
 bool has_glyph(Type type, uint32_t c) {
-  return font_of(type)->IsGlyphInFont(static_cast<ImWchar>(c));
+  return app::has_glyph(font_of(type), c);
 }
 
 /// Draws the box of a task; `at` is the middle of its left edge.
@@ -103,19 +106,6 @@ float left_of_containers(std::string_view around) {
   float left = 0;
   for (const char c : around) left += px(c == 'q' ? kQuote : kIndent);
   return left;
-}
-
-/// Characters that are never drawn: joiners, variation selectors, marks of direction.
-bool invisible(uint32_t c) {
-  return c < 0x20 || c == 0x00AD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
-         (c >= 0x2060 && c <= 0x2069) || (c >= 0xFE00 && c <= 0xFE0F) || c == 0xFEFF || (c >= 0xE0100 && c <= 0xE01EF);
-}
-
-/// Letters that must be joined or written from right to left: Hebrew, Arabic and related scripts, and the scripts of
-/// India and South-East Asia.
-bool needs_shaping(uint32_t c) {
-  return (c >= 0x0590 && c <= 0x0DFF) || (c >= 0x0E00 && c <= 0x109F) || (c >= 0x1780 && c <= 0x17FF) ||
-         (c >= 0xFB1D && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE);
 }
 
 }  // namespace
@@ -144,7 +134,6 @@ void RichBlock::measure(const Block& block, float room) {
   faces_.clear();
   missing_.clear();
   formulas_.clear();
-  unshaped_ = false;
   if (block.kind == Block::Kind::code) code_.update(block.text, block.language);
   for (const TextRun& run : block.runs)
     if (!(run.style & kMaths) || (run.style & kUnended) || !measure_formula(block, run, room))
@@ -180,11 +169,10 @@ void RichBlock::measure_words(const Block& block, const TextRun& run) {
     Face face = face_for(block, run.style);
     if (face != Face::regular && d.c >= 0x80 && !has_glyph(type_of(face), d.c) && has_glyph(Type::chat, d.c))
       face = Face::regular;
-    if (d.c >= 0x80 && !invisible(d.c) && !has_glyph(type_of(face), d.c) && missing_.size() < kMissingShown &&
+    if (d.c >= 0x80 && !is_invisible(d.c) && !has_glyph(type_of(face), d.c) && missing_.size() < kMissingShown &&
         std::find(missing_.begin(), missing_.end(), d.c) == missing_.end())
       missing_.push_back(d.c);
-    unshaped_ |= needs_shaping(d.c);
-    if (d.c != '\n' && !(d.c >= 0x80 && invisible(d.c)))
+    if (d.c != '\n' && !(d.c >= 0x80 && is_invisible(d.c)))
       advance_[at] = d.c == '\t' ? advance_of(type_of(face), ' ') * 4 : advance_of(type_of(face), d.c);
     while (code != code_end && code->end <= at) ++code;
     const CodeKind kind = code != code_end && code->begin <= at ? code->kind : CodeKind::plain;
@@ -246,6 +234,7 @@ void RichBlock::wrap(const Block& block, uint32_t begin, uint32_t end, float x, 
   bool after_blank = false, after_wide = false;
   auto emit = [&](uint32_t to) {
     add_line(start, to, x, y);
+    order_line(block);
     y += lines_.back().height;
   };
   auto formula =
@@ -346,15 +335,17 @@ void RichBlock::layout_table(const Block& block, float left, float width) {
   height_ = y;
 }
 
-void RichBlock::layout(const Block& block, float width) {
+void RichBlock::layout(const Block& block, float width, bool hug) {
   lines_.clear();
   pieces_.clear();
+  spans_.clear();
   rules_.clear();
   widest_ = 0;
   width_ = width;
   at_.assign(block.text.size() + 1, 0);
   left_ = std::min(left_of_containers(block.around), width * 0.5f);
   measure(block, std::max(px(40), width - left_));
+  measure_order(block);
   pitch_ = px(kPitch);
   hidden_ = 0;
   gap_ = px(block.indent > 0 && !block.marker.empty() ? 4 : 8);
@@ -381,6 +372,7 @@ void RichBlock::layout(const Block& block, float width) {
     if (formula) place_in_view(left_, left_ + room);
   }
   scroll_ = std::clamp(scroll_, 0.0f, hidden_);
+  align_paragraphs(block, hug ? widest_ : width);
   cut_pieces();
 }
 
@@ -433,6 +425,89 @@ void RichBlock::reveal(uint32_t begin, uint32_t end) {
   scroll_ = std::clamp(scroll_, 0.0f, hidden_);
 }
 
+/// Finds which way the text is read, and measures letters that are put together before they are drawn.
+void RichBlock::measure_order(const Block& block) {
+  order_ = {};
+  if (block.kind == Block::Kind::table) {
+    for (const TableCell& cell : block.cells)
+      find_order(block.text, cell.begin, cell.end, ParagraphWay::by_text, order_);
+  } else {
+    const bool code = block.kind == Block::Kind::code;
+    find_order(block.text, 0, block.text.size(), code ? ParagraphWay::code : ParagraphWay::by_text, order_);
+  }
+  for (const Formula& each : formulas_)  // read from left to right as a whole
+    for (uint32_t at = each.begin; at < each.end && !order_.plain(); ++at)
+      order_.levels[at] = order_.rtl_paragraph(at) ? 2 : 0;
+  if (is_plain(block.text)) return;
+  const auto rtl = [&](uint32_t at) { return !order_.plain() && order_.levels[at] % 2 == 1; };
+  for (const Piece& face : faces_) {
+    if (face.formula > 0) continue;
+    const Type type = type_of(face.face);
+    for (uint32_t at = face.begin; at < face.end;) {
+      uint32_t stop = at + 1;
+      while (stop < face.end && (order_.plain() || order_.levels[stop] == order_.levels[at])) ++stop;
+      measure_shaped({font_of(type), text_height(type)}, block.text, at, stop, rtl(at), advance_);
+      at = stop;
+    }
+  }
+}
+
+/// Puts the words of the last line in the order in which they are read.
+void RichBlock::order_line(const Block& block) {
+  if (order_.plain()) return;
+  const Line& line = lines_.back();
+  const std::vector<OrderedRun> runs = ordered_runs(block.text, order_, line.begin, line.end);
+  if (std::none_of(runs.begin(), runs.end(), [](const OrderedRun& run) { return run.rtl; })) return;
+  float x = 0;
+  for (const OrderedRun& run : runs) {
+    const float end_x = x + advance(run.begin, run.end);
+    spans_.push_back({static_cast<uint32_t>(lines_.size() - 1), run.begin, run.end, run.rtl, x, end_x});
+    float used = 0;
+    for (uint32_t i = run.begin; i < run.end; ++i) {
+      at_[i] = run.rtl ? end_x - used : x + used;
+      used += advance_[i];
+    }
+    x = end_x;
+  }
+}
+
+/// Moves the lines of paragraphs from right to left to the right, as far in as those of others are at the left.
+void RichBlock::align_paragraphs(const Block& block, float right) {
+  rtl_ = false;
+  if (block.kind == Block::Kind::table || block.kind == Block::Kind::code) return;
+  for (Line& line : lines_) {
+    if (!order_.rtl_paragraph(line.begin)) continue;
+    line.x = std::max(0.0f, right - left_ - line.width);
+    widest_ = std::max(widest_, right - left_);
+    rtl_ = true;
+  }
+}
+
+/// Bytes [begin, end) of a line as they are seen, from left to right.
+std::vector<RichBlock::Span> RichBlock::spans_of(const Line& line, uint32_t begin, uint32_t end) const {
+  const auto index = static_cast<uint32_t>(&line - lines_.data());
+  auto span = std::partition_point(spans_.begin(), spans_.end(), [&](const Span& each) { return each.line < index; });
+  if (span == spans_.end() || span->line != index) {
+    const float x = begin < line.end ? at_[begin] : line.width;
+    return {{index, begin, end, false, x, x_of(line, end)}};
+  }
+  std::vector<Span> parts;
+  for (; span != spans_.end() && span->line == index; ++span) {
+    const uint32_t a = std::max(begin, span->begin), b = std::min(end, span->end);
+    if (a >= b) continue;
+    const auto edge = [&](uint32_t byte) { return byte < span->end ? at_[byte] : span->rtl ? span->x : span->end_x; };
+    parts.push_back({index, a, b, span->rtl, std::min(edge(a), edge(b)), std::max(edge(a), edge(b))});
+  }
+  return parts;
+}
+
+/// Where more text goes on behind a line, from its beginning.
+float RichBlock::end_of(const Line& line) const {
+  for (const Span& span : spans_of(line, line.begin, line.end))
+    if (span.rtl && span.end == line.end) return span.x - px(kCaretRoom);
+  return line.width;
+}
+
 void RichBlock::cut_pieces() {
   size_t face = 0;
   for (uint32_t l = 0; l < lines_.size(); ++l) {
@@ -445,7 +520,14 @@ void RichBlock::cut_pieces() {
       piece.begin = std::max(piece.begin, line.begin);
       piece.end = std::min(piece.end, line.end);
       piece.line = l;
-      if (piece.begin < piece.end) pieces_.push_back(piece);
+      if (piece.begin >= piece.end) continue;
+      for (const Span& span : spans_of(line, piece.begin, piece.end)) {
+        pieces_.push_back(piece);
+        Piece& part = pieces_.back();
+        part.begin = span.begin, part.end = span.end;
+        part.x = span.x, part.end_x = span.end_x;
+        part.rtl = span.rtl;
+      }
     }
   }
 }
@@ -480,8 +562,8 @@ void RichBlock::draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) 
     if (!(piece.style & kCode) || block.kind == Block::Kind::code) continue;
     const Line& line = lines_[piece.line];
     const float y = pos.y + line.y + line.above, x = pos.x + left_of(line);
-    list->AddRectFilled({x + at_[piece.begin] - px(2), y + px(2)},
-                        {x + x_of(line, piece.end) + px(2), y + pitch_ - px(2)}, t.raised, px(3));
+    list->AddRectFilled({x + piece.x - px(2), y + px(2)}, {x + piece.end_x + px(2), y + pitch_ - px(2)}, t.raised,
+                        px(3));
   }
   if (scrolls()) {
     list->PopClipRect();
@@ -493,11 +575,11 @@ void RichBlock::draw_surfaces(ImDrawList* list, ImVec2 pos, const Block& block) 
     // Beside the list that it is of, also where the text stands further right in a quote.
     const float edge =
         std::min(left_, left_of_containers(std::string_view(block.around).substr(0, block.around.rfind('l') + 1)));
-    const float x = pos.x + edge - px(6) - text_size(Type::chat, block.marker).x;
+    const float x = rtl_ ? pos.x + width_ - edge + px(6) : pos.x + edge - px(6) - text_size(Type::chat, block.marker).x;
     const float above = lines_.empty() ? 0 : lines_[0].above;
     const float middle = pos.y + above + pitch_ * 0.5f;
     if (block.marker == "\u2610" || block.marker == "\u2611")  // the typeface has neither
-      draw_task_box(list, {std::max(pos.x, pos.x + edge - px(18)), middle}, block.marker == "\u2611");
+      draw_task_box(list, {rtl_ ? x : std::max(pos.x, pos.x + edge - px(18)), middle}, block.marker == "\u2611");
     else
       app::draw_text_middle(list, std::max(pos.x, x), middle, Type::chat, t.text2, block.marker);
   }
@@ -513,8 +595,8 @@ ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) co
     if (pos.y + line.y + line.height < top || pos.y + line.y > bottom) continue;
     const float y = pos.y + line.y + line.above;
     const Type type = type_of(piece.face);
-    const float x = std::floor(pos.x + left_of(line) + at_[piece.begin]);
-    const float end_x = pos.x + left_of(line) + x_of(line, piece.end);
+    const float x = std::floor(pos.x + left_of(line) + piece.x);
+    const float end_x = pos.x + left_of(line) + piece.end_x;
     if (scrolls() && (end_x < pos.x + view_from_ || x > pos.x + view_to_)) continue;
     const bool inline_code = (piece.style & kCode) && block.kind != Block::Kind::code;
     Colour colour = piece.link != TextRun::no_link || (piece.style & kNote) ? t.accent_text
@@ -529,8 +611,8 @@ ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) co
     const float rise = piece.style & kNote ? px(kNoteRise) : 0;
     const float at_y = std::floor(y + baseline - rise - ascent_of(type));
     const int first = list->VtxBuffer.Size;
-    list->AddText(font_of(type), text_height(type), {x, at_y}, ImGui::GetColorU32(colour),
-                  block.text.data() + piece.begin, block.text.data() + piece.end);
+    draw_run(list, {x, at_y}, {font_of(type), text_height(type)}, ImGui::GetColorU32(colour), block.text, piece.begin,
+             piece.end, piece.rtl);
     if (piece.style & kEmphasis && !inline_code)
       for (int v = first; v < list->VtxBuffer.Size; ++v)
         list->VtxBuffer[v].pos.x += (y + baseline - list->VtxBuffer[v].pos.y) * kSlant;
@@ -547,7 +629,7 @@ ImVec2 RichBlock::draw_text(ImDrawList* list, ImVec2 pos, const Block& block) co
   if (scrolls()) list->PopClipRect();
   if (lines_.empty()) return pos;
   const Line& last = lines_.back();
-  const float end = left_of(last) + last.width;
+  const float end = left_of(last) + end_of(last);
   return {pos.x + (scrolls() ? std::clamp(end, view_from_, view_to_) : end), pos.y + last.y + last.above};
 }
 
@@ -564,8 +646,9 @@ void RichBlock::rects(ImVec2 pos, uint32_t begin, uint32_t end, const std::funct
       const uint32_t next = formula == formulas_.end() ? last : in_formula ? formula->end : formula->begin;
       const uint32_t b = std::min(last, next);
       const float top = pos.y + line->y + (in_formula ? 0 : line->above);
-      f({seen(left_of(*line) + x_of(*line, a)), top},
-        {seen(left_of(*line) + x_of(*line, b)), top + (in_formula ? line->height : pitch_)});
+      for (const Span& span : spans_of(*line, a, b))
+        f({seen(left_of(*line) + span.x), top},
+          {seen(left_of(*line) + span.end_x), top + (in_formula ? line->height : pitch_)});
       a = b;
     }
   }
@@ -586,10 +669,14 @@ uint32_t RichBlock::byte_at(ImVec2 point, ImVec2 pos, const Block& block) const 
     best_distance = distance;
   }
   const float x = point.x - pos.x - left_of(*best);
-  for (uint32_t at = best->begin; at < best->end;) {
-    const uint32_t next = std::min(at + decode(block.text, at).length, best->end);
-    if (x < at_[at] + advance_[at] * 0.5f) return at;
-    at = next;
+  const std::vector<Span> spans = spans_of(*best, best->begin, best->end);
+  for (const Span& span : spans) {
+    if (x >= span.end_x && &span != &spans.back()) continue;
+    for (uint32_t at = span.begin; at < span.end; at += decode(block.text, at).length) {
+      const float half = advance_[at] * 0.5f;  // 0: it belongs to the letters before it
+      if (half > 0 && (span.rtl ? x > at_[at] - half : x < at_[at] + half)) return at;
+    }
+    return span.end;
   }
   return best->end;
 }
@@ -600,8 +687,7 @@ uint16_t RichBlock::link_at(ImVec2 point, ImVec2 pos, const Block&) const {
     if (piece.link == TextRun::no_link) continue;
     const Line& line = lines_[piece.line];
     const float x = pos.x + left_of(line), y = pos.y + line.y;
-    if (point.y >= y && point.y < y + line.height && point.x >= x + at_[piece.begin] &&
-        point.x < x + x_of(line, piece.end))
+    if (point.y >= y && point.y < y + line.height && point.x >= x + piece.x && point.x < x + piece.end_x)
       return piece.link;
   }
   return TextRun::no_link;
@@ -640,7 +726,7 @@ void MessageBody::layout(std::string_view text, size_t first, bool plain, bool g
   tops_.resize(blocks().size());
   height_ = widest_ = 0;
   for (size_t i = 0; i < laid_.size(); ++i) {
-    if (i >= keep) laid_[i].layout(blocks()[i], width);
+    if (i >= keep) laid_[i].layout(blocks()[i], width, is_plain_);
     if (i > 0) height_ += laid_[i].gap();
     tops_[i] = height_;
     height_ += laid_[i].height();
@@ -729,10 +815,6 @@ std::vector<uint32_t> MessageBody::missing() const {
   std::vector<uint32_t> all;
   for (const RichBlock& block : laid_) all.insert(all.end(), block.missing().begin(), block.missing().end());
   return all;
-}
-
-bool MessageBody::unshaped() const {
-  return std::any_of(laid_.begin(), laid_.end(), [](const RichBlock& block) { return block.unshaped(); });
 }
 
 }  // namespace canopy::app

@@ -16,19 +16,23 @@
 #include "app/chat/code_colours.h"
 #include "app/chat/markdown.h"
 #include "app/chat/maths.h"
+#include "app/platform/text_order.h"
 #include "app/state/conversation.h"
 #include "app/ui/look.h"
 
 namespace canopy::app {
 
 // The layout of a block of Markdown: words in several faces, wrapped. It has the position of each byte, so that marking
-// a token, a selection or a search hit needs only a look-up. What must not be wrapped and is too wide (code, tables,
-// formulas) is scrolled sideways. A typeset formula has its letters where the bytes of its source are: spread evenly.
+// a token, a selection or a search hit needs only a look-up. Lines are wrapped as the text is stored, and each is then
+// put in the order in which it is read (app/platform/text_order.h). What must not be wrapped and is too wide (code,
+// tables, formulas) is scrolled sideways. A typeset formula has its letters where the bytes of its source are: spread
+// evenly.
 
 class RichBlock {
  public:
-  /// Lays a block out at `width` pixels. Call again when block, width or scale have changed.
-  void layout(const Block& block, float width);
+  /// Lays a block out at `width` pixels. Call again when block, width or scale have changed. A paragraph from right to
+  /// left ends at the right, or with `hug` where its widest line does.
+  void layout(const Block& block, float width, bool hug = false);
 
   float height() const { return height_; }
   float widest() const { return widest_; }
@@ -57,9 +61,6 @@ class RichBlock {
   /// Characters that are in none of the fonts, each once, only the first few.
   const std::vector<uint32_t>& missing() const { return missing_; }
 
-  /// Whether it has letters that should be joined or written from right to left, which is not supported here.
-  bool unshaped() const { return unshaped_; }
-
   /// Height of the line above code with language and Copy button, in pixels; 0 for other blocks.
   float head() const { return top_; }
 
@@ -77,12 +78,20 @@ class RichBlock {
     uint8_t style;
     uint16_t link;
     CodeKind kind = CodeKind::plain;
-    uint32_t formula = 0;  // its number in formulas_, from 1; 0: none
+    uint32_t formula = 0;    // its number in formulas_, from 1; 0: none
+    float x = 0, end_x = 0;  // from the beginning of the line
+    bool rtl = false;
   };
   struct Formula {
     uint32_t begin, end;
     std::shared_ptr<const Maths> maths;
     float em;  // in pixels
+  };
+  struct Span {  // part of a line that is read in one direction, from left to right
+    uint32_t line;
+    uint32_t begin, end;
+    bool rtl;
+    float x, end_x;  // from the beginning of the line
   };
   static Type type_of(Face face);
   Face face_for(const Block& block, uint8_t style) const;
@@ -95,6 +104,11 @@ class RichBlock {
   void add_line(uint32_t begin, uint32_t end, float x, float y);
   void layout_table(const Block& block, float left, float width);
   void cut_pieces();
+  void measure_order(const Block& block);
+  void order_line(const Block& block);
+  void align_paragraphs(const Block& block, float right);
+  std::vector<Span> spans_of(const Line& line, uint32_t begin, uint32_t end) const;
+  float end_of(const Line& line) const;
   float x_of(const Line& line, uint32_t byte) const { return byte >= line.end ? line.width : at_[byte]; }
   float advance(uint32_t begin, uint32_t end) const;
   void place_in_view(float from, float to);
@@ -111,15 +125,17 @@ class RichBlock {
   std::vector<Piece> pieces_;
   std::vector<Piece> faces_;    // before wrapping
   std::vector<float> advance_;  // by byte, 0 inside a character
-  std::vector<float> at_;       // by byte, distance from the beginning of its line
+  std::vector<float> at_;       // by byte, distance of its first edge, as it is read, from the beginning of its line
   std::vector<float> rules_;    // y of the horizontal lines of a table
   std::vector<uint32_t> missing_;
+  TextOrder order_;
+  std::vector<Span> spans_;  // of the lines that hold words from right to left, by line
   std::vector<Formula> formulas_;
   CodeColours code_;
   float view_from_ = 0, view_to_ = 0;  // of what scrolls: where it can be seen
   float hidden_ = 0, scroll_ = 0;      // how much wider it is than that, and how far it is scrolled
   float height_ = 0, widest_ = 0, gap_ = 0, left_ = 0, top_ = 0, pitch_ = 0, width_ = 0;
-  bool unshaped_ = false;
+  bool rtl_ = false;  // its paragraphs run from right to left
 };
 
 class MessageBody {
@@ -160,7 +176,6 @@ class MessageBody {
 
   /// Characters that are in none of the fonts.
   std::vector<uint32_t> missing() const;
-  bool unshaped() const;
 
  private:
   void layout(std::string_view text, size_t first, bool plain, bool growing, float width);

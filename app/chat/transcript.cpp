@@ -9,6 +9,7 @@
 
 #include "app/chat/composer.h"
 #include "app/chat/reply.h"
+#include "app/platform/system_fonts.h"
 #include "app/state/chat_update.h"
 #include "app/state/text_link.h"
 #include "app/ui/look.h"
@@ -17,41 +18,7 @@
 
 namespace canopy::app {
 
-// Text that cannot be shown as it should be: characters without a font, and scripts that are written letter by letter.
-
 namespace {
-
-/// The kind of script of a character, for a sentence about missing fonts.
-const char* script_of(uint32_t c) {
-  struct Range {
-    uint32_t first, last;
-    const char* name;
-  };
-  static constexpr Range kRanges[] = {
-      {0x0370, 0x03FF, "Greek"},     {0x0400, 0x052F, "Cyrillic"}, {0x0530, 0x058F, "Armenian"},
-      {0x0590, 0x05FF, "Hebrew"},    {0x0600, 0x08FF, "Arabic"},   {0x0900, 0x0DFF, "Indian scripts"},
-      {0x0E00, 0x0E7F, "Thai"},      {0x1100, 0x11FF, "Korean"},   {0x2190, 0x2BFF, "symbols"},
-      {0x2E80, 0x303F, "Chinese"},   {0x3040, 0x30FF, "Japanese"}, {0x3100, 0x9FFF, "Chinese"},
-      {0xAC00, 0xD7AF, "Korean"},    {0xF900, 0xFAFF, "Chinese"},  {0x1F000, 0x1FAFF, "emoji"},
-      {0x20000, 0x3FFFF, "Chinese"},
-  };
-  for (const Range& range : kRanges)
-    if (c >= range.first && c <= range.last) return range.name;
-  return "some characters";
-}
-
-/// Sets `note`, if it is empty, to a sentence about what of this body cannot be shown properly.
-void note_text_limits(const MessageBody& body, std::string& note) {
-  if (!note.empty()) return;
-  const std::vector<uint32_t> missing = body.missing();
-  if (!missing.empty()) {
-    const char* script = script_of(missing.front());
-    note = std::string("No font for ") + script +
-           " is installed: these characters show as boxes. Install one, e.g. fonts-noto, and start again.";
-  } else if (body.unshaped()) {
-    note = "Joined and right-to-left scripts are shown letter by letter, from left to right. Copied text is right.";
-  }
-}
 
 bool in_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -219,10 +186,11 @@ float Transcript::show_hit(const ViewModel& view, size_t i, float width) {
 /// the scroll position for changes above it.
 void Transcript::prepare(const ViewModel& view, float width, float room) {
   const float scale = text_height(Type::chat);
-  const bool resized = width != width_ || scale != scale_;
+  const bool resized = width != width_ || scale != scale_ || look().fonts_found != fonts_found_;
   if (resized) heights_.clear(), bodies_.clear(), thoughts_.clear();
   width_ = width;
   scale_ = scale;
+  fonts_found_ = look().fonts_found;
   const size_t count = view.conversation().size();
   tops_.resize(count + 1);
   const auto sum = [&] {
@@ -303,7 +271,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   first_ = first;
   const float width = size.x - margin * 2;
   seen_.clear();
-  limits_next_.clear();
+  missing_.clear();
   text_end_.reset();
   pointed_ = false;
   show_pinned_place(view);
@@ -326,7 +294,7 @@ void Transcript::draw(const ViewModel& view, CommandSink& sink, ImVec2 size, flo
   if (bodies_.size() > seen_.size() + kBodiesKept)
     std::erase_if(bodies_, [&](const auto& each) { return !seen_.contains(each.first); });
   std::erase_if(thoughts_, [&](const auto& each) { return !seen_.contains(each.first); });
-  limits_ = limits_next_;
+  limits_ = missing_fonts_note(missing_);
   shown_ = view.conversation().size();
   last_ = view.conversation().empty() ? 0 : view.conversation().back().id;
 }
@@ -340,6 +308,12 @@ void Transcript::show_pinned_place(const ViewModel& view) {
   if (!place || !is_on_show(view.conversation(), *place)) return;
   wanted_ = ChatHit{place->message, place->begin, place->end};
   wanted_unseen_ = true;
+}
+
+/// Adds what of a message no font has to what is said of all that was drawn.
+void Transcript::note_missing(const MessageBody& body) {
+  const std::vector<uint32_t> missing = body.missing();
+  missing_.insert(missing_.end(), missing.begin(), missing.end());
 }
 
 /// Stays at the end while text arrives, until the user scrolls away; again once they return or send a message.
@@ -424,7 +398,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   selection_.item(message.id, body, {a.x, a.y + files}, b, text_at, message.text);
   draw_marks(list, view, message, body, text_at);
   body.draw_text(list, text_at);
-  note_text_limits(body, limits_next_);
+  note_missing(body);
   // Beside the bubble, so that nothing moves when it appears. For the keyboard it is always there.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
   const float x = a.x - px(kReplyRow) - px(4);
@@ -554,7 +528,7 @@ void Transcript::draw_thinking(const ViewModel& view, const Message& message, Co
     body.draw_text(list, at);
     point_at(view, message, body, at, mouse, sink);
     ImGui::PopID();
-    note_text_limits(body, limits_next_);
+    note_missing(body);
     y += body.height() + px(8);
   }
   ImGui::SetCursorScreenPos({a.x, y});
@@ -575,7 +549,7 @@ void Transcript::draw_reply(const ViewModel& view, size_t i, CommandSink& sink, 
   text_end_ = end;
   point_at(view, message, body, a, mouse, sink);
   draw_code_buttons(body, a, sink);
-  note_text_limits(body, limits_next_);
+  note_missing(body);
   if (message.writing || !message.result) return;
   ImGui::SetCursorScreenPos({a.x, a.y + height});
   draw_reply_end(view, i, sink, width);

@@ -76,7 +76,7 @@ class Transcript {
   bool editing() const { return editing_ != 0; }
   /// Where the text of the last reply ended on the screen in the last frame; none where no reply was drawn.
   std::optional<ImVec2> text_end() const { return text_end_; }
-  /// A sentence about text that cannot be shown properly; empty if all can.
+  /// A sentence about letters in view that no font has, and what to install; empty if there are none.
   const std::string& limits() const { return limits_; }
 
  private:
@@ -96,6 +96,7 @@ class Transcript {
   void draw_editor(const ViewModel& view, const Message& message, CommandSink& sink, float width);
   void point_at(const ViewModel& view, const Message& message, const MessageBody& body, ImVec2 pos,
                 TextSelection::Mouse mouse, CommandSink& sink);
+  void note_missing(const MessageBody& body);
   void scroll(const ViewModel& view);
   void show_pinned_place(const ViewModel& view);
 
@@ -108,6 +109,7 @@ class Transcript {
   std::unordered_set<uint64_t> seen_;                   // drawn in this frame
   std::vector<float> tops_;
   float width_ = 0, scale_ = 0, total_ = 0;
+  int fonts_found_ = 0;  // Look::fonts_found when they were laid out
   ImGuiID child_ = 0;
   uint64_t anchor_ = 0;  // id of the first message in view, to keep it in place
   float anchor_top_ = 0, anchor_height_ = 0;
@@ -126,7 +128,8 @@ class Transcript {
   bool pointing_ = false;                // RoundsState::hovered was set by this panel
   bool pointed_ = false;                 // a token is hovered in this frame
   std::optional<NodeRef> scrolled_for_;  // the selected node whose place in the text was looked at already
-  std::string limits_, limits_next_;
+  std::string limits_;
+  std::vector<uint32_t> missing_;  // characters of what was drawn in this frame that no font has
   std::optional<ImVec2> text_end_;
 };
 

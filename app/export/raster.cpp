@@ -177,16 +177,19 @@ class Canvas {
     if (letters.align != Align::left)
       x -= text_width(letters.face, em, letters.text) * (letters.align == Align::right ? 1 : 0.5f);
     const float y = letters.at.y * scale_;
-    for (const char32_t character : characters_of(letters.text)) {
-      const Glyph glyph = glyph_of(letters.face, character, em);
+    for (const PlacedGlyph& each : glyphs_of(letters.face, letters.text, em)) {
+      const float from_x = x + each.x * em, from_y = y + each.y * em, size = em * each.shrunk;
+      if (each.glyph.coloured) {
+        draw(*each.glyph.coloured, {from_x, from_y}, each.shrunk, static_cast<float>(letters.colour >> 24) / 255);
+        continue;
+      }
       Lines::Part bounds;
       std::vector<Line> contours;
-      for (const auto& contour : glyph.contours) {
+      for (const auto& contour : each.glyph.contours) {
         Line& line = contours.emplace_back();
-        for (const auto& [gx, gy] : contour) line.push_back({x + gx * em, y + gy * em});
+        for (const auto& [gx, gy] : contour) line.push_back({from_x + gx * size, from_y + gy * size});
         bounds.points.insert(bounds.points.end(), line.begin(), line.end());
       }
-      x += glyph.advance * em;
       if (!begin(bounds.points, 0)) continue;
       for (const Line& line : contours) coverage_.polygon(line);
       paint(letters.colour);
@@ -254,17 +257,40 @@ class Canvas {
     coverage_.polygon(corner, turn > 0);
   }
 
+  /// Draws the pixels of an emoji, `shrunk` times as large, from a pen position on.
+  void draw(const GlyphPixels& glyph, Point pen, float shrunk, float strength) {
+    if (glyph.pixels.empty()) return;
+    const float left = pen.x + glyph.left * shrunk, top = pen.y - glyph.top * shrunk;
+    const float right = left + static_cast<float>(glyph.width) * shrunk;
+    const float bottom = top + static_cast<float>(glyph.height) * shrunk;
+    if (!begin(Line{{left, top}, {right, top}, {right, bottom}, {left, bottom}}, 0)) return;
+    coverage_.polygon({{left, top}, {right, top}, {right, bottom}, {left, bottom}});
+    coverage_.each([&](int x, int y, float share) {
+      const auto from = [&](int at, float begin, uint32_t count) {
+        const float cell = (static_cast<float>(at) + 0.5f - begin) / shrunk;
+        return static_cast<size_t>(std::clamp(cell, 0.0f, static_cast<float>(count - 1)));
+      };
+      const uint8_t* pixel =
+          glyph.pixels.data() + (from(y, top, glyph.height) * glyph.width + from(x, left, glyph.width)) * 4;
+      const Colour colour = Colour{pixel[0]} | Colour{pixel[1]} << 8 | Colour{pixel[2]} << 16;
+      blend(x, y, colour, strength * share * static_cast<float>(pixel[3]) / 255);
+    });
+  }
+
   void paint(Colour colour) {
     const float alpha = static_cast<float>(colour >> 24) / 255;
-    coverage_.each([&](int x, int y, float share) {
-      uint8_t* pixel = image_.pixels.data() + (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x)) * 4;
-      const float over = alpha * share, under = static_cast<float>(pixel[3]) / 255 * (1 - over), whole = over + under;
-      for (int c = 0; c < 3; ++c) {
-        const float mine = static_cast<float>(colour >> (8 * c) & 0xFFu);
-        pixel[c] = static_cast<uint8_t>(std::lround((mine * over + static_cast<float>(pixel[c]) * under) / whole));
-      }
-      pixel[3] = static_cast<uint8_t>(std::lround(whole * 255));
-    });
+    coverage_.each([&](int x, int y, float share) { blend(x, y, colour, alpha * share); });
+  }
+
+  void blend(int x, int y, Colour colour, float over) {
+    uint8_t* pixel = image_.pixels.data() + (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x)) * 4;
+    const float under = static_cast<float>(pixel[3]) / 255 * (1 - over), whole = over + under;
+    if (whole <= 0) return;
+    for (int c = 0; c < 3; ++c) {
+      const float mine = static_cast<float>(colour >> (8 * c) & 0xFFu);
+      pixel[c] = static_cast<uint8_t>(std::lround((mine * over + static_cast<float>(pixel[c]) * under) / whole));
+    }
+    pixel[3] = static_cast<uint8_t>(std::lround(whole * 255));
   }
 
   Image& image_;

@@ -16,6 +16,7 @@ namespace {
 
 void measure(ShownTree& tree) {
   tree.scale = look().scale;
+  tree.fonts_found = look().fonts_found;
   tree.label_width.clear();
   // Measured in the regular weight; the semibold one is as wide, as both are monospaced.
   for (const std::string& label : tree.labels) tree.label_width.push_back(text_size(Type::mono, label).x);
@@ -42,7 +43,7 @@ std::optional<uint32_t> ShownTree::node(const std::optional<NodeRef>& ref) const
 bool show_round(ShownTree& tree, const RoundsState& rounds) {
   const std::shared_ptr<const RoundRecord> record = rounds.shown();
   const bool same = record == tree.record && tree.log == rounds.log && tree.round == rounds.playback.shown;
-  if (same && (!record || tree.scale == look().scale)) return false;
+  if (same && (!record || (tree.scale == look().scale && tree.fonts_found == look().fonts_found))) return false;
   if (!same) {
     tree.record = record;
     tree.log = rounds.log;
@@ -124,8 +125,9 @@ void TreeCanvas::take_round(const RoundsState& rounds) {
   const bool steps = another && rounds.playback.state == PlayState::paused && rounds.log == shown_.log;
   const ShownTree before = steps ? shown_ : ShownTree();
   const float scale = shown_.scale;
+  const int fonts_found = shown_.fonts_found;
   const bool changed = show_round(shown_, rounds);
-  stale_ = stale_ || changed || scale != shown_.scale;
+  stale_ = stale_ || changed || scale != shown_.scale || fonts_found != shown_.fonts_found;
   if (changed) tufts_ = {};
   if (!changed || !another) return;
   motion_seconds_ = 0;

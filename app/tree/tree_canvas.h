@@ -27,6 +27,7 @@ struct ShownTree {
   std::vector<std::string> labels;
   std::vector<float> label_width;  // pixels at `scale`, of labels in 12 px
   float scale = 0;
+  int fonts_found = 0;  // Look::fonts_found when they were measured
 
   TokenPieces pieces() const;
   TokenFacts facts(uint32_t node) const { return token_facts(*record, model, node, pieces()); }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/tree/tree_model.h"
+#include "app/ui/script_text.h"
 
 namespace canopy::app {
 namespace {
@@ -434,7 +435,11 @@ void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colo
                float room) {
   const float cell = text_size(type, "0").x * size / text_height(type);
   const size_t fits = static_cast<size_t>(std::max(1.0f, std::floor(room / cell + 0.2f)));
-  const std::string words = characters(label) <= fits ? label : shortened(label, fits);
+  // Letters of other scripts are not one cell wide.
+  const float unscaled = text_height(type) / size;
+  const bool whole = text_size(type, label).x <= (room + cell * 0.2f) * unscaled;
+  const bool cells = text_size(type, label).x <= static_cast<float>(characters(label)) * cell * unscaled + 0.5f;
+  const std::string words = whole ? label : cells ? shortened(label, fits) : elided(type, label, room * unscaled);
   std::string_view rest = words;
   float x = left_middle.x;
   while (!rest.empty()) {
@@ -445,8 +450,7 @@ void draw_word(ImDrawList* list, ImVec2 left_middle, Type type, float size, Colo
       continue;
     }
     const std::string_view run = rest.substr(0, rest.find(kReturnSign));
-    list->AddText(font_of(type), size, {std::floor(x), std::floor(left_middle.y - size * 0.5f)}, colour, run.data(),
-                  run.data() + run.size());
+    draw_line(list, {std::floor(x), std::floor(left_middle.y - size * 0.5f)}, {font_of(type), size}, colour, run);
     x += text_size(type, run).x * size / text_height(type);
     rest.remove_prefix(run.size());
   }

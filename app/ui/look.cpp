@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 
 #include "app/platform/embedded_fonts.h"
-#include "app/platform/font_face.h"
+#include "app/platform/text_order.h"
+#include "app/ui/script_text.h"
 
 namespace canopy::app {
 namespace {
@@ -48,39 +47,36 @@ TypeSpec spec(Type type) {
   return {&FontSet::inter, 13, false};
 }
 
-ImFont* add_font(std::span<const unsigned char> file, const char* name) {
+ImFont* add_font(Face face, const char* file_name, const char* name, bool system_fallback) {
+  const std::span<const unsigned char> file = embedded_font(file_name);
   ImFontConfig config;
-  config.FontDataOwnedByAtlas = false;  // the bytes belong to the program
+  config.FontDataOwnedByAtlas = false;                        // the bytes belong to the program
+  static constexpr ImWchar kPrivate[] = {0xE000, 0xF8FF, 0};  // other forms of its letters are there (is_private())
+  config.GlyphExcludeRanges = kPrivate;
   std::snprintf(config.Name, sizeof config.Name, "%s", name);
-  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(file.data()),
-                                                    static_cast<int>(file.size()), 0.0f, &config);
+  ImFont* font = ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(file.data()),
+                                                            static_cast<int>(file.size()), 0.0f, &config);
+  add_other_scripts(face, is_mono(face) ? kJetBrainsMonoRatio : kInterRatio, system_fallback);
+  return font;
 }
 
-/// Adds a system font to the current one. Glyphs are made when first shown, so a CJK font costs nothing until then.
-void merge_system_font(const char* path, unsigned face) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  ImFontConfig config;
-  config.MergeMode = true;
-  config.FontNo = face;
-  ImGui::GetIO().Fonts->AddFontFromFileTTF(path, 0.0f, &config);
-}
-
-void merge_other_scripts() {
-  for (const SystemFont& font : other_scripts()) merge_system_font(font.path, font.face);
+SizedFont sized(Type type) {
+  return {font_of(type), text_height(type)};
 }
 
 }  // namespace
 
 FontSet load_fonts(bool system_fallback) {
+  const auto add = [&](Face face, const char* file, const char* name) {
+    return add_font(face, file, name, system_fallback);
+  };
   FontSet set;
-  set.inter = add_font(embedded_font("Inter-Regular.otf"), "Inter");
-  if (system_fallback) merge_other_scripts();
-  set.inter_medium = add_font(embedded_font("Inter-Medium.otf"), "Inter Medium");
-  set.inter_semibold = add_font(embedded_font("Inter-SemiBold.otf"), "Inter SemiBold");
-  set.mono = add_font(embedded_font("JetBrainsMono-Regular.ttf"), "JetBrains Mono");
-  set.mono_medium = add_font(embedded_font("JetBrainsMono-Medium.ttf"), "JetBrains Mono Medium");
-  set.mono_semibold = add_font(embedded_font("JetBrainsMono-SemiBold.ttf"), "JetBrains Mono SemiBold");
+  set.inter = add(Face::sans, "Inter-Regular.otf", "Inter");
+  set.inter_medium = add(Face::sans_medium, "Inter-Medium.otf", "Inter Medium");
+  set.inter_semibold = add(Face::sans_semibold, "Inter-SemiBold.otf", "Inter SemiBold");
+  set.mono = add(Face::mono, "JetBrainsMono-Regular.ttf", "JetBrains Mono");
+  set.mono_medium = add(Face::mono_medium, "JetBrainsMono-Medium.ttf", "JetBrains Mono Medium");
+  set.mono_semibold = add(Face::mono_semibold, "JetBrainsMono-SemiBold.ttf", "JetBrains Mono SemiBold");
   return set;
 }
 
@@ -139,13 +135,14 @@ float text_height(Type type, float em) {
 }
 
 ImVec2 text_size(Type type, std::string_view text) {
+  if (!is_plain(text) && text.find('\n') == std::string_view::npos)
+    return {line_width(sized(type), text), text_height(type)};
   return font_of(type)->CalcTextSizeA(text_height(type), FLT_MAX, 0, text.data(), text.data() + text.size());
 }
 
 void draw_text(ImDrawList* list, ImVec2 pos, Type type, Colour colour, std::string_view text) {
   // At whole pixels, as fractional positions blur small text. Inside a disabled group, with the group's alpha.
-  list->AddText(font_of(type), text_height(type), {std::floor(pos.x), std::floor(pos.y)}, ImGui::GetColorU32(colour),
-                text.data(), text.data() + text.size());
+  draw_line(list, {std::floor(pos.x), std::floor(pos.y)}, sized(type), ImGui::GetColorU32(colour), text);
   note_drawn(list, pos, type, text);
 }
 
@@ -323,7 +320,7 @@ void TextBlock::wrap_from(std::string_view text, size_t start, Type type) {
       while (stop < newline && (static_cast<unsigned char>(*stop) & 0xC0) == 0x80);
     }
     lines_.push_back({static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base)});
-    widest_ = std::max(widest_, font->CalcTextSizeA(size_, FLT_MAX, 0, at, stop).x);
+    widest_ = std::max(widest_, text_size(type, {at, static_cast<size_t>(stop - at)}).x);
     if (stop == newline) {
       at = newline + 1;
       if (newline < end && at == end)

@@ -54,7 +54,7 @@ struct FontSet {
 };
 
 /// Adds the embedded fonts to the atlas of the current context and, with system_fallback, the system's fonts for other
-/// scripts. Tests leave those out, as their pictures must not depend on the fonts of a machine.
+/// scripts (script_text.h). Tests leave those out, as their pictures must not depend on the fonts of a machine.
 FontSet load_fonts(bool system_fallback);
 
 /// A text that was drawn and where, in pixels; tests check that texts fit into their places.
@@ -74,6 +74,7 @@ struct Look {
   int letters_taken = -2;                   // ImGui::GetFrameCount() when a box last took what is typed anywhere
   std::string focus_wanted;                 // the part of the window that is to take the keyboard
   int focus_asked = -2;                     // ImGui::GetFrameCount() when that was asked for
+  int fonts_found = 0;                      // rises when fonts of the system were found for what has been measured
   std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };
 

@@ -6,9 +6,10 @@
 packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libabsl-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
-  libstb-dev zlib1g-dev libgtest-dev)
-packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git)
-packages_slow=(g++-aarch64-linux-gnu qemu-user)
+  libstb-dev zlib1g-dev libgtest-dev libfontconfig-dev libfreetype-dev libfribidi-dev libharfbuzz-dev)
+# Fonts of other scripts: 22 MB to fetch; Chinese, Japanese and Korean are another 57 MB, so only with the slow tests.
+packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git fonts-noto-core fonts-noto-color-emoji)
+packages_slow=(fonts-noto-cjk g++-aarch64-linux-gnu qemu-user)
 packages_fuzz=(clang libclang-rt-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }

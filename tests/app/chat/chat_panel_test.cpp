@@ -11,6 +11,7 @@
 
 #include "app/ui/look.h"
 #include "engine/base/mapped_file.h"
+#include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/ui_harness.h"
 #include "tests/base/temp_folder.h"
 
@@ -296,9 +297,34 @@ TEST(ChatPanel, NoHalfCharacterIsEverShown) {  // gui.md, criterion 20
     IM_CHECK_STR_EQ(ui.view().messages.back().text.c_str(), whole.c_str());
     // Without system fonts there are no glyphs for these characters, and the panel says so.
     IM_CHECK(ctx->ItemExists("//Chat/Limits of fonts"));
+    {
+      DrawnTexts texts;
+      ctx->Yield();
+      IM_CHECK(texts.any_contains("fonts-noto-cjk"));
+      IM_CHECK(texts.any_contains("fonts-noto-color-emoji"));
+      IM_CHECK(texts.any_contains("again."));  // to its end, in as many lines as it needs
+    }
     ctx->ItemClick("//Chat/Dismiss limits");
     ctx->Yield(3);
     IM_CHECK(!ctx->ItemExists("//Chat/Limits of fonts"));
+  }));
+}
+
+TEST(ChatPanel, TheComposerShowsHowItsLineReads) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    open_and_ask(ui, ctx, "Hello");
+    DrawnTexts texts;
+    ctx->KeyChars("Plain \u4f60\u597d");
+    texts.clear();
+    ctx->Yield();
+    IM_CHECK(!texts.any_contains("As it reads"));
+    ctx->KeyChars(" \u05d0\u05d1");
+    texts.clear();
+    ctx->Yield();
+    IM_CHECK(texts.any_contains("As it reads"));
+    IM_CHECK(texts.any_contains("Plain \u4f60\u597d \u05d0\u05d1"));
   }));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/platform/image.h"
+#include "app/platform/system_fonts.h"
 #include "app/run.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
@@ -199,6 +200,35 @@ TEST_F(ChatPicture, BelowAReplyOfWatchStandFactsAndVerdicts) {
     keep_picture(image, dark ? "watch-below-dark" : "watch-below-light");
     EXPECT_GT(pixels_of(image, app::theme(kind).accent_text), 50u) << "the words of the check";
   }
+}
+
+/// Scripts that the program's typefaces lack, with the fonts of this machine.
+TEST_F(ChatPicture, OtherScriptsAndEmojiHaveTheFontsOfTheSystem) {
+  if (!app::emoji_face(U'\U0001F600')) GTEST_SKIP() << "no font for it is installed: fonts-noto-color-emoji";
+  engine_.script = [this](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(small_model());
+    if (const auto* generate = std::get_if<Generate>(&command))
+      publish_in_rounds(engine, generate->reply_id,
+                        "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645 (hello) 12.\n\n"
+                        "Hebrew \u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd, Hindi "
+                        "\u0928\u092e\u0938\u094d\u0924\u0947, Thai \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35, "
+                        "Chinese \u4f60\u597d\u4e16\u754c.\n\nEmoji \U0001F600 \U0001F600 \U0001F600 "
+                        "\U0001F468\u200d\U0001F469\u200d\U0001F467. Private \ue123.",
+                        mode_);
+  };
+  app::AppSettings settings;
+  settings.system_fonts = true;
+  app::Headless headless(engine_, settings, 1280, 800, false);
+  headless.app().run(app::OpenModel{"/models/a.gguf"});
+  headless.app().pump();
+  headless.app().run(app::SendMessage{"\u05e9\u05dc\u05d5\u05dd?"});
+  headless.app().pump();
+  const app::Image image = headless.settled_frame();
+  keep_picture(image, "chat-scripts");
+  size_t yellow = 0;
+  for (size_t i = 0; i + 3 < image.pixels.size(); i += 4)
+    yellow += image.pixels[i] > 230 && image.pixels[i + 1] > 170 && image.pixels[i + 2] < 100;
+  EXPECT_GT(yellow, 100u) << "three faces";
 }
 
 }  // namespace

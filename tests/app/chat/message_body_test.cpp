@@ -181,6 +181,97 @@ TEST(MessageBody, AWideTableScrollsAndANarrowOneDoesNot) {
   }));
 }
 
+constexpr const char* kMixed = "abc \u05d0\u05d1 \u05d2\u05d3 xyz";
+
+TEST(MessageBody, WordsFromRightToLeftStandWhereTheyAreRead) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    const std::string text = kMixed;
+    app::MessageBody body;
+    body.layout(reply_of(text), 600);
+    const auto of = [&](const char* letters) {
+      const size_t at = text.find(letters);
+      const auto rects = rects_of(body, at, at + std::string(letters).size());
+      EXPECT_EQ(rects.size(), 1u) << letters;
+      return rects.empty() ? ImRect() : rects[0];
+    };
+    EXPECT_LT(of("\u05d1").Min.x, of("\u05d0").Min.x) << "within a word";
+    EXPECT_LT(of("\u05d3").Min.x, of("\u05d0\u05d1").Min.x) << "and the words among themselves";
+    EXPECT_LE(of("abc").Max.x, of("\u05d3").Min.x + 1);
+    EXPECT_LE(of("\u05d0").Max.x, of("xyz").Min.x + 1);
+    EXPECT_EQ(rects_of(body, 0, text.find("\u05d1")).size(), 2u) << "a part of the line that is in two places";
+    EXPECT_EQ(rects_of(body, text.find("\u05d0"), text.find(" xyz")).size(), 1u);
+  }));
+}
+
+TEST(MessageBody, PointsAndLettersBelongToEachOtherInBothDirections) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    const std::string text = std::string(kMixed) + " **\u05d4\u05d5** (1) `\u05d6` end\n\n\u05d0 abc \u05d1 34 \u05d2.";
+    for (const float width : {600.0f, 90.0f}) {
+      app::MessageBody body;
+      body.layout(reply_of(text), width);
+      for (size_t byte = 0; byte < text.size(); ++byte) {
+        if ((static_cast<unsigned char>(text[byte]) & 0xC0) == 0x80) continue;
+        size_t next = byte + 1;
+        while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0) == 0x80) ++next;
+        const auto rects = rects_of(body, byte, next);
+        if (rects.size() != 1 || rects[0].GetWidth() <= 0) continue;
+        // The half where it begins, as it is read, is its own.
+        const float quarter = rects[0].GetWidth() * 0.25f, y = rects[0].GetCenter().y;
+        const size_t left = body.byte_at({rects[0].Min.x + quarter, y}, {0, 0});
+        const size_t right = body.byte_at({rects[0].Max.x - quarter, y}, {0, 0});
+        EXPECT_TRUE(left == byte || right == byte) << byte << " at " << width;
+      }
+    }
+  }));
+}
+
+TEST(MessageBody, LinesAreWrappedAsTheyAreStoredAndThenPutInOrder) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    std::string text;
+    for (int i = 0; i < 12; ++i) text += "\u05d0\u05d1\u05d2 ";
+    app::MessageBody body;
+    body.layout(reply_of(text), 200);
+    const auto word = [&](size_t i) { return rects_of(body, i * 7, i * 7 + 6).at(0); };
+    EXPECT_GT(body.height(), 40.0f);
+    EXPECT_NEAR(word(0).Max.x, 200, 1) << "such a paragraph begins at the right";
+    for (size_t i = 1; i < 12; ++i) {
+      const bool same_line = word(i).Min.y == word(i - 1).Min.y;
+      EXPECT_TRUE(same_line ? word(i).Max.x <= word(i - 1).Min.x : word(i).Min.y > word(i - 1).Min.y) << i;
+      EXPECT_GE(word(i).Min.x, 0);
+    }
+    app::Message asked = reply_of("\u05d0\u05d1");
+    asked.role = app::Role::user;
+    app::MessageBody bubble;
+    bubble.layout(asked, 200);
+    EXPECT_LT(bubble.widest(), 100.0f) << "a short question has a small bubble";
+  }));
+}
+
+TEST(MessageBody, CodeIsReadFromLeftToRight) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    const std::string text = "```\n\u05d0\u05d1 = f(1)\n```\n";
+    app::MessageBody body;
+    body.layout(reply_of(text), 600);
+    const size_t name = text.find("\u05d0"), call = text.find("f(1)");
+    EXPECT_LT(rects_of(body, name, name + 4).at(0).Max.x, rects_of(body, call, call + 4).at(0).Min.x);
+    EXPECT_LT(rects_of(body, name + 2, name + 4).at(0).Min.x, rects_of(body, name, name + 2).at(0).Min.x)
+        << "a word in it still is not";
+  }));
+}
+
+TEST(MessageBody, NamesTheLettersThatNoFontHas) {
+  UiHarness ui;
+  ASSERT_TRUE(ui.run([&](ImGuiTestContext*) {
+    app::MessageBody body;
+    body.layout(reply_of("\u4f60 a \u4f60 \u200d \u3000 **\U0001F600**"), 600);
+    EXPECT_EQ(body.missing(), (std::vector<uint32_t>{0x4F60, 0x1F600})) << "each once, and nothing that is not seen";
+  }));
+}
+
 /// The bars below wide code in the chat.
 std::vector<ImRect> sideways_bars(ImGuiTestContext* ctx) {
   ImGuiTestItemList all;
