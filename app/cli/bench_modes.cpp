@@ -480,7 +480,9 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
   for (const WayToDecode& way : ways) choice.max_width = std::max(choice.max_width, way.budget + 1);
   if (chooses(ways)) choice.calibration_s = kFirstCalibration;
   OpenedModel opened = open_model(choice);
-  const auto asks_drafter_alone = [](const WayToDecode& way) { return (way.sources & ~kFromModels) == 0; };
+  const auto asks_drafter_alone = [](const WayToDecode& way) {
+    return way.sources != 0 && (way.sources & ~kFromModels) == 0;
+  };
   if (opened.model->block() > 0 || std::ranges::none_of(ways, asks_drafter_alone)) return opened;
   throw bad_input("Drafts of a drafter are to be measured, and " + opened.model->file_name +
                   " has none here: name one with --drafter.");

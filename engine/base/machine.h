@@ -1,5 +1,6 @@
 #pragma once
-// The machine: the memory and cores that this process has, what others use of it, loops divided among the cores, and keeping cores awake.
+// The machine: the memory and cores that this process has, what others use of it, loops divided among the cores, and
+// keeping cores awake.
 
 #include <atomic>
 #include <cstdint>

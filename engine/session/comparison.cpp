@@ -504,7 +504,8 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
     sweep.contestants.push_back({column.way, subject});
     const ComparisonWriter& writer = writers_[subject];
     const bool drafts = column.way.mode != DecodeMode::ar && writer.engine != nullptr;
-    if (drafts && (column.way.sources & ~kFromModels) == 0 && writer.engine->block() == 0)
+    if (drafts && column.way.sources != 0 && column.way.sources != 0 && (column.way.sources & ~kFromModels) == 0 &&
+        writer.engine->block() == 0)
       throw bad_input("The column '" + column.way.name() + "' needs a drafter, and " + writer.engine->file_name +
                       " has none here: name one, or let it draft from the text.");
     if (drafts) require_room_for(column.way, *writer.engine);

@@ -51,7 +51,7 @@ class DraftingFaults(unittest.TestCase):
 
     def test_pairs_that_do_not_fit(self):
         for model, drafter, reason in ((os.path.join(GOLDEN, "tiny-llama3"), DRAFTER, "does not fit the model"),
-                                       (MODEL, MODEL, "not a drafter"),
+                                       (MODEL, MODEL, "is the model itself"),
                                        (DRAFTER, DRAFTER, "drafter"),
                                        (MODEL, os.path.join(self.folder, "none"), "none")):
             with self.subTest(reason):
@@ -98,7 +98,7 @@ class DraftingFaults(unittest.TestCase):
 
     def test_what_needs_a_drafter_and_what_does_not(self):
         paper = arguments("--mode", "adaptive", "--policy", "paper", drafter="none")
-        self.assertIn("The paper's rule needs a drafter", self.refused(*paper))
+        self.assertIn("The paper's rule needs a DFlash drafter", self.refused(*paper))
         ids = []
         for mode in ("ar", "chain", "tree", "adaptive"):
             result = run(*arguments("--mode", mode, "--json", drafter="none"), icd=ICD)
@@ -123,7 +123,7 @@ class DraftingFaults(unittest.TestCase):
         ids, errors = adapt()
         self.assertNotIn("warning", errors)
         [path] = [os.path.join(folder, name) for folder, _, names in os.walk(self.folder) for name in names
-                  if "calibration" in os.path.join(folder, name)]
+                  if "calibration" in os.path.join(folder, name) and name.endswith(".json")]
         with open(path, encoding="utf-8") as file:
             good = file.read()
         # calibration_file_test has every other way in which a file can be unusable; measuring again takes seconds.

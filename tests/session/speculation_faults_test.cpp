@@ -206,7 +206,7 @@ TEST_F(SpeculationFaults, PairsThatDoNotFitAreRefusedWithTheReason) {
     expect_error(reason, [&] { Engine::open(*device_, other, {}); });
   };
   refuse("tiny-llama3", "tiny-qwen3-dflash-b8", "hidden");
-  refuse("tiny-qwen3", "tiny-llama3", "drafter");
+  refuse("tiny-qwen3", "tiny-llama3", "500 tokens and the model 1010");
   refuse("tiny-qwen3-dflash-b8", "tiny-qwen3-dflash-b8", "drafter");
 
   OpenRequest optional = request();
