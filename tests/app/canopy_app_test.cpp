@@ -510,7 +510,8 @@ TEST_P(ScaleTest, NoControlIsClipped) {
     check_nothing_clipped(ctx, "//Top bar");
     check_nothing_clipped(ctx, "//Status bar");
     check_nothing_clipped(ctx, "//Chat");
-    ctx->ItemClick("//Top bar/Theme");
+    // Where the bar has no room for it, the theme is in the menu View.
+    if (ctx->ItemExists("//Top bar/Theme")) ctx->ItemClick("//Top bar/Theme");
     ctx->Yield(2);
     check_nothing_clipped(ctx, "//Chat");
   }));

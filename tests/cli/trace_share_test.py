@@ -52,7 +52,7 @@ class Pictures(ShareCase):
         svg = ElementTree.fromstring(self.read("a.svg"))
         self.assertEqual(svg.get("viewBox"), "0 0 1280 720")
         self.assertIn("SmolLM2-135M-Instruct Q4_1", svg.find(SVG + "title").text)
-        self.assertIn("Round 12 of 53. Two guesses were right", svg.find(SVG + "desc").text)
+        self.assertIn("Pass 12 of 53. Two guesses were right", svg.find(SVG + "desc").text)
         words = [text.text for text in svg.iter(SVG + "text")]
         for each in ("return", "else", "accepted", "not reached", "so far", "next token"):
             self.assertIn(each, words)

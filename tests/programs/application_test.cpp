@@ -161,7 +161,7 @@ void look_at_the_rounds(ImGuiTestContext* ctx, Application& application) {
   IM_CHECK_LT(drafted, rounds);
   application.app().run(app::ShellCommand(app::ShowPanel{"Live", true}));
   ctx->Yield(4);
-  IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tau"), "over " + std::to_string(rounds) + " rounds"));
+  IM_CHECK(contains(tooltip_of(ctx, "//Live/**/Tokens per pass"), "over " + std::to_string(rounds) + " passes"));
   application.app().run(app::RoundsCommand(app::ShowRound{drafted}));
   ctx->Yield(2);
   const auto shown = state.shown();

@@ -250,10 +250,11 @@ TEST(FocusKeys, CtrlF6GoesThroughThePartsOfTheWindow) {
       ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F6);
       ctx->Yield(4);
       reached.push_back(focused_window());
+      // The box of messages shows the focus by its own border.
+      if (reached.back() == "Top bar") IM_CHECK(ImGui::GetCurrentContext()->NavCursorVisible);
     }
     for (const char* window : {"Watch chat", "Watch tree", "Watch passes", "Top bar"})
       IM_CHECK_SILENT(std::ranges::find(reached, window) != reached.end());
-    IM_CHECK(ImGui::GetIO().NavVisible);
     const std::string last = focused_window();
     ctx->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_F6);
     ctx->Yield(4);

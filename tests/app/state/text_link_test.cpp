@@ -44,6 +44,7 @@ class FoundPlaces : public testing::Test {
     update(view, UiCommand(SendMessage{question}));
     written_.clear();
     first_ = true;
+    rounds_ = 0;
   }
 
   /// A round in plain decoding for each token.
@@ -92,6 +93,7 @@ class FoundPlaces : public testing::Test {
       update(view, Event(ReplyStarted{view.reply_id, 10, 0, 1, 1, 0}));
       update(view, Event(TextDelta{view.reply_id, written_, 1, 11, 10}));
     }
+    round.round = rounds_++;
     const auto begin = static_cast<uint32_t>(written_.size());
     const std::string more(words_->find(round.emitted[0])->bytes);
     written_ += more;
@@ -104,6 +106,7 @@ class FoundPlaces : public testing::Test {
   std::shared_ptr<const Words> words_ = std::make_shared<const Words>();
   std::string written_;
   bool first_ = true;
+  uint32_t rounds_ = 0;  // of the reply
 };
 
 TEST_F(FoundPlaces, AreTheLastOnesBeforeTheRound) {
