@@ -325,6 +325,16 @@ std::optional<size_t> newest_with(const RoundLog& log, const Playback& play, boo
   return goes_on ? std::optional(play.shown - 1) : std::nullopt;
 }
 
+/// The last round whose tokens the chat shows: of an own reply that is written all of it, whatever pass is looked at,
+/// as its speed in the chat is of all; else the round itself.
+size_t last_in_chat(const RoundLog& log, const Playback& play, size_t round) {
+  if (!log.is_live() || play.slow_motion || round >= log.rounds()) return round;
+  size_t last = round;
+  while (last + 1 < log.rounds() && log.first_of_reply(last + 1) == log.first_of_reply(round)) ++last;
+  const size_t reply = log.summary(last).reply;
+  return reply < log.replies().size() && log.replies()[reply].reason ? last : round;
+}
+
 std::shared_ptr<const RoundRecord> record_of(const RoundLog& log, std::optional<size_t> round) {
   return round && *round < log.rounds() ? log.round(*round) : nullptr;
 }
@@ -341,9 +351,11 @@ void WatchSource::update(const ViewModel& view) {
   const TrailPoint nothing;
   const ArReference plain = counted ? ar_reference(view, *counted) : ArReference();
   const std::shared_ptr<const RoundRecord> told = record_of(*log, counted);
-  const Elsewhere elsewhere = elsewhere_at(view, counted, told.get());
+  std::optional<size_t> basis = counted;
+  if (counted && !view.shell.tour.shown) basis = last_in_chat(*log, play, *counted);
+  const Elsewhere elsewhere = elsewhere_at(view, basis, record_of(*log, basis).get());
   WatchQuestion question;
-  question.reply = counted ? &trail_.up_to(log, *counted, StatisticsTrail::kRoundsAFrame) : &nothing;
+  question.reply = basis ? &trail_.up_to(log, *basis, StatisticsTrail::kRoundsAFrame) : &nothing;
   question.shown = told_now ? told.get() : nullptr;
   question.plain = &plain;
   question.elsewhere = &elsewhere;
