@@ -286,6 +286,43 @@ ShownFigures figures_of(const ViewModel& view) {
 
 // In slow motion a pass counts in the last phase; until then the means are those of the passes before it in its reply,
 // nothing is said of the size of a tree, and at the end all is as outside of slow motion.
+// The chat shows all of an own reply, and its speed: so do the figures, whatever pass is looked at.
+TEST(WatchSource, OfAnOwnReplyThatIsWrittenAllPassesCount) {
+  ViewModel view;
+  update(view, UiCommand(OpenModel{"/models/a.gguf"}));
+  update(view, Event(ModelReady{.name = "a", .context = 512}));
+  update(view, UiCommand(SendMessage{"Hello"}));
+  update(view, Event(ReplyStarted{view.reply_id, 10, 0, 1, 1, 0}));
+  TraceBuilder builder(3);
+  builder.begin(DecodeMode::tree);
+  size_t tokens = 0;
+  double ms = 0;
+  for (int i = 0; i < 6; ++i) {
+    RoundRecord record = i % 2 == 0 ? builder.plain() : builder.tree(9);
+    record.round = static_cast<uint32_t>(i);
+    tokens += record.emitted.size();
+    ms += record.ms.total();
+    const std::vector<uint32_t> ends(record.emitted.size(), 1);
+    update(view, Event(RoundFinished{view.reply_id, std::make_shared<const RoundRecord>(record), 1, 0, ends, false}));
+  }
+  WatchSource source;
+  view.rounds.playback.shown = 1;
+  view.rounds.playback.state = PlayState::paused;
+  source.update(view);
+  const double early = source.numbers().tokens_per_pass;
+  ReplyFinished end;
+  end.reply_id = view.reply_id;
+  end.reason = FinishReason::stop_token;
+  update(view, Event(end));
+  for (const size_t shown : {0u, 1u, 5u}) {
+    view.rounds.playback.shown = shown;
+    source.update(view);
+    EXPECT_NEAR(source.numbers().tokens_per_pass, static_cast<double>(tokens) / 6, 1e-9) << shown;
+    EXPECT_NEAR(source.numbers().pass_ms, ms / 6, 1e-9) << shown;
+  }
+  EXPECT_NE(early, source.numbers().tokens_per_pass) << "while it is written, those up to the shown one";
+}
+
 TEST(WatchSource, NoFigureComesBeforeItsPhase) {
   ViewModel view;
   const auto log = std::make_shared<TraceLog>(CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace");
