@@ -10,8 +10,6 @@ namespace canopy {
 
 std::unique_ptr<DraftModel> DraftModel::load(const ModelFile& file, const Model& target,
                                              const DraftModelOptions& options) {
-  Device& device = target.device();
-  const uint64_t before = device.memory().available;
   ModelOptions wanted;
   wanted.cache_type = options.cache_type;
   wanted.context = std::min(target.limits().context, file.config().max_context);
@@ -19,10 +17,8 @@ std::unique_ptr<DraftModel> DraftModel::load(const ModelFile& file, const Model&
   wanted.tree_slots = 1;  // its drafts are chains, in the places of text
   wanted.callbacks = options.callbacks;
   wanted.memory = options.memory;
-  auto model = Model::load(device, file, wanted);
-  auto made = std::unique_ptr<DraftModel>(new DraftModel(std::move(model), target.config().vocab));
-  made->device_bytes_ = before - std::min(before, device.memory().available);
-  return made;
+  auto model = Model::load(target.device(), file, wanted);
+  return std::unique_ptr<DraftModel>(new DraftModel(std::move(model), target.config().vocab));
 }
 
 DraftModel::DraftModel(std::unique_ptr<Model> model, uint32_t vocabulary)

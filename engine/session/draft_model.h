@@ -39,7 +39,7 @@ class DraftModel {
   /// Candidates that there are of each depth.
   uint32_t drafted_tokens() const { return kLikeliest; }
   const ModelConfig& config() const { return model_->config(); }
-  uint64_t device_bytes() const { return device_bytes_; }
+  uint64_t device_bytes() const { return model_->memory().total() - model_->memory().reserve; }
   uint64_t recordings() const { return model_->recordings(); }
 
   /// Goes on with what it has of a prompt, and reads the rest of it. False when stop was requested.
@@ -64,8 +64,7 @@ class DraftModel {
 
   std::unique_ptr<Model> model_;
   ResidentTexts texts_;
-  uint32_t vocabulary_;  // of the target
-  uint64_t device_bytes_ = 0;
+  uint32_t vocabulary_;         // of the target
   std::vector<uint32_t> text_;  // that is read, in tokens that it knows
   ForwardOutput output_;        // of the last pass
   BlockDraft draft_;

@@ -429,7 +429,6 @@ ModelReady Engine::describe() const {
   }
   ready.memory = memory_use();
   ready.block = block();
-  ready.drafts_by_token = draft_model != nullptr;
   ready.texts = texts;
   ready.costs = costs;
   return ready;

@@ -343,7 +343,6 @@ struct ModelReady {
   std::vector<std::string> warnings;
   MemoryUse memory;
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without
-  bool drafts_by_token = false;               // the drafter is a smaller model
   std::shared_ptr<const TokenTexts> texts;    // of all tokens; never null
   std::shared_ptr<const CostSnapshot> costs;  // null where nothing was measured
   SelfTest self_test = SelfTest::not_run;     // of this device with this model

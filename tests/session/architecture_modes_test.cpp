@@ -27,12 +27,16 @@ void PrintTo(const ModesCase& one, std::ostream* out) {
 
 class ArchitectureModes : public ::testing::TestWithParam<ModesCase> {
  protected:
-  void SetUp() override {
+  void SetUp() override { open(false); }
+
+  /// With a drafter of random weights, or a copy of the model that drafts for it token by token.
+  void open(bool copy) {
+    loaded_.reset();
     const RandomModel& target = GetParam().model;
     OpenRequest request;
     request.path = folder_.write("target.gguf", target.build());
     RandomDrafter().write(folder_, ModelFile::open(request.path).config());
-    request.drafter = folder_.path() / "model.safetensors";
+    request.drafter = copy ? folder_.write("copy.gguf", target.build()) : folder_.path() / "model.safetensors";
     request.cache_type = cache_under_test();
     request.context = 256;
     request.self_test = false;
@@ -74,6 +78,30 @@ TEST_P(ArchitectureModes, TheTextIsThatOfPlainDecoding) {
     }
   }
   EXPECT_GT(accepted, 0u) << "no draft was ever accepted: the comparison shows little";
+}
+
+/// Also of recurrent layers, whose texts cannot be cut anywhere: all that it drafts is what it would write.
+TEST_P(ArchitectureModes, ACopyOfTheModelDraftsItsText) {
+  open(true);
+  ASSERT_NE(loaded_->draft_model, nullptr);
+  ReplySettings settings;
+  settings.max_tokens = 40;
+  settings.sources = kFromDraft;
+  const Reply plain = reply(DecodeMode::ar, 1, settings);
+  for (const auto& [mode, budget] : {std::pair{DecodeMode::chain, 1u}, std::pair{DecodeMode::tree, 12u}}) {
+    const Reply drafted = reply(mode, budget, settings);
+    EXPECT_EQ(drafted.ids, plain.ids);
+    size_t chain = 0, accepted = 0;  // a tree has tokens beside it
+    for (const RoundRecord& round : drafted.rounds) {
+      uint32_t deepest = 0;
+      for (const RoundNode& row : round.nodes) deepest = std::max(deepest, row.node.depth);
+      chain += deepest, accepted += round.accepted;
+    }
+    EXPECT_GT(accepted, 0u);
+    if (mode == DecodeMode::chain) {
+      EXPECT_GE(accepted + 1, chain) << "of the last round the reply may have needed fewer";
+    }
+  }
 }
 
 std::vector<ModesCase> modes_cases() {
