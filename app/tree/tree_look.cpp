@@ -140,7 +140,11 @@ std::string phase_sentence(Phase phase, size_t emitted, const TreeModel& tree) {
            " of the text were written before: what followed then is guessed again, the likeliest first. No drafter is "
            "asked.";
   const bool adds = tree.has_found() && phase == Phase::fill;
-  return phase_sentence(phase, emitted) + (adds ? " The text adds what stood behind the same words before." : "");
+  const bool one_by_one = tree.by_token && phase == Phase::fill;
+  return (one_by_one ? "A smaller model writes its own next tokens, one after another, and says what else could stand "
+                       "at each place."
+                     : phase_sentence(phase, emitted)) +
+         (adds ? " The text adds what stood behind the same words before." : "");
 }
 
 TreeReveal reveal(const TreeModel& tree, Phase phase, float progress) {

@@ -53,6 +53,7 @@ struct TreeModel {
   uint32_t depth = 0;        // of the deepest node
   DraftSources sources = 0;  // who guessed in the round (guessed_by)
   uint32_t match = 0;        // tokens of the text's end that were found in it before
+  bool by_token = false;     // a smaller model guessed, one token after another
   uint32_t found = 0;        // nodes that the text proposed, those of both included
 
   bool asked_text_alone() const { return sources == kFromSuffix; }

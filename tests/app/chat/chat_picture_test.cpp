@@ -8,6 +8,7 @@
 #include "app/platform/image.h"
 #include "app/platform/system_fonts.h"
 #include "app/run.h"
+#include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/pixels.h"
 #include "tests/app/support/scripted_engine.h"
 
@@ -196,7 +197,11 @@ TEST_F(ChatPicture, BelowAReplyOfWatchStandFactsAndVerdicts) {
     run(app::SendMessage{"Write merge sort."});
     run(app::CheckCommand(app::CheckAgainstAr{app.view().last_reply()->id}));
     ASSERT_EQ(app.view().checks.check.phase, app::ArCheck::Phase::same);
+    const DrawnTexts drawn;
     const app::Image image = headless.settled_frame();
+    EXPECT_TRUE(drawn.any_contains("The text is the same, word for word"));
+    EXPECT_TRUE(drawn.any_contains("here ")) << "what guessing made of the speed";
+    EXPECT_TRUE(drawn.cut().empty());
     keep_picture(image, dark ? "watch-below-dark" : "watch-below-light");
     EXPECT_GT(pixels_of(image, app::theme(kind).accent_text), 50u) << "the words of the check";
   }

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "app/tree/tree_look.h"
 #include "app/tree/tree_model.h"
 #include "engine/trace/trace_records.h"
 #include "tests/app/tree/tree_samples.h"
@@ -112,6 +113,21 @@ TEST(TreeStates, APlainRoundIsARootAndItsBonus) {
   EXPECT_EQ(tree.nodes[0].token, 17u);
   EXPECT_EQ(tree.nodes[1].fate, NodeFate::bonus);
   EXPECT_EQ(tree.nodes[1].token, 42u);
+}
+
+// A smaller model counts as the drafter, and is not said to guess all places at once.
+TEST(TreeSources, OfASmallerModelAreTheDrafters) {
+  RoundRecord record = found_round();
+  for (RoundNode& row : record.nodes)
+    if ((row.node.sources & kFromDflash) != 0) row.node.sources = (row.node.sources & kFromSuffix) | kFromDraft;
+  const TreeModel tree = app::tree_model(record), usual = app::tree_model(found_round());
+  EXPECT_TRUE(tree.by_token);
+  EXPECT_FALSE(usual.by_token);
+  for (uint32_t i = 0; i < tree.size(); ++i) EXPECT_EQ(tree.nodes[i].sources, usual.nodes[i].sources) << i;
+  EXPECT_EQ(tree.sources, usual.sources);
+  EXPECT_EQ(app::phase_sentence(app::Phase::fill, 3, tree).find("same moment"), std::string::npos);
+  EXPECT_NE(app::phase_sentence(app::Phase::fill, 3, tree).find("one after another"), std::string::npos);
+  EXPECT_EQ(app::phase_sentence(app::Phase::verify, 3, tree), app::phase_sentence(app::Phase::verify, 3, usual));
 }
 
 TEST(TreeSources, AreThoseOfTheRecord) {
