@@ -22,7 +22,7 @@ function(canopy_optimize target level)
   if(NOT MSVC)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND level STREQUAL "-O1")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND level MATCHES "-O[01]")
     # At lower levels GCC sees less of each function and warns of unused parts of std::optional and std::string.
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized>
       $<$<CONFIG:Release>:-Wno-array-bounds> $<$<CONFIG:Release>:-Wno-stringop-overflow>)
@@ -36,14 +36,14 @@ function(canopy_compile_together target count)
   endif()
 endfunction()
 
-# canopy_precompile(TARGET NAME LEVEL LINK ...): precompiled/NAME.h before every file of TARGET. It is compiled once, at
-# LEVEL and with what LINK says, for all targets that ask for NAME; they must be compiled at the same LEVEL.
+# canopy_precompile(TARGET NAME LEVEL LINK ...): precompiled/NAME.h before every file of TARGET. It is compiled once at
+# each LEVEL, with what LINK says, for all targets that ask for both; they must be compiled at that LEVEL.
 function(canopy_precompile target name level)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   if(NOT CANOPY_FAST_BUILD)
     return()
   endif()
-  set(carrier canopy_precompiled_${name})
+  set(carrier canopy_precompiled_${name}${level})
   if(NOT TARGET ${carrier})
     set(source "${PROJECT_BINARY_DIR}/precompiled/${name}.cpp")
     if(NOT EXISTS "${source}")

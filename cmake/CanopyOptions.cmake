@@ -68,7 +68,7 @@ function(canopy_library name)
 
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/")
   if(folder MATCHES "^(engine/|cuda_backend)")
-    canopy_compile_together(canopy_${name} 6)
+    canopy_compile_together(canopy_${name} 16)
     if(ARG_LIGHT)
       canopy_optimize(canopy_${name} -O1)
       canopy_precompile(canopy_${name} plain -O1 LINK nlohmann_json::nlohmann_json)

@@ -8,8 +8,13 @@ function(canopy_test_program name)
     target_link_libraries(${name} PRIVATE canopy_${dep})
   endforeach()
   target_compile_definitions(${name} PRIVATE CANOPY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  canopy_optimize(${name} -O1) # what computes is in libraries
-  canopy_precompile(${name} tests -O1 LINK GTest::gtest)
+  # What computes is in libraries, but for comparisons of whole passes, whose loops would take longer than to compile them.
+  set(level -O0)
+  if(ARG_DEPENDS MATCHES "model_testing|op_cases")
+    set(level -O1)
+  endif()
+  canopy_optimize(${name} ${level})
+  canopy_precompile(${name} tests ${level} LINK GTest::gtest)
   canopy_compile_together(${name} 16)
 endfunction()
 

@@ -7,6 +7,9 @@
 // So that Canopy's code does not use old names, which a later version of Dear ImGui removes.
 #define IMGUI_DISABLE_OBSOLETE_FUNCTIONS
 
+// Nothing shows its demonstration, which takes seconds to compile.
+#define IMGUI_DISABLE_DEMO_WINDOWS
+
 // Indices stay 16-bit: the Vulkan backend offsets vertices per command, and half the index traffic matters on a
 // software device.
 

@@ -15,11 +15,17 @@ constexpr std::array<uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-/// Takes one block of 64 bytes into the state.
+/// A block of 64 bytes as 16 words, the rest of `words` left for what is derived of them.
+void read_words(const uint8_t* block, uint32_t* words) {
+  for (size_t i = 0; i < 16; ++i) {
+    words[i] = 0;
+    for (size_t b = 0; b < 4; ++b) words[i] = words[i] << 8 | block[i * 4 + b];
+  }
+}
+
 void take_block(std::array<uint32_t, 8>& state, const uint8_t* block) {
-  std::array<uint32_t, 64> w{};
-  for (size_t i = 0; i < 16; ++i)
-    for (size_t b = 0; b < 4; ++b) w[i] = w[i] << 8 | block[i * 4 + b];
+  std::array<uint32_t, 64> w;
+  read_words(block, w.data());
   for (size_t i = 16; i < 64; ++i) {
     const uint32_t a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] +
@@ -36,21 +42,91 @@ void take_block(std::array<uint32_t, 8>& state, const uint8_t* block) {
   for (size_t i = 0; i < 8; ++i) state[i] += s[i];
 }
 
+void take_block(std::array<uint32_t, 5>& state, const uint8_t* block) {
+  std::array<uint32_t, 80> w;
+  read_words(block, w.data());
+  for (size_t i = 16; i < 80; ++i) w[i] = std::rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+  auto [a, b, c, d, e] = state;
+  for (size_t i = 0; i < 80; ++i) {
+    const uint32_t mixed = i < 20   ? ((b & c) | (~b & d)) + 0x5a827999
+                           : i < 40 ? (b ^ c ^ d) + 0x6ed9eba1
+                           : i < 60 ? ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc
+                                    : (b ^ c ^ d) + 0xca62c1d6;
+    const uint32_t next = std::rotl(a, 5) + mixed + e + w[i];
+    e = d;
+    d = c;
+    c = std::rotl(b, 30);
+    b = a;
+    a = next;
+  }
+  const std::array<uint32_t, 5> added = {a, b, c, d, e};
+  for (size_t i = 0; i < 5; ++i) state[i] += added[i];
+}
+
+template <size_t Words>
+void take(HashedBlocks<Words>& hashed, std::span<const std::byte> bytes) {
+  const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
+  size_t left = bytes.size();
+  const size_t begun = hashed.bytes % 64;
+  hashed.bytes += left;
+  if (begun > 0) {
+    const size_t taken = std::min(left, 64 - begun);
+    std::copy_n(at, taken, hashed.block.begin() + static_cast<std::ptrdiff_t>(begun));
+    at += taken;
+    left -= taken;
+    if (begun + taken < 64) return;
+    take_block(hashed.state, hashed.block.data());
+  }
+  for (; left >= 64; at += 64, left -= 64) take_block(hashed.state, at);
+  std::copy_n(at, left, hashed.block.begin());
+}
+
+/// The digest: the end of the text, then its length in bits, as whole blocks.
+template <size_t Words>
+std::array<uint8_t, Words * 4> digest_of(HashedBlocks<Words> hashed) {
+  const uint64_t bits = hashed.bytes * 8;
+  std::array<std::byte, 72> end{std::byte{0x80}};
+  size_t length = 1 + (119 - hashed.bytes % 64) % 64;
+  for (int shift = 56; shift >= 0; shift -= 8) end[length++] = static_cast<std::byte>(bits >> shift & 0xff);
+  take(hashed, std::span(end).first(length));
+  std::array<uint8_t, Words * 4> digest{};
+  for (size_t i = 0; i < digest.size(); ++i)
+    digest[i] = static_cast<uint8_t>(hashed.state[i / 4] >> (24 - 8 * (i % 4)));
+  return digest;
+}
+
 }  // namespace
 
+void Sha256::add(std::span<const std::byte> bytes) {
+  take(blocks_, bytes);
+}
+
+std::array<uint8_t, 32> Sha256::digest() const {
+  return digest_of(blocks_);
+}
+
+void Sha1::add(std::span<const std::byte> bytes) {
+  take(blocks_, bytes);
+}
+
+std::array<uint8_t, 20> Sha1::digest() const {
+  return digest_of(blocks_);
+}
+
 std::array<uint8_t, 32> sha256(std::string_view bytes) {
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::string padded(bytes);
-  padded += '\x80';
-  while (padded.size() % 64 != 56) padded += '\0';
-  const uint64_t bits = uint64_t{bytes.size()} * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) padded += static_cast<char>(bits >> shift & 0xff);
-  for (size_t at = 0; at < padded.size(); at += 64)
-    take_block(state, reinterpret_cast<const uint8_t*>(padded.data()) + at);
-  std::array<uint8_t, 32> digest{};
-  for (size_t i = 0; i < 32; ++i) digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
-  return digest;
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  return hash.digest();
+}
+
+std::string hex_digits(std::span<const uint8_t> bytes) {
+  constexpr std::string_view figures = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    text += figures[byte >> 4];
+    text += figures[byte & 15];
+  }
+  return text;
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes: numbers written and read within bounds (little-endian, LEB128), hashes (FNV-1a, SHA-256), and Base64.
+// Bytes: numbers written and read within bounds (little-endian, LEB128), hashes (FNV-1a, SHA-1, SHA-256), and Base64.
 
 #include <array>
 #include <bit>
@@ -145,8 +145,41 @@ inline std::string damage_hash_text(std::string_view text) {
   return digits.data();
 }
 
-/// SHA-256 (FIPS 180-4).
+/// The bytes that a hash over blocks of 64 bytes has taken so far, as SHA-1 and SHA-256 are.
+template <size_t Words>
+struct HashedBlocks {
+  std::array<uint32_t, Words> state;
+  std::array<uint8_t, 64> block{};  // begun
+  uint64_t bytes = 0;
+};
+
+/// SHA-256 (FIPS 180-4) of bytes that come in parts.
+class Sha256 {
+ public:
+  void add(std::span<const std::byte> bytes);
+  /// Of all bytes so far; more may be added after it.
+  std::array<uint8_t, 32> digest() const;
+
+ private:
+  HashedBlocks<8> blocks_{
+      {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+};
+
+/// SHA-1 (FIPS 180-4) of bytes that come in parts: how Git names its objects. Against deliberate changes it protects no
+/// more.
+class Sha1 {
+ public:
+  void add(std::span<const std::byte> bytes);
+  std::array<uint8_t, 20> digest() const;
+
+ private:
+  HashedBlocks<5> blocks_{{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}};
+};
+
 std::array<uint8_t, 32> sha256(std::string_view bytes);
+
+/// Bytes as hexadecimal digits in small letters.
+std::string hex_digits(std::span<const uint8_t> bytes);
 
 // Bytes as text: Base64 (RFC 4648, section 4).
 

@@ -1,7 +1,9 @@
 #include "engine/base/error.h"
 
+#ifndef _WIN32
 #include <sys/resource.h>
 #include <unistd.h>
+#endif
 
 #include <atomic>
 #include <cstdint>
@@ -20,12 +22,21 @@
 namespace canopy {
 namespace {
 
+#ifdef _WIN32
+// Windows sets no such limits.
+constexpr int RLIMIT_STACK = 0, RLIMIT_NPROC = 1;
+
+std::optional<uint64_t> limit_of(int) {
+  return std::nullopt;
+}
+#else
 std::optional<uint64_t> limit_of(int resource) {
   struct rlimit limit = {};
   if (::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return std::nullopt;
   return limit.rlim_cur;
 }
+#endif
 
 std::string memory_ran_out() {
   const std::string limited = address_space_words();
@@ -51,12 +62,16 @@ std::string words_of(const std::filesystem::filesystem_error& e) {
 }  // namespace
 
 std::string address_space_words() {
+#ifdef _WIN32
+  return "";
+#else
   const auto limit = limit_of(RLIMIT_AS);
   if (!limit) return "";
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return " This program may have " + byte_figures(*limit) + " of address space (ulimit -v) and has taken " +
          byte_figures(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) + ".";
+#endif
 }
 
 Error as_error(const std::exception_ptr& thrown) {

@@ -1,14 +1,16 @@
 #include "engine/base/files.h"
 
-#include <fcntl.h>
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#endif
 
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 
 namespace canopy {
 namespace {
@@ -123,11 +126,13 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
 
 /// Flushes the folder, so that the rename survives a power cut. Errors are ignored: some file systems do not support
 /// it.
-void flush_folder(const fs::path& folder) {
+void flush_folder([[maybe_unused]] const fs::path& folder) {
+#ifndef _WIN32  // there renaming does it
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
+#endif
 }
 
 /// A descriptor that writes into what is no ordinary file.
@@ -223,6 +228,18 @@ fs::path file_beside(const fs::path& file, std::string_view ending) {
   return file.parent_path() / (name + std::string(ending));
 }
 
+NewFile make_private_file(const fs::path& folder, std::string_view stem, std::string_view ending) {
+  std::random_device random;
+  for (int tries = 0; tries < 100; ++tries) {
+    const uint64_t number = uint64_t{random()} << 32 | random();
+    const fs::path path = folder / (std::string(stem) + "-" + std::to_string(number) + std::string(ending));
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor >= 0) return {path, descriptor};
+    if (errno != EEXIST) break;
+  }
+  return {};
+}
+
 bool is_written_into(const fs::path& path) {
   return is_no_file(behind_links(path));
 }
@@ -246,6 +263,12 @@ void require_other_files(std::span<const NamedFile> outputs, std::span<const Nam
 
 namespace {
 
+#ifdef _WIN32
+fs::path from_environment(const char* name) {
+  const wchar_t* value = ::_wgetenv(fs::path(name).c_str());
+  return value == nullptr ? fs::path() : fs::path(value);
+}
+#else
 fs::path from_environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? fs::path() : fs::path(value);
@@ -262,6 +285,7 @@ fs::path home() {
   }
   throw bad_input("No home folder is known: set the environment variable HOME to an absolute path.");
 }
+#endif
 
 /// Creates `folder` and returns it; the error message names `variable`, the environment variable that can move it.
 fs::path created(const fs::path& folder, const std::string& variable) {
@@ -278,10 +302,23 @@ fs::path created(const fs::path& folder, const std::string& variable) {
   return folder;
 }
 
+#ifdef _WIN32  // below %LOCALAPPDATA%/canopy
+constexpr const char *kCacheFolder = "cache", *kConfigFolder = "config", *kDataFolder = "data";
+#else  // below the home folder
+constexpr const char *kCacheFolder = ".cache", *kConfigFolder = ".config", *kDataFolder = ".local/share";
+#endif
+
 /// The specification says that relative values are to be ignored.
-fs::path xdg(const char* variable, const char* below_home) {
+fs::path xdg(const char* variable, const char* folder) {
   if (fs::path base = from_environment(variable); base.is_absolute()) return base / "canopy";
-  return home() / below_home / "canopy";
+#ifdef _WIN32
+  // Windows has one folder for what belongs to a user of this machine.
+  if (fs::path base = from_environment("LOCALAPPDATA"); base.is_absolute()) return base / "canopy" / folder;
+  throw bad_input(
+      "No folder for files of programs is known: set the environment variable LOCALAPPDATA to an absolute path.");
+#else
+  return home() / folder / "canopy";
+#endif
 }
 
 }  // namespace
@@ -289,22 +326,38 @@ fs::path xdg(const char* variable, const char* below_home) {
 fs::path cache_dir() {
   if (fs::path chosen = from_environment("CANOPY_CACHE_DIR"); !chosen.empty())
     return created(fs::absolute(chosen), "CANOPY_CACHE_DIR");
-  return created(xdg("XDG_CACHE_HOME", ".cache"), "CANOPY_CACHE_DIR");
+  return created(xdg("XDG_CACHE_HOME", kCacheFolder), "CANOPY_CACHE_DIR");
 }
 
 fs::path config_dir() {
-  return created(xdg("XDG_CONFIG_HOME", ".config"), "XDG_CONFIG_HOME");
+  return created(xdg("XDG_CONFIG_HOME", kConfigFolder), "XDG_CONFIG_HOME");
 }
 
 fs::path data_dir() {
-  return created(xdg("XDG_DATA_HOME", ".local/share"), "XDG_DATA_HOME");
+  return created(xdg("XDG_DATA_HOME", kDataFolder), "XDG_DATA_HOME");
 }
+
+namespace {
+
+/// The file of the running program; empty where the system does not tell it.
+fs::path this_program() {
+#ifdef _WIN32
+  std::wstring name(32768, L'\0');  // the longest path there is
+  name.resize(::GetModuleFileNameW(nullptr, name.data(), static_cast<DWORD>(name.size())));
+  return name;
+#else
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+#endif
+}
+
+}  // namespace
 
 std::optional<std::filesystem::path> find_asset(std::string_view name) {
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return std::nullopt;
-  for (const char* folder : {"assets", "share/canopy"}) {
+  const fs::path program = this_program();
+  if (program.empty()) return std::nullopt;
+  for (const char* folder : {"assets", "share/canopy", "lib/canopy"}) {
     const fs::path path = program.parent_path().parent_path() / folder / name;
     if (fs::exists(path, error)) return path;
   }

@@ -39,6 +39,16 @@ void stream_file_atomically(const std::filesystem::path& path, const std::functi
 /// longer than a name may be, a hash of its name and `ending`.
 std::filesystem::path file_beside(const std::filesystem::path& file, std::string_view ending);
 
+/// A file that is open. descriptor: -1 where there is none.
+struct NewFile {
+  std::filesystem::path path;
+  int descriptor = -1;
+};
+
+/// An empty file that only this user may read, under a name in `folder` that nobody else can have put something at:
+/// `stem`, a number and `ending`.
+NewFile make_private_file(const std::filesystem::path& folder, std::string_view stem, std::string_view ending);
+
 /// Whether `path` names something that is written into instead of being replaced: a device, a pipe, a socket, a folder,
 /// or an open descriptor such as /dev/stdout, also behind links. False where there is nothing yet.
 bool is_written_into(const std::filesystem::path& path);
@@ -57,8 +67,9 @@ void require_other_files(std::span<const NamedFile> outputs, std::span<const Nam
 /// before it, or empty.
 std::string_view write_advice(int error);
 
-// Where Canopy keeps its files, by the XDG base directory specification. Each function creates its folder (readable by
-// the user alone) when it is not there, and throws bad_input naming folder and reason when it cannot.
+// Where Canopy keeps its files, by the XDG base directory specification; on Windows, where its variables are not set,
+// in cache, config and data below %LOCALAPPDATA%\canopy. Each function creates its folder (readable by the user alone)
+// when it is not there, and throws bad_input naming folder and reason when it cannot.
 
 /// Folder of files that can be made again: pipeline caches, calibrations, downloads. $CANOPY_CACHE_DIR unchanged, or
 /// $XDG_CACHE_HOME/canopy, or ~/.cache/canopy.
@@ -70,8 +81,8 @@ std::filesystem::path config_dir();
 /// Conversations and traces: $XDG_DATA_HOME/canopy or ~/.local/share/canopy.
 std::filesystem::path data_dir();
 
-/// A file of the repository's assets folder: beside the program as it was built (../assets) or installed
-/// (../share/canopy). Nothing when it is in neither place.
+/// A file or folder that comes with the program: beside it as it was built (../assets) or installed (../share/canopy),
+/// or, where it was compiled, in ../lib/canopy of both. Nothing when it is in none of these places.
 std::optional<std::filesystem::path> find_asset(std::string_view name);
 
 }  // namespace canopy

@@ -95,6 +95,27 @@ std::optional<uint32_t> physical_cores(const std::string& root) {
 }
 #endif
 
+#if defined(_WIN32)
+/// Cores that this process may run on, of siblings one. Of more than 64 processors Windows tells those of one group.
+std::optional<uint32_t> physical_cores() {
+  DWORD_PTR allowed = 0, all = 0;
+  DWORD bytes = 0;
+  if (!GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all)) return std::nullopt;
+  GetLogicalProcessorInformation(nullptr, &bytes);
+  std::vector<SYSTEM_LOGICAL_PROCESSOR_INFORMATION> parts(bytes / sizeof(SYSTEM_LOGICAL_PROCESSOR_INFORMATION));
+  if (parts.empty() || !GetLogicalProcessorInformation(parts.data(), &bytes)) return std::nullopt;
+  uint32_t cores = 0;
+  for (const SYSTEM_LOGICAL_PROCESSOR_INFORMATION& part : parts)
+    cores += part.Relationship == RelationProcessorCore && (part.ProcessorMask & allowed) != 0 ? 1 : 0;
+  if (cores == 0) return std::nullopt;
+  return cores;
+}
+
+double seconds(const FILETIME& time) {
+  return 1e-7 * static_cast<double>(uint64_t{time.dwHighDateTime} << 32 | time.dwLowDateTime);
+}
+#endif
+
 }  // namespace
 
 SystemMemory system_memory([[maybe_unused]] const std::string& root) {
@@ -124,6 +145,8 @@ uint32_t usable_cores([[maybe_unused]] const std::string& root) {
   if (const std::optional<double> limit = quota(root)) {
     cores = std::min(cores, static_cast<uint32_t>(std::max(1.0, std::floor(*limit + 0.5))));
   }
+#elif defined(_WIN32)
+  cores = physical_cores().value_or(cores);
 #endif
   return std::max(1u, cores);
 }
@@ -143,6 +166,16 @@ std::optional<ProcessorTime> processor_time([[maybe_unused]] const std::string& 
   time.busy = (user + nice + system + interrupts + soft_interrupts + stolen) / static_cast<double>(ticks);
   time.all = time.busy + (idle + waiting) / static_cast<double>(ticks);
   time.own = static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
+  return time;
+#elif defined(_WIN32)
+  FILETIME idle = {}, kernel = {}, user = {}, started = {}, ended = {}, own_kernel = {}, own_user = {};
+  if (!GetSystemTimes(&idle, &kernel, &user) ||
+      !GetProcessTimes(GetCurrentProcess(), &started, &ended, &own_kernel, &own_user))
+    return std::nullopt;
+  ProcessorTime time;
+  time.all = seconds(kernel) + seconds(user);  // idling counts as the kernel's
+  time.busy = time.all - seconds(idle);
+  time.own = seconds(own_kernel) + seconds(own_user);
   return time;
 #else
   return std::nullopt;
@@ -168,6 +201,9 @@ bool on_battery([[maybe_unused]] const std::string& root) {
         first_line(supply + "status").value_or("") == "Discharging")
       return true;
   }
+#elif defined(_WIN32)
+  SYSTEM_POWER_STATUS power = {};
+  return GetSystemPowerStatus(&power) && power.ACLineStatus == 0;
 #endif
   return false;
 }

@@ -1,8 +1,6 @@
 #include "engine/base/mapped_file.h"
 
 #include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,24 +11,16 @@
 #include <utility>
 
 #include "engine/base/numbers.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 
 #ifdef _WIN32
-#error "MappedFile has no Windows version yet."
+#include <io.h>
+#include <windows.h>
 #endif
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#ifdef _WIN32
-#error "RepeatedBytes has no Windows version yet."
-#endif
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace canopy {
+#ifndef _WIN32
 namespace {
 
 // State read by the signal handler, in which only lock-free atomics are allowed.
@@ -113,6 +103,19 @@ LostPagesWatch::~LostPagesWatch() {
 bool LostPagesWatch::lost() const noexcept {
   return slot_ >= 0 && slots[static_cast<size_t>(slot_)].lost;
 }
+#else
+// Windows lets nobody shrink a file that is mapped. A page that a failed drive cannot give ends the process.
+LostPagesWatch::LostPagesWatch(std::span<const std::byte>) {}
+LostPagesWatch::LostPagesWatch(LostPagesWatch&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+LostPagesWatch& LostPagesWatch::operator=(LostPagesWatch&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+LostPagesWatch::~LostPagesWatch() = default;
+bool LostPagesWatch::lost() const noexcept {
+  return false;
+}
+#endif
 
 namespace {
 
@@ -144,6 +147,7 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) {
     if (errno == ENOENT) throw bad_input("The file " + shown(path) + " does not exist.");
+    if (errno == EISDIR) throw bad_input("A file is expected, but " + shown(path) + " is a directory.");  // on Windows
     throw bad_input("The file " + shown(path) + " cannot be opened: " + reason(errno) + ".");
   }
   if (::fstat(descriptor.get(), &status) != 0) {
@@ -158,8 +162,15 @@ int open_regular(const std::filesystem::path& path, struct stat& status) {
   return descriptor.release();
 }
 
-int64_t modified_ns(const struct stat& status) {
+/// When the open file was last written to, in nanoseconds since a time that the system chose.
+int64_t modified_ns([[maybe_unused]] int descriptor, [[maybe_unused]] const struct stat& status) {
+#ifdef _WIN32
+  FILETIME written = {};
+  ::GetFileTime(reinterpret_cast<HANDLE>(::_get_osfhandle(descriptor)), nullptr, nullptr, &written);
+  return static_cast<int64_t>((uint64_t{written.dwHighDateTime} << 32 | written.dwLowDateTime) * 100);
+#else
   return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+#endif
 }
 
 }  // namespace
@@ -185,7 +196,7 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = size;
   file.watch_ = LostPagesWatch(file.bytes());
-  file.modified_ns_ = modified_ns(status);
+  file.modified_ns_ = modified_ns(file.descriptor_, status);
   return file;
 }
 
@@ -226,7 +237,7 @@ void MappedFile::check_unchanged() const {
     throw bad_input("The file " + shown(path_) + " changed while it was open: it had " + std::to_string(size_) +
                     " bytes and now has " + std::to_string(status.st_size) + ".");
   }
-  if (modified_ns(status) != modified_ns_) {
+  if (modified_ns(descriptor_, status) != modified_ns_) {
     throw bad_input("The file " + shown(path_) + " was written to while it was open; open it again.");
   }
   if (watch_.lost()) {
@@ -272,6 +283,7 @@ std::string read_small_file(const std::filesystem::path& path, uint64_t max_byte
   return text;
 }
 
+#ifndef _WIN32
 namespace {
 
 [[noreturn]] void no_room(uint64_t bytes) {
@@ -306,6 +318,7 @@ class PatternFile {
 };
 
 }  // namespace
+#endif
 
 uint64_t RepeatedBytes::page() {
   return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -319,6 +332,18 @@ RepeatedBytes::RepeatedBytes(std::span<const std::byte> pattern, uint64_t bytes)
   const uint64_t times = bytes / pattern.size() + 1;
   const auto size = checked_cast<size_t>(checked_mul<uint64_t>(times, pattern.size(), "size of a repeated pattern"),
                                          "size of a repeated pattern");
+#ifdef _WIN32
+  // Views of a file lie 64 KiB apart at the least, so here the pattern is copied, and takes the room of all copies.
+  void* const range = ::VirtualAlloc(nullptr, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+  if (range == nullptr) {
+    throw out_of_memory("The system gives no room for a pattern over " + std::to_string(size) +
+                        " bytes: " + std::system_category().message(static_cast<int>(::GetLastError())) + ".");
+  }
+  for (size_t at = 0; at < size; at += pattern.size())
+    std::copy(pattern.begin(), pattern.end(), static_cast<std::byte*>(range) + at);
+  data_ = static_cast<const std::byte*>(range);
+  size_ = size;
+#else
   const PatternFile file(pattern);
   void* const range = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) no_room(size);
@@ -332,6 +357,7 @@ RepeatedBytes::RepeatedBytes(std::span<const std::byte> pattern, uint64_t bytes)
     errno = error;
     no_room(size);
   }
+#endif
 }
 
 RepeatedBytes::RepeatedBytes(RepeatedBytes&& other) noexcept
@@ -344,7 +370,12 @@ RepeatedBytes& RepeatedBytes::operator=(RepeatedBytes&& other) noexcept {
 }
 
 RepeatedBytes::~RepeatedBytes() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+#ifdef _WIN32
+  ::VirtualFree(const_cast<std::byte*>(data_), 0, MEM_RELEASE);
+#else
+  ::munmap(const_cast<std::byte*>(data_), size_);
+#endif
 }
 
 }  // namespace canopy

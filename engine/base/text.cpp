@@ -1,9 +1,5 @@
 #include "engine/base/text.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 
 namespace canopy {
 namespace {
@@ -125,6 +122,7 @@ int open_input(const std::filesystem::path& path) {
       standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor >= 0) return descriptor;
   if (errno == ENOENT) throw bad_input("The file " + shown(path) + " does not exist.");
+  if (errno == EISDIR) throw bad_input("A file is expected, but " + shown(path) + " is a directory.");  // on Windows
   throw bad_input(input_name(path) + " cannot be opened: " + system_words(errno) + ".");
 }
 
@@ -275,6 +273,20 @@ std::string printable(std::string_view text, size_t max_bytes, LineBreaks line_b
     if (result.size() + ellipsis.size() <= max_bytes) cut = result.size();
     text.remove_prefix(next.length);
   }
+  return result;
+}
+
+std::string ascii_lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+std::string ascii_upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   return result;
 }
 

@@ -57,6 +57,10 @@ enum class LineBreaks { escape, keep };
 /// characters and ends in "…". With LineBreaks::keep, newlines and tabs stay.
 std::string printable(std::string_view text, size_t max_bytes = 256, LineBreaks line_breaks = LineBreaks::escape);
 
+/// The letters A to Z as a to z, or the other way round; all other bytes stay.
+std::string ascii_lower(std::string_view text);
+std::string ascii_upper(std::string_view text);
+
 /// A name from a file for a message: printable, in single quotes.
 inline std::string quoted_name(std::string_view name) {
   return "'" + printable(name) + "'";

@@ -54,5 +54,10 @@ TEST(Printable, KeepsLineBreaksOnDemand) {
   EXPECT_EQ(printable("a\n\tb\r\x1b", 100, LineBreaks::keep), "a\n\tb\\r\\x1b");
 }
 
+TEST(AsciiLetters, ChangeAlone) {
+  EXPECT_EQ(ascii_lower("@AZ[ aZ_9Ä\xff"), "@az[ az_9Ä\xff");
+  EXPECT_EQ(ascii_upper("`az{ Az_9ä\xff"), "`AZ{ AZ_9ä\xff");
+}
+
 }  // namespace
 }  // namespace canopy
