@@ -18,7 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/format/json_text.h"
-#include "engine/net/received_bytes.h"
+#include "engine/net/sockets.h"
 
 namespace canopy {
 namespace {
@@ -103,6 +103,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kWhat = "the server's event";
+constexpr size_t kMostName = 64;  // bytes of the name of an event
 
 std::optional<uint32_t> count_in(const json& usage, const char* field) {
   const JsonFields fields(usage, "usage of the server's event");
@@ -113,13 +114,13 @@ std::optional<uint32_t> count_in(const json& usage, const char* field) {
 
 std::string ChatStream::push(std::string_view bytes) {
   bytes_ += bytes.size();
-  if (bytes_ > kMostReplyBytes)
-    throw bad_input("The server sent more than " + std::to_string(kMostReplyBytes >> 20) + " MiB for one reply.");
+  if (bytes_ > limits_.reply_bytes)
+    throw bad_input("The server sent more than " + std::to_string(limits_.reply_bytes >> 20) + " MiB for one reply.");
   std::string added;
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
-    if (line_.size() + end > kMostEventBytes)
-      throw bad_input("The server sent a line of more than " + std::to_string(kMostEventBytes >> 20) + " MiB.");
+    if (line_.size() + end > limits_.event_bytes)
+      throw bad_input("The server sent a line of more than " + std::to_string(limits_.event_bytes >> 20) + " MiB.");
     line_ += bytes.substr(0, end);
     if (end == bytes.size()) break;
     bytes.remove_prefix(end + 1);
@@ -131,12 +132,18 @@ std::string ChatStream::push(std::string_view bytes) {
 }
 
 void ChatStream::take_line(std::string_view line, std::string& added) {
-  // Comments, empty lines and other fields of server-sent events carry nothing here.
-  constexpr std::string_view prefix = "data:";
-  if (done_ || !line.starts_with(prefix)) return;
-  line.remove_prefix(prefix.size());
+  // Comments and other fields of server-sent events carry nothing here. An empty line ends an event.
+  constexpr std::string_view prefix = "data:", name = "event:", own = "canopy.";
+  if (line.empty()) event_.clear();
+  const bool names = line.starts_with(name);
+  if (done_ || (!names && !line.starts_with(prefix))) return;
+  line.remove_prefix(names ? name.size() : prefix.size());
   if (line.starts_with(' ')) line.remove_prefix(1);
-  if (line == "[DONE]") {
+  if (names) {
+    event_ = line.substr(0, kMostName);
+  } else if (event_.starts_with(own)) {
+    if (named_) named_(event_, line);
+  } else if (line == "[DONE]") {
     done_ = true;
   } else if (!line.empty()) {
     take_event(line, added);
@@ -161,8 +168,9 @@ void ChatStream::take_event(std::string_view data, std::string& added) {
     const JsonFields parts(*delta, "the delta of the server's event");
     const std::string content = parts.text_or("content", "");
     // Thinking has its own field in servers that take it apart; its tokens are counted with the reply's.
-    const bool thinks = !parts.text_or("reasoning_content", "").empty() || !parts.text_or("reasoning", "").empty();
-    if (!content.empty() || thinks) ++pieces_;
+    const std::string thinking = parts.text_or("reasoning_content", "") + parts.text_or("reasoning", "");
+    thinking_ += thinking;
+    if (!content.empty() || !thinking.empty()) ++pieces_;
     added += content;
     text_ += content;
   }
@@ -175,7 +183,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWatchPause{20};
 constexpr uint64_t kMostHeaderBytes = uint64_t{8} << 10 << 7;  // 8 KiB for each of 100 headers, and some
+constexpr size_t kMostRefusal = size_t{64} << 10;              // bytes of a refusal that are read
 constexpr size_t kMostShownBody = 512;
+constexpr size_t kMostUnread = kMostReplyBytes;  // bytes that may wait for the reader
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -197,6 +207,7 @@ std::string body_of(const EndpointRequest& request) {
                {"stream", true},
                {"stream_options", {{"include_usage", true}}}};
   if (!request.model.empty()) body["model"] = request.model;
+  if (!request.more.empty()) body.update(json::parse(request.more));
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -227,7 +238,7 @@ class EndpointClient::Exchange {
     request_.content_receiver = [this](const char* data, size_t size, auto, auto) { return take({data, size}); };
   }
   ~Exchange() {
-    client_.stop();
+    abandon();
     if (thread_.joinable()) thread_.join();
   }
   Exchange(const Exchange&) = delete;
@@ -243,25 +254,36 @@ class EndpointClient::Exchange {
     ready_.wait_for(lock, kWatchPause, [this] { return over_ || !arrived_.empty(); });
     if (over_ && arrived_.empty()) return std::nullopt;
     last_arrival_ = arrived_at_;
-    return std::exchange(arrived_, {});
+    std::string taken = std::exchange(arrived_, {});
+    room_.notify_one();
+    return taken;
   }
 
   /// A server that sends headers without an end would fill the memory: the library reads a line whole.
   bool floods() const {
-    if (has_headers_ || socket_ < 0) return false;
+    if (has_headers_ || socket_ == kNoSocket) return false;
     return received_bytes(socket_).value_or(0) > kMostHeaderBytes;
   }
-  void abandon() { client_.stop(); }
+  void abandon() {
+    {
+      const std::lock_guard lock(mutex_);
+      abandoned_ = true;
+    }
+    room_.notify_one();
+    client_.stop();
+  }
 
   int status() const { return status_; }
   httplib::Error error() const { return error_; }  // once it is over
   Clock::time_point last_arrival() const { return last_arrival_; }
 
  private:
+  /// Waits while much is unread, so that a server that is faster than the reader is held up by its connection.
   bool take(std::string_view bytes) {
     {
-      const std::lock_guard lock(mutex_);
-      if (arrived_.size() + bytes.size() > kMostReplyBytes) return false;
+      std::unique_lock lock(mutex_);
+      room_.wait(lock, [this] { return abandoned_ || arrived_.size() < kMostUnread; });
+      if (abandoned_) return false;
       arrived_ += bytes;
       arrived_at_ = Clock::now();
     }
@@ -287,11 +309,12 @@ class EndpointClient::Exchange {
 
   httplib::Client client_;
   httplib::Request request_;
-  std::atomic<int> socket_{-1};
+  std::atomic<SocketId> socket_{kNoSocket};
   std::atomic<int> status_{0};
   std::atomic<bool> has_headers_{false};
   std::mutex mutex_;
-  std::condition_variable ready_;
+  std::condition_variable ready_, room_;
+  bool abandoned_ = false;        // guarded by mutex_
   std::string arrived_;           // guarded by mutex_
   Clock::time_point arrived_at_;  // likewise
   bool over_ = false;             // likewise
@@ -309,15 +332,19 @@ std::string words_of(httplib::Error error, const EndpointLimits& limits) {
       return "No server answered there within " + std::to_string(static_cast<int>(limits.connect_s)) + " s";
     case httplib::Error::Read: return "The server broke off, or was silent for too long";
     case httplib::Error::Write: return "The server did not take the request";
-    case httplib::Error::Canceled: return "The server sent more than is allowed";
+    case httplib::Error::Canceled: return "The exchange was given up";
     default: return "The exchange failed (" + httplib::to_string(error) + ")";
   }
 }
 
 }  // namespace
 
-EndpointClient::EndpointClient(EndpointAddress address, EndpointLimits limits)
-    : address_(std::move(address)), limits_(limits) {}
+EndpointClient::EndpointClient(EndpointAddress address, EndpointLimits limits, std::string key)
+    : address_(std::move(address)), limits_(limits), key_(std::move(key)) {
+  if (!std::ranges::all_of(key_, [](unsigned char c) { return c > 0x20 && c < 0x7f; }))
+    throw bad_input("The key for " + address_.shown() +
+                    " has a sign that no key may have: letters, digits and marks of ASCII without blanks are allowed.");
+}
 
 EndpointClient::~EndpointClient() = default;
 
@@ -335,13 +362,19 @@ void read_all(E& exchange, const EndpointAddress& address, const EndpointLimits&
   exchange.start();
   while (std::optional<std::string> bytes = exchange.wait()) {
     if (stop.stop_requested()) give_up(cancelled("The request to " + address.shown() + " was cancelled."));
-    if (ms_between(start, Clock::now()) > limits.whole_s * 1000)
+    if (limits.whole_s > 0 && ms_between(start, Clock::now()) > limits.whole_s * 1000)
       give_up(no_server("The server at " + address.shown() + " did not end its reply within " +
                         std::to_string(static_cast<int>(limits.whole_s)) + " s."));
     if (exchange.floods())
       give_up(no_server("The server at " + address.shown() + " sent more than " +
                         std::to_string(kMostHeaderBytes >> 20) + " MiB of headers."));
-    if (!bytes->empty()) take(*bytes);
+    if (bytes->empty()) continue;
+    try {
+      take(*bytes);
+    } catch (...) {
+      exchange.abandon();  // a server that is not heard any more need not go on
+      throw;
+    }
   }
   if (stop.stop_requested()) throw cancelled("The request to " + address.shown() + " was cancelled.");
   if (exchange.error() != httplib::Error::Success)
@@ -355,32 +388,68 @@ void read_all(E& exchange, const EndpointAddress& address, const EndpointLimits&
 
 }  // namespace
 
+std::string said_in(std::string_view body) {
+  const json answer = json::parse(body, nullptr, false);
+  if (answer.is_object() && answer.contains("error")) {
+    const json& error = answer["error"];
+    const json message = error.is_object() && error.contains("message") ? error["message"] : error;
+    if (message.is_string()) return printable(message.get_ref<const std::string&>(), kMostShownBody);
+  }
+  return printable(body, kMostShownBody);
+}
+
+EndpointAnswer EndpointClient::get(const std::string& path, size_t most_bytes, const std::stop_token& stop) {
+  httplib::Request request;
+  request.method = "GET";
+  request.path = address_.path + path;
+  request.set_header("Accept", "application/json");
+  if (!key_.empty()) request.set_header("Authorization", "Bearer " + key_);
+  last_ = std::make_shared<Exchange>(address_, limits_, std::move(request));
+  EndpointAnswer answer;
+  read_all(*last_, address_, limits_, stop, [&](const std::string& bytes) {
+    if (answer.body.size() + bytes.size() > most_bytes)
+      throw bad_input("The server at " + address_.shown() + " sent more than " + std::to_string(most_bytes >> 10) +
+                      " KiB at " + path + ".");
+    answer.body += bytes;
+  });
+  answer.status = last_->status();
+  return answer;
+}
+
+EndpointAnswer EndpointClient::post(const std::string& path, std::string json_text,
+                                    const std::function<void(std::string_view)>& take, const std::stop_token& stop) {
+  httplib::Request request;
+  request.method = "POST";
+  request.path = address_.path + path;
+  request.body = std::move(json_text);
+  request.set_header("Content-Type", "application/json");
+  request.set_header("Accept", "text/event-stream");
+  if (!key_.empty()) request.set_header("Authorization", "Bearer " + key_);
+  last_ = std::make_shared<Exchange>(address_, limits_, std::move(request));
+  EndpointAnswer answer;
+  read_all(*last_, address_, limits_, stop, [&](const std::string& bytes) {
+    if (last_->status() == 200) return take(bytes);
+    if (answer.body.size() < kMostRefusal) answer.body += bytes.substr(0, kMostRefusal);
+  });
+  answer.status = last_->status();
+  return answer;
+}
+
 EndpointReply EndpointClient::reply(const EndpointRequest& request, const std::function<void(std::string_view)>& text,
-                                    const std::stop_token& stop) {
-  httplib::Request post;
-  post.method = "POST";
-  post.path = address_.path + "/chat/completions";
-  post.body = body_of(request);
-  post.set_header("Content-Type", "application/json");
-  post.set_header("Accept", "text/event-stream");
-  last_ = std::make_shared<Exchange>(address_, limits_, std::move(post));
-  ChatStream stream;
-  std::string refusal;
+                                    const std::stop_token& stop, ChatStream::Named named, StreamLimits stream_limits) {
+  ChatStream stream(std::move(named), stream_limits);
   const Clock::time_point start = Clock::now();
   std::optional<Clock::time_point> first, last;
-  read_all(*last_, address_, limits_, stop, [&](const std::string& bytes) {
-    if (last_->status() != 200) {
-      if (refusal.size() < kMostShownBody) refusal += bytes.substr(0, kMostShownBody);
-      return;
-    }
+  const auto take = [&](std::string_view bytes) {
     const uint32_t pieces = stream.pieces();
     const std::string added = stream.push(bytes);
     if (stream.pieces() == pieces) return;
     last = last_->last_arrival();
     if (!first) first = last;
     if (text && !added.empty()) text(added);
-  });
-  if (last_->status() != 200) refuse_status(address_, last_->status(), refusal);
+  };
+  const EndpointAnswer answer = post("/chat/completions", body_of(request), take, stop);
+  if (answer.status != 200) refuse_status(address_, answer.status, answer.body);
   if (!stream.done() && stream.finish_reason().empty())
     throw bad_input("The server at " + address_.shown() + " ended its answer before the reply's end.");
   if (stream.tokens().value_or(0) > request.max_tokens)

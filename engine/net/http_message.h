@@ -30,7 +30,8 @@ struct HttpRequest {
   uint64_t content_length = 0;
   std::vector<std::pair<std::string, std::string>> headers;  // names in small letters
   std::string body;
-  std::string local_address;  // that the connection came in on: "127.0.0.1", "::1"
+  std::string local_address;   // that the connection came in on: "127.0.0.1", "::1"
+  std::string remote_address;  // that it came from
 
   /// The header of that name, which is in small letters; null where there is none. The first of several.
   const std::string* header(std::string_view name) const;

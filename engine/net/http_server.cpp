@@ -1,18 +1,14 @@
 #include "engine/net/http_server.h"
 
+#ifndef _WIN32
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -23,27 +19,9 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/net/sockets.h"
 
 namespace canopy {
-
-/// A descriptor that is closed with its owner.
-class OwnedSocket {
- public:
-  explicit OwnedSocket(int fd = -1) : fd_(fd) {}
-  OwnedSocket(OwnedSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedSocket& operator=(OwnedSocket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedSocket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 namespace {
 
@@ -61,11 +39,11 @@ int milliseconds_to(ServerClock::time_point end) {
 enum class Ready { yes, timeout, ending };
 
 /// Waits for events of a socket. `ending` becomes readable when the server ends.
-Ready wait_for(int socket, short events, int ending, ServerClock::time_point until) {
+Ready wait_for(SocketId socket, short events, SocketId ending, ServerClock::time_point until) {
   for (;;) {
     pollfd both[2] = {{socket, events, 0}, {ending, POLLIN, 0}};
-    const int count = ::poll(both, 2, milliseconds_to(until));
-    if (count < 0 && errno == EINTR) continue;
+    const int count = poll_sockets(both, 2, milliseconds_to(until));
+    if (count < 0 && was_interrupted()) continue;
     if (count < 0 || (both[1].revents & POLLIN) != 0) return Ready::ending;
     if (both[0].revents != 0) return Ready::yes;
     if (ServerClock::now() >= until) return Ready::timeout;
@@ -73,6 +51,15 @@ Ready wait_for(int socket, short events, int ending, ServerClock::time_point unt
 }
 
 struct ClientGone {};
+
+/// What is large goes back to the system when it is freed. By itself glibc's allocator learns from the first large body
+/// to keep such memory, up to 64 MiB for each of its arenas, of which there are eight for every core.
+void return_large_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 2 << 20);
+#endif
+}
 
 std::string address_words(const sockaddr_storage& address) {
   char text[INET6_ADDRSTRLEN] = {};
@@ -99,11 +86,10 @@ std::string head_text(int status, std::string_view type, const HttpHeaders& head
 /// One connection: its bytes, and the answer to the request that is being handled.
 class Connection final : public HttpAnswer {
  public:
-  Connection(OwnedSocket socket, int ending, const HttpLimits& limits)
+  Connection(OwnedSocket socket, SocketId ending, const HttpLimits& limits)
       : socket_(std::move(socket)), ending_(ending), limits_(limits) {
-    const int on = 1;
-    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+    set_no_delay(socket_.get());
+    set_nonblocking(socket_.get());
   }
 
   /// Serves request after request until the client or the server has enough.
@@ -120,6 +106,7 @@ class Connection final : public HttpAnswer {
         return;
       }
     }
+    std::string().swap(buffer_);  // a client that sees the end may send as much again at once
     linger();
   }
 
@@ -167,10 +154,10 @@ class Connection final : public HttpAnswer {
 
   bool is_closed() override {
     if (gone_) return true;
-    pollfd both[2] = {{socket_.get(), POLLIN | POLLRDHUP, 0}, {ending_, POLLIN, 0}};
-    if (::poll(both, 2, 0) <= 0) return false;
+    pollfd both[2] = {{socket_.get(), POLLIN | kClosedByPeer, 0}, {ending_, POLLIN, 0}};
+    if (poll_sockets(both, 2, 0) <= 0) return false;
     // A client that shuts down its sending half still reads by HTTP's letter, but no client of this kind does that.
-    gone_ = both[1].revents != 0 || (both[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    gone_ = both[1].revents != 0 || (both[0].revents & (kClosedByPeer | POLLHUP | POLLERR)) != 0;
     return gone_;
   }
 
@@ -191,7 +178,8 @@ class Connection final : public HttpAnswer {
     HttpRequest request = parse_http_head(std::string_view(buffer_).substr(0, end + 4));
     version_11_ = request.is_1_1;
     buffer_.erase(0, end + 4);
-    request.local_address = local_address();
+    request.local_address = address_by(::getsockname);
+    request.remote_address = address_by(::getpeername);
     is_head_ = request.method == "HEAD";
     if (!admission(request, *this)) return false;
     if (request.content_length > limits_.body_bytes)
@@ -217,8 +205,10 @@ class Connection final : public HttpAnswer {
     if (expect != nullptr && buffer_.empty() && request.content_length > 0) write_all("HTTP/1.1 100 Continue\r\n\r\n");
     while (buffer_.size() < request.content_length)
       if (!receive(until)) throw HttpFault(408, "The body did not come in time.");
-    request.body = buffer_.substr(0, request.content_length);
-    buffer_.erase(0, request.content_length);
+    std::string next = buffer_.substr(request.content_length);  // mostly nothing
+    buffer_.resize(request.content_length);
+    request.body = std::move(buffer_);
+    buffer_ = std::move(next);
   }
 
   /// Takes what has come. False: nothing came in time, or the server ends.
@@ -226,25 +216,25 @@ class Connection final : public HttpAnswer {
     for (;;) {
       if (wait_for(socket_.get(), POLLIN, ending_, until) != Ready::yes) return false;
       char bytes[16384];
-      const ssize_t count = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+      const auto count = ::recv(socket_.get(), bytes, sizeof bytes, 0);
       if (count > 0) {
         buffer_.append(bytes, static_cast<size_t>(count));
         return true;
       }
-      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count < 0 && (was_interrupted() || would_block())) continue;
       throw ClientGone();
     }
   }
 
   void write_all(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const auto count = send_some(socket_.get(), bytes);
       if (count > 0) {
         bytes.remove_prefix(static_cast<size_t>(count));
         continue;
       }
-      if (count < 0 && errno == EINTR) continue;
-      const bool full = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+      if (count < 0 && was_interrupted()) continue;
+      const bool full = count < 0 && would_block();
       if (!full || wait_for(socket_.get(), POLLOUT, ending_, after(limits_.write_s)) != Ready::yes) throw ClientGone();
     }
   }
@@ -259,7 +249,7 @@ class Connection final : public HttpAnswer {
 
   /// Takes what still comes for a moment: closing with unread bytes would take the answer from the client.
   void linger() {
-    ::shutdown(socket_.get(), SHUT_WR);
+    ::shutdown(socket_.get(), kEndOfSending);
     const ServerClock::time_point until = after(1);
     char bytes[16384];
     for (uint64_t left = uint64_t{4} << 20; left > sizeof bytes; left -= sizeof bytes) {
@@ -268,15 +258,17 @@ class Connection final : public HttpAnswer {
     }
   }
 
-  std::string local_address() const {
+  /// Of one of the connection's ends; empty where the system does not tell.
+  template <class Name>
+  std::string address_by(Name* name) const {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
-    if (::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    if (name(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
     return address_words(address);
   }
 
   OwnedSocket socket_;
-  int ending_;
+  SocketId ending_;
   const HttpLimits& limits_;
   std::string buffer_;  // that came and is not read yet
   bool begun_ = false, whole_ = false, chunked_ = false, keep_ = false, gone_ = false, is_head_ = false;
@@ -284,6 +276,7 @@ class Connection final : public HttpAnswer {
 };
 
 OwnedSocket listening(const HttpServer::Address& address) {
+  start_sockets();
   addrinfo wish{};
   wish.ai_socktype = SOCK_STREAM;
   wish.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -293,18 +286,19 @@ OwnedSocket listening(const HttpServer::Address& address) {
     throw Error(ErrorKind::unavailable, "There is no address " + quoted_name(address.host) +
                                             " to listen at: " + std::string(::gai_strerror(problem)) + ".");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
-  int error = 0;
+  std::string why;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    OwnedSocket socket(::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
-    const int on = 1;
-    if (socket.get() >= 0) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (socket.get() >= 0 && ::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
-        ::listen(socket.get(), 128) == 0)
-      return socket;
-    error = errno;
+    OwnedSocket socket = open_socket(each->ai_family, each->ai_socktype, each->ai_protocol);
+    if (socket) {
+      set_address_reuse(socket.get());
+      if (::bind(socket.get(), each->ai_addr, static_cast<socklen_t>(each->ai_addrlen)) == 0 &&
+          ::listen(socket.get(), 128) == 0)
+        return socket;
+    }
+    why = socket_error_words();
   }
-  throw Error(ErrorKind::unavailable, "Nothing can listen at " + address.host + ", port " +
-                                          std::to_string(address.port) + ": " + std::strerror(error) + ".");
+  throw Error(ErrorKind::unavailable,
+              "Nothing can listen at " + address.host + ", port " + std::to_string(address.port) + ": " + why + ".");
 }
 
 }  // namespace
@@ -312,12 +306,8 @@ OwnedSocket listening(const HttpServer::Address& address) {
 class HttpServer::Work {
  public:
   Work(const Address& address, const HttpLimits& limits, Admission admission, Handler handler)
-      : limits_(limits),
-        admission_(std::move(admission)),
-        handler_(std::move(handler)),
-        listener_(listening(address)),
-        ending_(::eventfd(0, EFD_CLOEXEC)) {
-    if (ending_.get() < 0) throw Error(ErrorKind::unavailable, "The system gives no descriptor for the server.");
+      : limits_(limits), admission_(std::move(admission)), handler_(std::move(handler)), listener_(listening(address)) {
+    return_large_memory();
     sockaddr_storage bound{};
     socklen_t size = sizeof bound;
     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&bound), &size);
@@ -334,9 +324,7 @@ class HttpServer::Work {
   uint16_t port() const { return port_; }
 
   void close() {
-    const uint64_t one = 1;
-    if (closed_.exchange(true)) return;
-    [[maybe_unused]] const ssize_t written = ::write(ending_.get(), &one, sizeof one);
+    if (!closed_.exchange(true)) ending_.raise();
   }
 
  private:
@@ -352,24 +340,24 @@ class HttpServer::Work {
         each.thread.join();
         return true;
       });
-      OwnedSocket socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket.get() < 0) {
-        // Out of descriptors: trying again at once would only burn time.
-        if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      OwnedSocket socket = accept_socket(listener_.get());
+      if (!socket) {
+        // Trying again at once would only burn time.
+        if (is_out_of_sockets()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
       }
       if (served_.size() >= limits_.connections) {
         constexpr std::string_view busy =
             "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        [[maybe_unused]] const ssize_t sent =
-            ::send(socket.get(), busy.data(), busy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        set_nonblocking(socket.get());
+        send_some(socket.get(), busy);
         continue;
       }
       Served& served = served_.emplace_back();
       try {
-        served.thread = std::thread([this, &served, fd = socket.get()] {
+        served.thread = std::thread([this, &served, id = socket.get()] {
           try {
-            Connection(OwnedSocket(fd), ending_.get(), limits_).serve(admission_, handler_);
+            Connection(OwnedSocket(id), ending_.get(), limits_).serve(admission_, handler_);
           } catch (const std::exception&) {  // memory that is short: the connection ends
           }
           served.over = true;
@@ -384,7 +372,8 @@ class HttpServer::Work {
   const HttpLimits limits_;
   const Admission admission_;
   const Handler handler_;
-  OwnedSocket listener_, ending_;
+  OwnedSocket listener_;
+  WakeSocket ending_;
   uint16_t port_ = 0;
   std::atomic<bool> closed_{false};
   std::list<Served> served_;  // of the thread below

@@ -1,6 +1,12 @@
 #include "engine/serve/api_reply.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
 #include <utility>
+
+#include "engine/text/unicode.h"
 
 namespace canopy {
 namespace {
@@ -25,6 +31,74 @@ std::string call_id(const ApiAnswer& answer, uint32_t reply, size_t number) {
   const size_t dash = answer.id.find('-');
   return "call_" + answer.id.substr(dash == std::string::npos ? 0 : dash + 1) + "_" + std::to_string(reply) + "_" +
          std::to_string(number);
+}
+
+/// What log probabilities of tokens that are all but impossible are told as: JSON has no infinity.
+constexpr double kLeastLogprob = -9999;
+
+AnswerJson logprob_json(double logprob) {
+  return std::isnan(logprob) ? AnswerJson() : AnswerJson(std::max(kLeastLogprob, logprob));
+}
+
+/// "bytes:\xe2\x82" for a token that is no text by itself, so that two of them have not one name.
+std::string token_name(const std::string& bytes) {
+  if (valid_utf8_prefix(bytes) == bytes.size()) return bytes;
+  std::string name = "bytes:";
+  for (const char c : bytes) {
+    char digits[8];
+    std::snprintf(digits, sizeof digits, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    name += digits;
+  }
+  return name;
+}
+
+AnswerJson chat_token(const ApiTokenLogprob& token) {
+  AnswerJson bytes = AnswerJson::array();
+  for (const char c : token.bytes) bytes.push_back(static_cast<unsigned>(static_cast<unsigned char>(c)));
+  return {{"token", token.bytes}, {"logprob", logprob_json(token.logprob)}, {"bytes", std::move(bytes)}};
+}
+
+AnswerJson chat_logprobs(std::span<const ApiToken> tokens) {
+  AnswerJson content = AnswerJson::array();
+  for (const ApiToken& token : tokens) {
+    AnswerJson top = AnswerJson::array();
+    for (const ApiTokenLogprob& each : token.likeliest) top.push_back(chat_token(each));
+    AnswerJson entry = chat_token(token.chosen);
+    entry["top_logprobs"] = std::move(top);
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+/// The token itself is among the likeliest, as the interface has it; of two with one text the likelier is told.
+AnswerJson named_logprobs(const ApiToken& token) {
+  if (std::isnan(token.chosen.logprob)) return {};
+  AnswerJson named = AnswerJson::object();
+  const auto add = [&](const ApiTokenLogprob& each) {
+    const std::string name = token_name(each.bytes);
+    if (!named.contains(name)) named[name] = logprob_json(each.logprob);
+  };
+  for (const ApiTokenLogprob& each : token.likeliest) add(each);
+  add(token.chosen);
+  return named;
+}
+
+AnswerJson completion_logprobs(std::span<const ApiToken> tokens, std::string_view text) {
+  AnswerJson names = AnswerJson::array(), values = AnswerJson::array(), top = AnswerJson::array();
+  AnswerJson offsets = AnswerJson::array();
+  size_t at = 0, characters = 0;
+  for (const ApiToken& token : tokens) {
+    for (; at < std::min(token.begin, text.size()); ++at)
+      if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80) ++characters;
+    names.push_back(token_name(token.chosen.bytes));
+    values.push_back(logprob_json(token.chosen.logprob));
+    top.push_back(named_logprobs(token));
+    offsets.push_back(characters);
+  }
+  return {{"tokens", std::move(names)},
+          {"token_logprobs", std::move(values)},
+          {"top_logprobs", std::move(top)},
+          {"text_offset", std::move(offsets)}};
 }
 
 }  // namespace
@@ -60,9 +134,30 @@ AnswerJson ApiReplyWriter::event(AnswerJson choice) const {
   return json;
 }
 
-std::string ApiReplyWriter::delta(AnswerJson delta) const {
+std::string ApiReplyWriter::delta(AnswerJson delta) {
+  return sse_event(event(
+      {{"index", index_}, {"delta", std::move(delta)}, {"logprobs", take_logprobs()}, {"finish_reason", nullptr}}));
+}
+
+std::string ApiReplyWriter::text_event(const std::string& text, AnswerJson reason) {
   return sse_event(
-      event({{"index", index_}, {"delta", std::move(delta)}, {"logprobs", nullptr}, {"finish_reason", nullptr}}));
+      event({{"text", text}, {"index", index_}, {"logprobs", take_logprobs()}, {"finish_reason", std::move(reason)}}));
+}
+
+AnswerJson ApiReplyWriter::logprobs_of(std::span<const ApiToken> tokens) const {
+  if (tokens.empty()) return {};
+  return kind_ == ApiKind::chat ? chat_logprobs(tokens) : completion_logprobs(tokens, text_);
+}
+
+/// Of the tokens that no event has named yet.
+AnswerJson ApiReplyWriter::take_logprobs() {
+  const auto untold = std::span<const ApiToken>(tokens_).subspan(told_tokens_);
+  told_tokens_ = tokens_.size();
+  return logprobs_of(untold);
+}
+
+void ApiReplyWriter::tokens(std::vector<ApiToken> tokens) {
+  std::ranges::move(tokens, std::back_inserter(tokens_));
 }
 
 std::string ApiReplyWriter::opening() {
@@ -74,9 +169,7 @@ std::string ApiReplyWriter::part(const ReplyPart& part) {
   if (kind_ == ApiKind::completion) {
     // A prompt goes on as it stands: nothing is told apart from its text.
     text_ += part.answer;
-    if (part.answer.empty()) return events;
-    return sse_event(
-        event({{"text", part.answer}, {"index", index_}, {"logprobs", nullptr}, {"finish_reason", nullptr}}));
+    return part.answer.empty() ? events : text_event(part.answer, nullptr);
   }
   thinking_ += part.thinking;
   text_ += part.answer;
@@ -99,10 +192,9 @@ std::string ApiReplyWriter::part(const ReplyPart& part) {
 
 std::string ApiReplyWriter::ending(FinishReason reason) {
   const std::string_view why = finish_reason_of(reason, has_calls());
-  if (kind_ == ApiKind::completion)
-    return sse_event(event({{"text", ""}, {"index", index_}, {"logprobs", nullptr}, {"finish_reason", why}}));
-  return sse_event(
-      event({{"index", index_}, {"delta", AnswerJson::object()}, {"logprobs", nullptr}, {"finish_reason", why}}));
+  if (kind_ == ApiKind::completion) return text_event("", why);
+  return sse_event(event(
+      {{"index", index_}, {"delta", AnswerJson::object()}, {"logprobs", take_logprobs()}, {"finish_reason", why}}));
 }
 
 std::string ApiReplyWriter::closing(const ApiUsage& usage) {
@@ -119,7 +211,7 @@ std::string ApiReplyWriter::closing(const ApiUsage& usage) {
 AnswerJson ApiReplyWriter::choice(FinishReason reason) const {
   const std::string_view why = finish_reason_of(reason, has_calls());
   if (kind_ == ApiKind::completion)
-    return {{"text", text_}, {"index", index_}, {"logprobs", nullptr}, {"finish_reason", why}};
+    return {{"text", text_}, {"index", index_}, {"logprobs", logprobs_of(tokens_)}, {"finish_reason", why}};
   AnswerJson message = {{"role", "assistant"}, {"content", text_}};
   if (text_.empty() && has_calls()) message["content"] = nullptr;
   if (!thinking_.empty()) message["reasoning_content"] = thinking_;
@@ -132,11 +224,12 @@ AnswerJson ApiReplyWriter::choice(FinishReason reason) const {
                        {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
     message["tool_calls"] = std::move(calls);
   }
-  return {{"index", index_}, {"message", std::move(message)}, {"logprobs", nullptr}, {"finish_reason", why}};
+  return {
+      {"index", index_}, {"message", std::move(message)}, {"logprobs", logprobs_of(tokens_)}, {"finish_reason", why}};
 }
 
-AnswerJson whole_answer(ApiKind kind, const ApiAnswer& answer, AnswerJson choices, const ApiUsage& usage) {
-  AnswerJson json = head_of(kind, answer, false);
+AnswerJson ApiReplyWriter::whole(AnswerJson choices, const ApiUsage& usage) const {
+  AnswerJson json = head_of(kind_, answer_, false);
   json["choices"] = std::move(choices);
   json["usage"] = to_json(usage);
   return json;

@@ -185,7 +185,10 @@ ReplyPart ReplyParts::finish() {
 ReplyPart ReplyParts::push_apart(std::string_view thinking, std::string_view answer) {
   ReplyPart part;
   think(thinking, part);
-  part.answer = answer;
+  if (state_ == State::start) state_ = State::behind_thinking;
+  held_ += answer;
+  while (step(part, false)) {
+  }
   return part;
 }
 

@@ -36,6 +36,8 @@ class ReplyParts {
   ReplyPart push_apart(std::string_view thinking, std::string_view answer);
   /// The rest.
   ReplyPart finish();
+  /// Bytes that are held back.
+  size_t held() const { return held_.size(); }
 
  private:
   enum class State { start, thinking, behind_thinking, answer, call, perhaps_call };

@@ -55,6 +55,22 @@ TEST(ChatStream, RefusesWhatIsNoReply) {
   }
 }
 
+TEST(ChatStream, GivesEventsOfACanopyByTheirNames) {
+  std::vector<std::pair<std::string, std::string>> seen;
+  ChatStream stream([&](std::string_view name, std::string_view data) { seen.emplace_back(name, data); });
+  const std::string sent =
+      "event: canopy.round\r\ndata: {\"round\": 0}\r\n\r\n"
+      "data: {\"choices\":[{\"delta\":{\"content\":\"a\",\"reasoning_content\":\"b\"}}]}\n\n"
+      "event:canopy.x\ndata: no JSON\n\nevent: message\ndata: {\"choices\":[{\"delta\":{\"content\":\"c\"}}]}\n\n";
+  for (const char each : sent) stream.push(std::string(1, each));
+  EXPECT_EQ(stream.text(), "ac");
+  EXPECT_EQ(stream.thinking(), "b");
+  const std::vector<std::pair<std::string, std::string>> wanted = {{"canopy.round", "{\"round\": 0}"},
+                                                                   {"canopy.x", "no JSON"}};
+  EXPECT_EQ(seen, wanted);
+  EXPECT_EQ(ChatStream().push(sent), "ac") << "who does not ask for them reads the rest";
+}
+
 TEST(ChatStream, IsBounded) {
   test::expect_error("a line of more than 1 MiB", [] {
     ChatStream stream;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -93,8 +94,7 @@ TEST(ApiReply, one_call_where_more_are_not_wanted) {
 TEST(ApiReply, a_whole_chat) {
   ApiReplyWriter writer(ApiKind::chat, kAnswer, 0, false, false);
   writer.part({"hm", "Hello", {}});
-  const json whole = whole_answer(ApiKind::chat, kAnswer,
-                                  nlohmann::ordered_json::array({writer.choice(FinishReason::max_tokens)}), {1, 2, 0});
+  const json whole = writer.whole(nlohmann::ordered_json::array({writer.choice(FinishReason::max_tokens)}), {1, 2, 0});
   EXPECT_EQ(whole["object"], "chat.completion");
   const json& choice = whole["choices"][0];
   EXPECT_EQ(choice["message"]["role"], "assistant");
@@ -114,6 +114,60 @@ TEST(ApiReply, completions_have_texts_and_an_index) {
   EXPECT_EQ(event["choices"][0]["index"], 3);
   EXPECT_EQ(events_of(writer.ending(FinishReason::context_full))[0]["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(json(writer.choice(FinishReason::stop_token))["text"], "ab");
+}
+
+ApiToken token(const std::string& bytes, double logprob, size_t begin, std::vector<ApiTokenLogprob> likeliest = {}) {
+  return {{bytes, logprob}, std::move(likeliest), begin};
+}
+
+TEST(ApiReply, tokens_of_a_chat_come_with_the_event_of_their_text) {
+  ApiReplyWriter writer(ApiKind::chat, kAnswer, 0, false, false);
+  EXPECT_TRUE(events_of(writer.opening())[0]["choices"][0]["logprobs"].is_null());
+  writer.tokens({token("Hi", -0.5, 0, {{"Hi", -0.5}, {"\xc3", -1e5}})});
+  const json first = events_of(writer.part({"", "Hi", {}}))[0]["choices"][0];
+  EXPECT_EQ(first["delta"]["content"], "Hi");
+  EXPECT_EQ(first["logprobs"], json::parse(R"({"content": [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105],
+      "top_logprobs": [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105]},
+                       {"token": "\ufffd", "logprob": -9999.0, "bytes": [195]}]}], "refusal": null})"));
+  // Without text of their own they wait for the end.
+  writer.tokens({token("<|im_end|>", -0.25, 2)});
+  EXPECT_EQ(writer.part({}), "");
+  const json last = events_of(writer.ending(FinishReason::stop_token))[0]["choices"][0];
+  EXPECT_EQ(last["logprobs"]["content"].size(), 1u);
+  EXPECT_EQ(last["logprobs"]["content"][0]["token"], "<|im_end|>");
+  EXPECT_EQ(last["logprobs"]["content"][0]["top_logprobs"], json::array());
+  EXPECT_EQ(json(writer.choice(FinishReason::stop_token))["logprobs"]["content"].size(), 2u);
+}
+
+TEST(ApiReply, tokens_of_completions_are_lists_with_their_places_in_the_text) {
+  ApiReplyWriter writer(ApiKind::completion, kAnswer, 0, false, false);
+  // "aé" as a prompt, and a reply that says one letter in two tokens.
+  writer.tokens({token("a", std::numeric_limits<double>::quiet_NaN(), 0), token("\xc3\xa9", -2, 1, {{"b", -1}})});
+  const json echoed = events_of(writer.part({"", "a\xc3\xa9", {}}))[0]["choices"][0]["logprobs"];
+  EXPECT_EQ(echoed["tokens"], json({"a", "\xc3\xa9"}));
+  EXPECT_TRUE(echoed["token_logprobs"][0].is_null());
+  EXPECT_EQ(echoed["token_logprobs"][1], -2);
+  EXPECT_TRUE(echoed["top_logprobs"][0].is_null());
+  EXPECT_EQ(echoed["top_logprobs"][1], json({{"b", -1.0}, {"\xc3\xa9", -2.0}}));
+  EXPECT_EQ(echoed["text_offset"], json({0, 1}));
+  writer.tokens({token("\xc3", -1, 3, {{"\xc3", -1}}), token("\xa9", -1, 3, {{"x", -0.5}, {"x", -3}})});
+  const json reply = events_of(writer.part({"", "\xc3\xa9", {}}))[0]["choices"][0]["logprobs"];
+  EXPECT_EQ(reply["tokens"], json({"bytes:\\xc3", "bytes:\\xa9"}));
+  EXPECT_EQ(reply["top_logprobs"][0], json({{"bytes:\\xc3", -1.0}}));
+  EXPECT_EQ(reply["top_logprobs"][1], json({{"x", -0.5}, {"bytes:\\xa9", -1.0}}));
+  EXPECT_EQ(reply["text_offset"], json({2, 2}));
+  EXPECT_TRUE(events_of(writer.ending(FinishReason::max_tokens))[0]["choices"][0]["logprobs"].is_null());
+  const json whole = json(writer.choice(FinishReason::max_tokens))["logprobs"];
+  EXPECT_EQ(whole["text_offset"], json({0, 1, 2, 2}));
+  EXPECT_EQ(whole["tokens"].size(), 4u);
+}
+
+TEST(ApiReply, without_tokens_there_are_no_log_probabilities) {
+  for (const ApiKind kind : {ApiKind::chat, ApiKind::completion}) {
+    ApiReplyWriter writer(kind, kAnswer, 0, false, false);
+    EXPECT_TRUE(events_of(writer.part({"", "a", {}}))[0]["choices"][0]["logprobs"].is_null());
+    EXPECT_TRUE(json(writer.choice(FinishReason::stop_token))["logprobs"].is_null());
+  }
 }
 
 }  // namespace

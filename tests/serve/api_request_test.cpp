@@ -81,8 +81,35 @@ TEST(ApiRequest, every_field_that_is_done_arrives) {
   EXPECT_EQ(request.sources, kFromSuffix);
 }
 
-TEST(ApiRequest, sources_never_include_earlier_replies_which_may_be_anothers) {
-  EXPECT_EQ(chat(R"("speculation": {"sources": "suffix,earlier"})").sources, kFromSuffix);
+TEST(ApiRequest, sources_may_include_earlier_replies_which_are_the_keys_own) {
+  EXPECT_EQ(chat(R"("speculation": {"sources": "suffix,earlier"})").sources, kFromSuffix | kFromEarlier);
+}
+
+TEST(ApiRequest, a_window_elsewhere_names_ids_of_the_models_own_vocabulary) {
+  const auto window = [](const std::string& fields) {
+    ApiLimits own = limits();
+    own.identity = 77;
+    return parse_chat_request(std::string("{") + kHello + ", \"canopy\": {" + fields + "}}", own);
+  };
+  const ApiRequest request = window(
+      R"("rounds": true, "prompt_ids": true, "stop_loops": true, "vocabulary": 77, "begun": [1, 999], "turn_ids": [[5]])");
+  EXPECT_TRUE(request.rounds && request.prompt_ids && request.stop_loops);
+  EXPECT_EQ(request.begun, (std::vector<uint32_t>{1, 999}));
+  EXPECT_EQ(request.turns[0].tokens, (TurnTokens{{5}, {}, 77}));
+  EXPECT_TRUE(window(R"("vocabulary": 77, "turn_ids": [null])").turns[0].tokens.ids.empty());
+  const auto refused = [&](const std::string& fields, const std::string& param) {
+    SCOPED_TRACE(fields);
+    EXPECT_EQ(refusal_of([&] { window(fields); }).param, param);
+  };
+  refused(R"("begun": [1])", "canopy.vocabulary");
+  refused(R"("begun": [1], "vocabulary": 78)", "canopy.vocabulary");
+  refused(R"("begun": [1000], "vocabulary": 77)", "canopy.begun");
+  refused(R"("begun": 3, "vocabulary": 77)", "canopy.begun");
+  refused(R"("turn_ids": [], "vocabulary": 77)", "canopy.turn_ids");
+  refused(R"("turn_ids": [[-1]], "vocabulary": 77)", "canopy.turn_ids[0]");
+  refused(R"("rounds": 1)", "canopy.rounds");
+  const std::string echoed = R"({"prompt": "a", "echo": true, "canopy": {"begun": [1], "vocabulary": 0}})";
+  EXPECT_EQ(refusal_of([&] { parse_completion_request(echoed, limits()); }).param, "canopy.begun");
 }
 
 TEST(ApiRequest, null_and_unknown_fields_are_as_if_they_were_absent) {
@@ -94,17 +121,14 @@ TEST(ApiRequest, null_and_unknown_fields_are_as_if_they_were_absent) {
 }
 
 TEST(ApiRequest, what_is_not_done_is_refused_by_name) {
-  expect_refused(R"("n": 2)", "n", "\"n\" is 2");
-  expect_refused(R"("best_of": 3)", "best_of", "3");
+  expect_refused(R"("n": 2, "best_of": 3)", "best_of", "as many as \"n\"");
+  expect_refused(R"("best_of": 2)", "best_of", "2");
   expect_refused(R"("response_format": {"type": "json_object"})", "response_format", "json_object");
   expect_refused(R"("grammar": "root ::= x")", "grammar", "does not do");
-  expect_refused(R"("logprobs": true)", "logprobs", "does not do");
-  expect_refused(R"("top_logprobs": 3)", "top_logprobs", "3");
+  expect_refused(R"("prompt_logprobs": 0)", "prompt_logprobs", "\"echo\"");
   expect_refused(R"("audio": {"voice": "x"})", "audio", "only text");
   expect_refused(R"("modalities": ["text", "audio"])", "modalities", "does not do");
   expect_refused(R"("functions": [{"name": "f"}])", "functions", "\"tools\"");
-  expect_refused(R"("tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required")",
-                 "tool_choice", "\"auto\"");
   expect_refused(R"("chat_template_kwargs": {"other": 1})", "chat_template_kwargs.other", "enable_thinking");
 }
 
@@ -115,6 +139,18 @@ TEST(ApiRequest, wrong_values_are_named_with_what_is_allowed) {
   expect_refused(R"("min_p": 1)", "min_p", "to below 1");
   expect_refused(R"("presence_penalty": 2.5)", "presence_penalty", "from -2 to 2");
   expect_refused(R"("max_tokens": 0)", "max_tokens", "is 0");
+  expect_refused(R"("n": 0)", "n", "from 1 to 8");
+  expect_refused(R"("n": 9)", "n", "from 1 to 8");
+  expect_refused(R"("logprobs": 3)", "logprobs", "true or false");
+  expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "from 0 to 20");
+  expect_refused(R"("logprobs": true, "top_logprobs": -1)", "top_logprobs", "from 0 to 20");
+  expect_refused(R"("top_logprobs": 3)", "top_logprobs", "is 3; without \"logprobs\": true, 0 is allowed");
+  expect_refused(R"("tool_choice": "required")", "tool_choice", "\"tools\" names none");
+  expect_refused(R"("tool_choice": "any")", "tool_choice", "\"any\"");
+  expect_refused(R"("tool_choice": 1)", "tool_choice", "an object");
+  expect_refused(R"("tool_choice": {"type": "custom"})", "tool_choice", "an object; \"auto\"");
+  expect_refused(R"("tool_choice": {"type": "function"})", "tool_choice", "lacks \"function\"");
+  expect_refused(R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice", "'f'");
   expect_refused(R"("max_tokens": 1.5)", "max_tokens", "1.5");
   expect_refused(R"("stop": "")", "stop", "1 to 1024 bytes");
   expect_refused(R"("stop": [1])", "stop", "a string or a list");
@@ -161,6 +197,53 @@ TEST(ApiRequest, tools_are_kept_as_they_were_written) {
   EXPECT_TRUE(chat(R"("tools": [])").tools.empty());
 }
 
+TEST(ApiRequest, a_reply_may_have_to_be_a_call) {
+  const std::string tools = R"("tools": [{"function": {"name": "f"}}, {"function": {"name": "g"}}])";
+  EXPECT_EQ(chat(tools).tool_choice, ToolChoice::automatic);
+  EXPECT_EQ(chat(tools + R"(, "tool_choice": "auto")").tool_choice, ToolChoice::automatic);
+  EXPECT_EQ(chat(tools + R"(, "tool_choice": "none")").tool_choice, ToolChoice::none);
+  const ApiRequest required = chat(tools + R"(, "tool_choice": "required")");
+  EXPECT_EQ(required.tool_choice, ToolChoice::required);
+  EXPECT_FALSE(required.one_call);
+  const ApiRequest named = chat(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "g"}})");
+  EXPECT_EQ(named.tool_choice, ToolChoice::named);
+  EXPECT_EQ(named.tool_named, "g");
+  EXPECT_TRUE(named.one_call);
+  EXPECT_EQ(named.tool_names.size(), 2u);
+}
+
+TEST(ApiRequest, log_probabilities_are_a_switch_in_chats_and_a_number_in_completions) {
+  EXPECT_FALSE(chat("").logprobs);
+  EXPECT_FALSE(chat(R"("logprobs": false, "top_logprobs": 0)").logprobs);
+  EXPECT_EQ(chat(R"("logprobs": true)").logprobs, 0u);
+  EXPECT_EQ(chat(R"("logprobs": true, "top_logprobs": 20)").logprobs, 20u);
+  EXPECT_FALSE(completion(R"({"prompt": "a"})").logprobs);
+  EXPECT_FALSE(completion(R"({"prompt": "a", "logprobs": null})").logprobs);
+  EXPECT_EQ(completion(R"({"prompt": "a", "logprobs": 0})").logprobs, 0u);
+  EXPECT_EQ(completion(R"({"prompt": "a", "logprobs": 20})").logprobs, 20u);
+  for (const char* wrong : {"21", "-1", "1.5", "true", "\"1\""}) {
+    SCOPED_TRACE(wrong);
+    const ApiError error =
+        refusal_of([&] { completion(std::string(R"({"prompt": "a", "logprobs": )") + wrong + "}"); });
+    EXPECT_EQ(error.param, "logprobs");
+    EXPECT_NE(std::string(error.what()).find("from 0 to 20"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(refusal_of([] { completion(R"({"prompt": "a", "top_logprobs": 2})"); }).param, "top_logprobs");
+}
+
+TEST(ApiRequest, several_replies_to_a_prompt) {
+  EXPECT_EQ(chat("").replies, 1u);
+  EXPECT_EQ(chat(R"("n": 8, "best_of": 8)").replies, 8u);
+  EXPECT_EQ(completion(R"({"prompt": ["a", "b"], "n": 2})").replies, 2u);
+}
+
+TEST(ApiRequest, a_prompt_that_is_echoed_needs_no_reply) {
+  EXPECT_EQ(completion(R"({"prompt": "a", "echo": true, "max_tokens": 0})").max_tokens, 0u);
+  const ApiError error = refusal_of([] { completion(R"({"prompt": "a", "max_tokens": 0})"); });
+  EXPECT_EQ(error.param, "max_tokens");
+  EXPECT_NE(std::string(error.what()).find("from 1"), std::string::npos);
+}
+
 TEST(ApiRequest, thinking_is_switched_by_either_name) {
   EXPECT_FALSE(chat("").thinking);
   EXPECT_EQ(chat(R"("reasoning_effort": "none")").thinking, false);
@@ -187,7 +270,6 @@ TEST(ApiRequest, a_prompt_is_a_text_ids_or_a_list_of_either) {
     EXPECT_EQ(refusal_of([&] { completion(wrong); }).param, "prompt");
   }
   EXPECT_EQ(refusal_of([] { completion(R"({"prompt": "a", "suffix": "b"})"); }).param, "suffix");
-  EXPECT_EQ(refusal_of([] { completion(R"({"prompt": "a", "logprobs": 0})"); }).param, "logprobs");
   EXPECT_EQ(refusal_of([] { completion(R"({"prompt": "a", "messages": []})"); }).param, "messages");
 }
 

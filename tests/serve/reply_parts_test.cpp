@@ -79,6 +79,16 @@ TEST(ReplyParts, channels_are_told_apart_already) {
   EXPECT_EQ(last.answer, "Yes <think>");
 }
 
+TEST(ReplyParts, calls_behind_a_channel_are_read_in_the_answer) {
+  ReplyParts parts({"f"}, false);
+  EXPECT_EQ(parts.push_apart("hm", "").thinking, "hm");
+  EXPECT_TRUE(parts.push_apart("", "{\"name\": \"f\", ").empty());
+  EXPECT_TRUE(parts.push_apart("", "\"arguments\": {}}").empty());
+  const ReplyPart last = parts.finish();
+  ASSERT_EQ(last.calls.size(), 1u);
+  EXPECT_EQ(last.calls[0].name, "f");
+}
+
 TEST(ReplyParts, calls_of_hermes_and_qwen) {
   expect_call("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>", "f", R"({"x":1})");
   expect_call("Let me look.\n\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "f", "{}", "Let me look.");
@@ -123,6 +133,34 @@ TEST(ReplyParts, what_only_looks_like_a_call_is_answer) {
   expect_parts("two\n\nparagraphs \n", "", "two\n\nparagraphs \n", tools);
   // Without tools nothing is a call.
   expect_parts("<tool_call>{\"name\": \"f\"}</tool_call>", "", "<tool_call>{\"name\": \"f\"}</tool_call>");
+}
+
+TEST(ReplyParts, a_call_that_the_prompt_began_is_one_and_else_is_answer) {
+  const auto begun = [](const std::string& opening, const std::string& reply) {
+    ReplyParts parts({"f"}, false);
+    EXPECT_TRUE(parts.push(opening).empty());
+    EXPECT_EQ(parts.held(), opening.size());
+    ReplyPart whole = parts.push(reply);
+    const ReplyPart rest = parts.finish();
+    EXPECT_EQ(parts.held(), 0u);
+    whole.answer += rest.answer;
+    whole.calls.insert(whole.calls.end(), rest.calls.begin(), rest.calls.end());
+    return whole;
+  };
+  for (const auto& [opening, reply] :
+       {std::pair{"<tool_call>\n{\"name\": \"", "f\", \"arguments\": {\"x\": 1}}\n</tool_call>"},
+        {"<tool_call>\n{\"name\": \"f\", \"arguments\":", " {\"x\": 1}}\n</tool_call>"},
+        {"{\"name\": \"f\", \"parameters\":", " {\"x\": 1}}"}}) {
+    SCOPED_TRACE(opening);
+    const ReplyPart parts = begun(opening, reply);
+    ASSERT_EQ(parts.calls.size(), 1u);
+    EXPECT_EQ(parts.calls[0].name, "f");
+    EXPECT_EQ(parts.calls[0].arguments, R"({"x":1})");
+    EXPECT_EQ(parts.answer, "");
+    const ReplyPart broken = begun(opening, "cut");
+    EXPECT_TRUE(broken.calls.empty());
+    EXPECT_EQ(broken.answer, std::string(opening) + "cut");
+  }
 }
 
 TEST(ReplyParts, an_answer_is_not_held_back_without_need) {
