@@ -16,13 +16,19 @@ namespace canopy {
 
 /// The part of a layer that combines the rows of a sequence.
 enum class Mixer {
-  attention,        // grouped-query softmax attention with rotary positions
-  gated_delta_net,  // a recurrence with a state of fixed size (engine/compute/ops.h)
+  attention,          // grouped-query softmax attention with rotary positions
+  latent_attention,   // the same of one key for all query heads, whose first elements are its value (LatentAttention)
+  gated_delta_net,    // a recurrence with a state of fixed size (engine/compute/ops.h)
+  scan,               // another one, Mamba-2's (likewise)
+  short_convolution,  // along a few rows of the sequence, between two gates (likewise)
+  none,               // the layer is a feed-forward alone, whose norm is the mixer's
 };
 
 enum class FeedForward {
   swiglu,              // Wdown (f(Wgate h) * (Wup h)), f the function of the gates
   mixture_of_experts,  // the same in some of many experts, which a router chooses for each row
+  none,                // the layer is a mixer alone
+  both,  // the sum of both, each behind a norm of its own; router and experts read the rows by their own norms
 };
 
 /// A pre-norm layer: x += mixer(rms_norm(x)); x += feed_forward(rms_norm(x)). With post norms what is added is normed
@@ -30,14 +36,22 @@ enum class FeedForward {
 struct LayerSpec {
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::swiglu;
-  bool gelu = false;           // the function of the gates is gelu, not silu
-  bool post_norms = false;     // RMS norm of what mixer and feed-forward give, before it is added
-  bool shared_expert = false;  // beside the chosen experts a swiglu of every row, times sigmoid of a gate
-  bool qkv_bias = false;       // added to queries, keys and values before their norms
-  bool output_bias = false;    // added to what attention adds to the residual stream
-  bool sinks = false;          // attention has a logit for each query head that counts in the sum of a softmax alone
-  bool expert_bias = false;    // of a mixture: added to the router's logits and to what both products of experts give
-  bool qk_norm = false;        // RMS norm of every query and key head before the rotation
+  bool gelu = false;            // the function of the gates is gelu, not silu
+  bool square_relu = false;     // there are no gates: Wdown relu(Wup h)^2, of experts too
+  bool post_norms = false;      // RMS norm of what mixer and feed-forward give, before it is added
+  bool shared_expert = false;   // beside the chosen experts a swiglu of every row, times sigmoid of a gate
+  bool shared_gate = true;      // false: without that gate
+  bool choice_bias = false;     // of a mixture: added to the router's scores where experts are chosen
+  bool qkv_bias = false;        // added to queries, keys and values before their norms
+  bool output_bias = false;     // added to what attention adds to the residual stream
+  bool sinks = false;           // attention has a logit for each query head that counts in the sum of a softmax alone
+  bool expert_bias = false;     // of a mixture: added to the router's logits and to what both products of experts give
+  bool qk_norm = false;         // RMS norm of every query and key head before the rotation
+  bool v_norm = false;          // RMS norm of every value head, without weights
+  bool values_of_keys = false;  // values are what attn_k gives, before norm and rotation: there is no attn_v
+  bool own_kv = true;           // false: its queries read the keys and values of another layer
+  bool layer_input = false;     // behind the feed-forward: x += norm(W (gelu(gate x) * what the token gives the layer))
+  bool layer_scale = false;     // the residual stream is multiplied by a number behind the layer
   RopeLayout rope = RopeLayout::half;  // of queries and keys
   bool output_gate = false;  // results of attention times sigmoid of a gate, which attn_q has behind each head
   bool rotates = true;       // false: queries and keys are not turned, so that positions say nothing
@@ -71,9 +85,17 @@ struct Architecture {
   bool has_fused_tensors = false;  // q, k and v below each other in one, likewise gate and up
   bool has_experts = false;        // in some layers, or all
   bool is_gpt_oss = false;
-  bool is_gemma = false;
-  bool is_hybrid = false;     // recurrent layers, a gate of attention, heads that are turned in part
-  double rope_theta = 10000;  // in config.json: without 'rope_theta'
+  bool is_gemma = false;         // norms behind mixers and feed-forwards, a rotation of its own in layers with a window
+  bool is_gemma4 = false;        // of these
+  bool is_lfm2 = false;          // some layers are short convolutions
+  bool is_latent = false;        // multi-head latent attention
+  bool is_glm4 = false;          // biases of q, k and v and norms of heads where the file has them
+  bool has_dense_start = false;  // experts behind the first layers, as DeepSeek chooses them
+  bool router_has_sigmoid = false;  // of these, where the file does not say
+  bool is_granite = false;          // scans in some layers, which a list names; factors of branches and logits
+  bool is_nemotron = false;         // a mixer, which may be a scan, or a feed-forward without gates in each layer
+  bool is_hybrid = false;           // recurrent layers, a gate of attention, heads that are turned in part
+  double rope_theta = 10000;        // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
   Windows gguf_window = Windows::in_last_layers;
   /// The specification of layer n.

@@ -8,9 +8,13 @@
 #include "engine/base/text.h"
 #include "engine/format/architecture.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/gemma4.h"
+#include "engine/format/hybrids.h"
+#include "engine/format/latent_attention.h"
 #include "engine/format/model_families.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
+#include "engine/format/routed_experts.h"
 
 namespace canopy {
 namespace {
@@ -20,6 +24,11 @@ const TensorView* find_tensor(const GgufFile& file, std::string_view name) {
     if (tensor.name == name) return &tensor;
   }
   return nullptr;
+}
+
+/// Whether some layer has such a tensor.
+bool has_tensor_like(const GgufFile& file, std::string_view ending) {
+  return std::ranges::any_of(file.tensors(), [&](const TensorView& tensor) { return tensor.name.ends_with(ending); });
 }
 
 /// Keys of the architecture: "llama.block_count".
@@ -72,16 +81,16 @@ void read_feed_forward(const GgufFile& file, const std::string& key, ModelConfig
   config.ffn = most_of(config.layer_ffn);
 }
 
-/// Arrays may state no heads of the recurrent layers of hybrids.
-void leave_out_recurrences(ModelConfig& config) {
+/// Arrays may state no heads of the layers of hybrids that are no attention.
+void leave_out_others(ModelConfig& config) {
   for (std::vector<uint32_t>* heads : {&config.layer_heads, &config.layer_kv_heads}) {
     if (heads->empty()) continue;
     heads->resize(config.layers);  // of those that are read
     uint32_t& most = heads == &config.layer_heads ? config.heads : config.kv_heads;
     most = 0;
-    for (uint32_t n = 0; n < config.layers; ++n) most = std::max(most, config.is_recurrent(n) ? 0 : (*heads)[n]);
+    for (uint32_t n = 0; n < config.layers; ++n) most = std::max(most, config.is_attention(n) ? (*heads)[n] : 0);
     for (uint32_t n = 0; n < config.layers; ++n) {
-      if (config.is_recurrent(n)) (*heads)[n] = most;
+      if (!config.is_attention(n)) (*heads)[n] = most;
     }
     most_of(*heads);
   }
@@ -114,8 +123,10 @@ void read_heads(const GgufFile& file, const Keys& keys, bool turns_part, ModelCo
                     std::to_string(first) + ", and '" + keys.full("attention.key_length") + "' is missing.");
   }
   config.head_dim = key_length != 0 ? key_length : config.hidden / first;
+  const bool is_latent =
+      file.find(keys.full("attention.kv_lora_rank")) != nullptr;  // whose values are part of its keys
   const uint32_t value_length = keys.u32_or("attention.value_length", config.head_dim);
-  if (value_length != config.head_dim) {
+  if (!is_latent && value_length != config.head_dim) {
     throw bad_input("The metadata '" + keys.full("attention.value_length") + "' is " + std::to_string(value_length) +
                     "; only the head dimension, " + std::to_string(config.head_dim) + ", is supported.");
   }
@@ -139,7 +150,7 @@ std::vector<float> read_divisors(const GgufFile& file, const std::string& name) 
   return divisors;
 }
 
-void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
+void read_yarn(const Keys& keys, bool is_latent, uint32_t context, RopeScaling& scaling) {
   const auto refuse_other = [&](const char* key, double allowed) {
     const double value = keys.number_or(key, allowed);
     if (value == allowed) return;
@@ -148,7 +159,6 @@ void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
   };
   refuse_other("rope.scaling.yarn_ext_factor", 1);
   refuse_other("rope.scaling.yarn_attn_factor", 1);
-  refuse_other("rope.scaling.yarn_log_multiplier", 0);
   scaling.kind = RopeScaling::Kind::yarn;
   scaling.factor = keys.number("rope.scaling.factor");
   scaling.original_context = keys.u32_or("rope.scaling.original_context_length", context);
@@ -159,7 +169,21 @@ void read_yarn(const Keys& keys, uint32_t context, RopeScaling& scaling) {
   };
   scaling.beta_fast = beta("rope.scaling.yarn_beta_fast", "rope.scaling.beta_fast", scaling.beta_fast);
   scaling.beta_slow = beta("rope.scaling.yarn_beta_slow", "rope.scaling.beta_slow", scaling.beta_slow);
-  scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1) * yarn_magnitude(scaling.factor);
+  // Of latent attention it says by what products of queries and keys grow (read_gguf_latent).
+  const double multiplier = is_latent ? 0 : keys.number_or("rope.scaling.yarn_log_multiplier", 0);
+  scaling.magnitude = keys.number_or("rope.scaling.attn_factor", 1) * yarn_magnitude(scaling.factor) /
+                      yarn_magnitude(scaling.factor, multiplier);
+}
+
+/// Queries that grow with their position, in steps of the original context.
+void read_query_growth(const Keys& keys, RopeScaling& scaling) {
+  scaling.query_growth = keys.number_or("attention.temperature_scale", 0);
+  if (scaling.query_growth == 0) return;
+  scaling.original_context = keys.u32("rope.scaling.original_context_length");
+  const uint32_t step = keys.u32_or("attention.temperature_length", scaling.original_context);
+  if (step == scaling.original_context) return;
+  throw bad_input("The metadata '" + keys.full("attention.temperature_length") + "' is " + std::to_string(step) +
+                  "; only the original context, " + std::to_string(scaling.original_context) + ", is supported.");
 }
 
 /// What converters that copy config.json's type write, by the name of what it is in GGUF.
@@ -184,7 +208,7 @@ RopeScaling read_scaling(const GgufFile& file, const Keys& keys, ModelConfig& co
     scaling.kind = RopeScaling::Kind::linear;
     scaling.factor = factor != 0 ? factor : keys.number("rope.scaling.factor");
   } else if (kind == "yarn") {
-    read_yarn(keys, context, scaling);
+    read_yarn(keys, file.find(keys.full("attention.kv_lora_rank")) != nullptr, context, scaling);
   } else if (kind == "longrope" || (kind == "none" && is_long)) {
     scaling.kind = RopeScaling::Kind::longrope;
     scaling.divisors = read_divisors(file, "rope_factors_short.weight");
@@ -380,10 +404,13 @@ void read_gguf_transformer(const GgufFile& file, std::string_view prefix, ModelC
     config.rms_eps = static_cast<float>(keys.number_or(epsilon, 1e-6));
     config.rope_theta = keys.number_or("rope.freq_base", keys.number_or("rope.global.freq_base", 1000000));
   } else {
-    config.rms_eps = static_cast<float>(keys.number(epsilon));
+    // Of Nemotron converters state it under the name that other norms have.
+    const bool is_other = prefix.starts_with("nemotron") && file.find(keys.full(epsilon)) == nullptr;
+    config.rms_eps = static_cast<float>(keys.number(is_other ? "attention.layer_norm_epsilon" : epsilon));
     config.rope_theta = keys.number_or("rope.freq_base", 10000);
   }
   config.rope_scaling = read_scaling(file, keys, config);
+  read_query_growth(keys, config.rope_scaling);
 }
 
 ModelConfig read_gguf_config(const GgufFile& file) {
@@ -395,20 +422,34 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   read_gguf_transformer(file, architecture.name, config, true, architecture.has_experts);
   if (architecture.is_hybrid) {
     read_gguf_hybrid(file, architecture.name, config);
-    leave_out_recurrences(config);
+    leave_out_others(config);
   }
-  if (architecture.has_experts) {
+  if (architecture.is_lfm2) {
+    read_gguf_lfm2(file, architecture.name, config);
+    leave_out_others(config);
+  }
+  if (architecture.is_gemma4) read_gguf_gemma4(file, architecture.name, config);
+  if (architecture.is_granite) {
+    read_gguf_granite(file, architecture.name, config);
+    leave_out_others(config);
+  } else if (architecture.is_nemotron) {
+    read_gguf_nemotron(file, architecture.name, config);
+    leave_out_others(config);
+  } else if (architecture.has_dense_start) {
+    if (architecture.is_latent) read_gguf_latent(file, architecture.name, config);
+    read_gguf_routed_experts(file, architecture.name, architecture.router_has_sigmoid, config);
+  } else if (architecture.has_experts) {
     read_experts(file, keys, architecture.is_hybrid, config);
-  } else {
+  } else if (!architecture.is_gemma4) {
     refuse_experts(keys);
   }
   if (architecture.is_gpt_oss) set_gguf_gpt_oss(config);
-  if (architecture.is_gemma) read_gguf_gemma(file, architecture.name, config);
+  if (architecture.is_gemma && !architecture.is_gemma4) read_gguf_gemma(file, architecture.name, config);
   config.vocab = read_vocab(file, keys);
   config.rope_layout = architecture.gguf_rope_layout;
-  config.has_qkv_bias = architecture.has_qkv_bias;
+  config.has_qkv_bias = architecture.is_glm4 ? has_tensor_like(file, ".attn_q.bias") : architecture.has_qkv_bias;
   config.has_output_bias = architecture.has_output_bias;
-  config.has_qk_norm = architecture.has_qk_norm;
+  config.has_qk_norm = architecture.is_glm4 ? has_tensor_like(file, ".attn_q_norm.weight") : architecture.has_qk_norm;
   config.tied_head = find_tensor(file, "output.weight") == nullptr;
   const std::vector<std::string_view> tokens = file.texts("tokenizer.ggml.tokens");
   const size_t limit = tokens.empty() ? config.vocab : std::min<size_t>(tokens.size(), config.vocab);
@@ -416,7 +457,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   read_eos(file, tokens, limit, config);
   if (!architecture.is_gemma) read_window(keys, architecture.gguf_window, config);
   validate_config(config);
-  config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
+  if (architecture.unrotated_step != 0) config.rotates = layers_that_rotate(config.layers, architecture.unrotated_step);
   return config;
 }
 

@@ -7,9 +7,13 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/format/architecture.h"
+#include "engine/format/gemma4.h"
+#include "engine/format/hybrids.h"
 #include "engine/format/json_text.h"
+#include "engine/format/latent_attention.h"
 #include "engine/format/model_families.h"
 #include "engine/format/model_paths.h"
+#include "engine/format/routed_experts.h"
 
 namespace canopy {
 namespace {
@@ -80,7 +84,7 @@ void read_yarn_fields(const JsonFields& rope, ModelConfig& config) {
   scaling.beta_slow = rope.number_or("beta_slow", scaling.beta_slow);
   scaling.truncate = rope.boolean_or("truncate", true);
   const double mscale = rope.number_or("mscale", 0), all = rope.number_or("mscale_all_dim", 0);
-  const auto with = [&](double scale) { return 1 + scale * (yarn_magnitude(scaling.factor) - 1); };
+  const auto with = [&](double multiplier) { return yarn_magnitude(scaling.factor, multiplier); };
   const double usual = mscale != 0 && all != 0 ? with(mscale) / with(all) : with(1);
   scaling.magnitude = rope.number_or("attention_factor", usual * rope.number_or("attn_factor", 1));
   if (rope.number_or("extrapolation_factor", 1) != 1) {
@@ -95,7 +99,7 @@ void read_yarn_fields(const JsonFields& rope, ModelConfig& config) {
 std::vector<float> read_divisor_list(const JsonFields& rope, const char* field) {
   std::vector<float> divisors;
   for (const json& entry : rope.list(field)) {
-    if (!entry.is_number()) {
+    if (!entry.is_number() || !std::isfinite(entry.get<double>())) {
       throw bad_input("The field '" + std::string(field) + "' of " + rope.what() + " holds " +
                       printable(entry.dump(), 40) + "; numbers are expected.");
     }
@@ -152,6 +156,8 @@ void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
   read_turned_part(rope, turns_part, config);
   const std::string kind = type_of(rope);
   RopeScaling& scaling = config.rope_scaling;
+  scaling.query_growth = rope.number_or("llama_4_scaling_beta", 0);  // which has its name from Llama 4
+  if (scaling.query_growth != 0) scaling.original_context = rope.u32("original_max_position_embeddings");
   if (kind == "default" || kind == "mrope") return;  // positions of pictures besides, which texts do not have
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
@@ -172,20 +178,6 @@ void read_rope(const JsonFields& fields, bool turns_part, ModelConfig& config) {
     throw bad_input("config.json's rope scaling is of type '" + printable(kind) +
                     "'; supported are default, linear, dynamic, llama3, yarn and longrope.");
   }
-}
-
-/// Queries that grow with their position, as in Ministral 3, are not supported, but in the context that the model was
-/// trained on first they do not.
-void cap_to_unscaled_queries(const JsonFields& fields, ModelConfig& config) {
-  const json* object = fields.object("rope_parameters");
-  if (object == nullptr) return;
-  const JsonFields rope(*object, "config.json's rope scaling");
-  if (rope.number_or("llama_4_scaling_beta", 0) == 0) return;
-  const uint32_t original = rope.u32("original_max_position_embeddings");
-  if (original >= config.max_context) return;
-  log_warning("The context is limited to " + std::to_string(original) +
-              " positions, behind which the model's queries are scaled.");
-  config.max_context = original;
 }
 
 /// SmolLM3's list of layers, in which a 1 stands, against its name, for one that turns its heads; or how many there are
@@ -249,18 +241,7 @@ std::vector<bool> read_sliding_layers(const JsonFields& fields, const ModelConfi
     }
     return slides;
   }
-  for (const json& entry : fields.list("layer_types")) {
-    if (entry != "full_attention" && entry != "sliding_attention") {
-      throw bad_input("The field 'layer_types' of config.json holds " + printable(entry.dump(), 40) +
-                      "; \"full_attention\" and \"sliding_attention\" are supported.");
-    }
-    slides.push_back(entry == "sliding_attention");
-  }
-  if (slides.size() != config.layers) {
-    throw bad_input("The field 'layer_types' of config.json has " + std::to_string(slides.size()) +
-                    " entries; the model has " + std::to_string(config.layers) + " layers.");
-  }
-  return slides;
+  return fields.of_layers("layer_types", config.layers, "sliding_attention", "full_attention");
 }
 
 /// The windows of attention, by layer; none where a text cannot be longer than them.
@@ -355,7 +336,7 @@ void add_template_files(const fs::path& folder, TokenizerSource& source) {
 }  // namespace
 
 void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool turns_part, bool has_experts) {
-  refuse_unsupported(fields, config.has_output_bias);
+  refuse_unsupported(fields, config.has_qkv_bias);
   config.layers = fields.u32("num_hidden_layers");
   with_context("config.json", [&] { check_layer_count(config.layers); });
   config.hidden = fields.u32("hidden_size");
@@ -366,29 +347,45 @@ void read_hf_transformer(const JsonFields& fields, ModelConfig& config, bool tur
   config.max_context = fields.u32("max_position_embeddings");
   config.rms_eps = static_cast<float>(fields.number("rms_norm_eps"));
   read_rope(fields, turns_part, config);
-  cap_to_unscaled_queries(fields, config);
 }
 
 ModelConfig read_hf_config(std::string_view config_json, std::string_view generation_config_json) {
-  const json root = parse_json(config_json, "config.json");
+  const json root = parse_config_json(config_json, "config.json");
   const JsonFields whole(root, "config.json");
   const Architecture& architecture = read_architecture(whole);
   const bool sees = architecture.hugging_face.ends_with("ForConditionalGeneration");  // pictures too
   const json* text_part = sees ? whole.object("text_config") : nullptr;
   const json& given = text_part != nullptr ? *text_part : root;
-  const json object = architecture.is_gemma ? complete_gemma(given, architecture.name) : given;
+  const json object = architecture.is_gemma4     ? complete_gemma4(given)
+                      : architecture.is_gemma    ? complete_gemma(given, architecture.name)
+                      : architecture.is_latent   ? complete_latent(given)
+                      : architecture.is_nemotron ? complete_nemotron(given)
+                      : architecture.is_lfm2     ? complete_lfm2(given)
+                                                 : given;
   const JsonFields fields(object, "config.json");
   ModelConfig config;
   config.architecture = architecture.name;
-  config.has_qkv_bias = architecture.has_qkv_bias;
+  config.has_qkv_bias = architecture.is_glm4 ? fields.boolean_or("attention_bias", false) : architecture.has_qkv_bias;
   config.has_output_bias = architecture.has_output_bias;
-  config.has_qk_norm = architecture.has_qk_norm;
+  config.has_qk_norm = architecture.is_glm4 ? fields.boolean_or("use_qk_norm", false) : architecture.has_qk_norm;
   config.rope_theta = architecture.rope_theta;
   read_hf_transformer(fields, config, true, architecture.has_experts);
   if (architecture.is_hybrid) read_hf_hybrid(fields, config);
-  if (architecture.is_gemma) read_hf_gemma(fields, config);
+  if (architecture.is_lfm2) read_hf_lfm2(fields, config);
+  if (architecture.is_gemma4) {
+    read_hf_gemma4(fields, read_sliding_layers(fields, config, architecture.window), config);
+  } else if (architecture.is_gemma) {
+    read_hf_gemma(fields, config);
+  }
   if (architecture.is_gpt_oss) {
     read_hf_gpt_oss(fields, config);
+  } else if (architecture.is_granite) {
+    read_hf_granite(fields, config);
+  } else if (architecture.is_nemotron) {
+    read_hf_nemotron(fields, config);
+  } else if (architecture.has_dense_start) {
+    if (architecture.is_latent) read_hf_latent(fields, config);
+    read_hf_routed_experts(fields, architecture.router_has_sigmoid, config);
   } else if (architecture.has_experts) {
     read_experts(fields, architecture.is_hybrid, config);
   }

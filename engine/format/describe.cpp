@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
-#include "engine/format/drafter_file.h"
+#include "engine/format/draft_file.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
@@ -101,6 +101,8 @@ json scaling_json(const RopeScaling& scaling) {
               {"original_context", scaling.original_context},
               {"magnitude", scaling.magnitude},
               {"count", scaling.divisors.size()}};
+    case RopeScaling::Kind::proportional:
+      return {{"kind", "proportional"}, {"factor", scaling.factor}, {"turned_pairs", scaling.turned_pairs}};
     case RopeScaling::Kind::factors: return {{"kind", "factors"}, {"count", scaling.divisors.size()}};
   }
   return nullptr;
@@ -114,12 +116,14 @@ json config_json(const ModelConfig& c) {
                  {"heads", c.layer_heads.empty() ? json(c.heads) : json(c.layer_heads)},
                  {"kv_heads", c.layer_kv_heads.empty() ? json(c.kv_heads) : json(c.layer_kv_heads)},
                  {"head_dim", c.head_dim},
+                 {"local_head_dim", c.local_head_dim != 0 ? json(c.local_head_dim) : json()},
                  {"ffn", c.layer_ffn.empty() ? json(c.ffn) : json(c.layer_ffn)},
                  {"vocab", c.vocab},
                  {"max_context", c.max_context},
                  {"rms_eps", number_json(c.rms_eps)},
                  {"rope_theta", number_json(c.rope_theta)},
                  {"rope_scaling", scaling_json(c.rope_scaling)},
+                 {"query_growth", c.rope_scaling.query_growth != 0 ? number_json(c.rope_scaling.query_growth) : json()},
                  {"rope_layout", c.rope_layout == RopeLayout::half ? "half" : "interleaved"},
                  {"unrotated_layers", std::ranges::count(c.rotates, false)},
                  {"window", c.windows.empty() ? json() : json(*std::ranges::max_element(c.windows))},
@@ -145,18 +149,26 @@ json config_json(const ModelConfig& c) {
 }
 
 /// A drafter's own fields behind those of its layers; what it borrows from the target is left out.
-json drafter_json(const DrafterConfig& c) {
+json file_json(const DrafterFile& drafter) {
+  const DrafterConfig& c = drafter.config();
   json result = config_json(c.transformer);
   for (const char* borrowed : {"tied_head", "bos", "eos"}) result.erase(borrowed);
   json attention = json::array();
   for (const DrafterAttention& layer : c.attention) {
     attention.push_back({{"window", layer.window != 0 ? json(layer.window) : json()}, {"causal", layer.causal}});
   }
+  result["kind"] = c.kind();
   result["dialect"] = c.dialect;
   result["vocab"] = c.vocab;
   result["drafted_tokens"] = c.draft_token_ids.empty() ? c.vocab : c.draft_token_ids.size();
   result["own_head"] = c.own_head;
   result["block_size"] = c.block_size;
+  result["draft_shift"] = c.draft_shift;
+  result["sample_from_anchor"] = c.sample_from_anchor;
+  result["markov_rank"] = c.markov.rank != 0 ? json(c.markov.rank) : json();
+  result["confidence_head"] = c.markov.has_confidence;
+  result["convolution"] = c.conv.taps != 0 ? json{{"taps", c.conv.taps}, {"group", c.conv.group}} : json();
+  result["selector"] = c.selector.rank != 0 ? json{{"rank", c.selector.rank}, {"top_k", c.selector.top_k}} : json();
   result["mask_token"] = c.mask_token;
   result["taps"] = c.aux_layers;
   result["target_layers"] = c.target_layers;
@@ -229,10 +241,56 @@ void describe_folder(json& result, const fs::path& path) {
   add_tensors(result, folder.tensors());
 }
 
+/// A model, and whether it brings a head that predicts further tokens and why that cannot be used.
+json file_json(const ModelFile& model) {
+  json result = config_json(model.config());
+  if (!MtpFile::is_in(model)) return result;
+  try {
+    result["mtp_head"] = {{"parameters", MtpFile::open(model.path()).config().parameters}};
+  } catch (const Error& e) {
+    result["mtp_head"] = {{"problem", printable(e.what(), 2048)}};
+  }
+  return result;
+}
+
+/// A head alone: its layer, and the model that it is of.
+json file_json(const MtpFile& head) {
+  json result = config_json(head.config());
+  for (const char* borrowed : {"tied_head", "bos", "eos"}) result.erase(borrowed);
+  result["predicts_further_tokens_of"] = {{"layers", head.model_layers()}};
+  return result;
+}
+
+json file_json(const EagleFile& head) {
+  const EagleConfig& c = head.config();
+  json result = config_json(c.layer);
+  for (const char* borrowed : {"tied_head", "bos", "eos"}) result.erase(borrowed);
+  result["dialect"] = c.dialect;
+  result["drafted_tokens"] = c.drafted_tokens();
+  result["target_hidden"] = c.target_hidden;
+  result["taps"] = c.aux_layers;
+  result["norm_before_residual"] = c.norm_before_residual;
+  result["norm_before_fc"] = c.norm_before_fc;
+  result["fc_norm"] = c.fc_norm;
+  result["norm_output"] = c.norm_output;
+  return result;
+}
+
+json file_json(const AssistantFile& assistant) {
+  const AssistantConfig& c = assistant.config();
+  json result = config_json(c.layers);
+  for (const char* borrowed : {"tied_head", "bos", "eos"}) result.erase(borrowed);
+  result["dialect"] = c.dialect;
+  result["target_hidden"] = c.target_hidden;
+  result["reads_keys_of_target"] = true;
+  result["centroids_left_out"] = c.has_centroids;
+  return result;
+}
+
 void add_config(json& result, const fs::path& path) {
   try {
-    result["config"] = DrafterFile::is_drafter(path) ? drafter_json(DrafterFile::open(path).config())
-                                                     : config_json(ModelFile::open(path).config());
+    const DraftFile file = open_draft_file(path, draft_kind(path, nullptr));
+    result["config"] = std::visit([](const auto& each) { return file_json(each); }, file);
   } catch (const Error& e) {
     result["config"] = nullptr;
     result["config_error"] = printable(e.what(), 2048);

@@ -129,6 +129,64 @@ void check_draft_vocabulary(const DrafterConfig& config) {
                               : "names " + std::to_string(named) + "; it must be the same number."));
 }
 
+void check_markov(const DrafterConfig& config) {
+  if (config.sample_from_anchor && config.draft_shift) {
+    throw bad_input(
+        "The drafter's 'sample_from_anchor' and 'draft_shift' are both true; they say different things of the block's "
+        "last row.");
+  }
+  const uint32_t rank = config.markov.rank;
+  if (rank == 0) return;
+  if (rank > max_markov_rank) {
+    throw bad_input("The rank of the drafter's Markov head is " + std::to_string(rank) + "; 1 to " +
+                    std::to_string(max_markov_rank) + " is allowed.");
+  }
+  if (config.vocab == 0) {
+    throw bad_input("The drafter has a Markov head, but does not say how many tokens its target has (vocab_size).");
+  }
+  if (config.output_multiplier != 1 || config.final_logit_softcapping != 0) {
+    throw bad_input(
+        "The drafter has a Markov head beside an output multiplier or a final logit softcapping, which is not "
+        "supported.");
+  }
+}
+
+void check_convolution(const DrafterConfig& config) {
+  const auto [taps, group] = config.conv;
+  const uint32_t hidden = config.transformer.hidden;
+  if (taps == 0 && group == 0) return;
+  if (taps == 0 || taps > max_conv_taps) {
+    throw bad_input("The drafter's convolution has " + std::to_string(taps) + " taps (conv_kernel_size); 1 to " +
+                    std::to_string(max_conv_taps) + " are allowed.");
+  }
+  if (group == 0 || hidden % group != 0) {
+    throw bad_input("The drafter's convolution has groups of " + std::to_string(group) +
+                    " columns (conv_group_size); a divisor of the hidden size, " + std::to_string(hidden) +
+                    ", is allowed.");
+  }
+}
+
+void check_selector(const DrafterConfig& config) {
+  const auto [rank, top_k] = config.selector;
+  if (rank == 0 && top_k == 0) return;
+  if (rank == 0 || rank > max_markov_rank) {
+    throw bad_input("The rank of the drafter's candidate selector is " + std::to_string(rank) + "; 1 to " +
+                    std::to_string(max_markov_rank) + " is allowed.");
+  }
+  if (config.vocab == 0) {
+    throw bad_input(
+        "The drafter has a candidate selector, but does not say how many tokens its target has (vocab_size).");
+  }
+  const uint32_t most = std::min(max_selector_candidates, config.drafted_tokens());
+  if (top_k == 0 || top_k > most) {
+    throw bad_input("The drafter's candidate selector has " + std::to_string(top_k) +
+                    " candidates (selector_top_k); 1 to " + std::to_string(most) + " are allowed.");
+  }
+  if (config.markov.rank > 0) {
+    throw bad_input("The drafter has a Markov head and a candidate selector; one of them is supported.");
+  }
+}
+
 void check_scale(const char* field, float value, bool zero_allowed) {
   constexpr float most = 1e6f;
   if (std::isfinite(value) && std::abs(value) <= most && (value > 0 || (zero_allowed && value == 0))) return;
@@ -139,6 +197,14 @@ void check_scale(const char* field, float value, bool zero_allowed) {
 }
 
 }  // namespace
+
+std::string_view DrafterConfig::kind() const {
+  if (markov.rank > 0) return "DSpark";
+  if (conv.taps > 0 || selector.rank > 0) return "DFlash2";
+  const bool is_causal = !attention.empty() && std::ranges::all_of(attention, &DrafterAttention::causal);
+  const bool slides = std::ranges::any_of(attention, [](const DrafterAttention& layer) { return layer.window != 0; });
+  return draft_shift || (is_causal && !slides) ? "JetSpec" : "DFlash";
+}
 
 DrafterAttention drafter_attention(uint32_t window) {
   return {window, window != 0};
@@ -153,6 +219,9 @@ void validate_drafter_config(const DrafterConfig& config) {
                     ", outside its vocabulary of " + std::to_string(config.vocab) + " tokens.");
   }
   check_draft_vocabulary(config);
+  check_markov(config);
+  check_convolution(config);
+  check_selector(config);
   if (config.attention.size() != config.transformer.layers) {
     throw bad_input("The drafter states the attention of " + std::to_string(config.attention.size()) +
                     " layers, but has " + std::to_string(config.transformer.layers) + ".");
@@ -179,6 +248,27 @@ std::vector<RequiredTensor> required_drafter_tensors(const DrafterConfig& config
       {"fc", hidden, config.feature_width()}, {"hidden_norm", 1, hidden}, {"output_norm", 1, hidden}};
   if (config.own_head) result.push_back({"output", config.draft_token_ids.size(), hidden});
   append_layer_tensors(config.transformer, layer_specs(config), result);
+  for (uint32_t n = 0; config.conv.taps > 0 && n < config.transformer.layers; ++n) {
+    for (const char* const part : {".attn_conv_", ".ffn_conv_"}) {
+      const std::string name = "blk." + std::to_string(n) + part;
+      result.push_back({name + "base", 2 * uint64_t{config.conv.taps}, hidden});
+      result.push_back({name + "proj", config.conv.kernel_rows(hidden), hidden});
+    }
+  }
+  if (config.selector.rank > 0) {
+    result.push_back({"selector_hidden", config.selector.rank, hidden});
+    result.push_back({"selector_predecessor", config.vocab, config.selector.rank});
+    result.push_back({"selector_successor", config.vocab, config.selector.rank});
+  }
+  const MarkovConfig& markov = config.markov;
+  if (markov.rank == 0) return result;
+  // Rows for the target's whole vocabulary, of which some are taken where the head is some of the target's.
+  const uint64_t drafted = config.own_head ? config.draft_token_ids.size() : config.vocab;
+  result.push_back({"markov_w1", config.vocab, markov.rank});
+  result.push_back({"markov_w2", drafted, markov.rank});
+  if (!markov.has_confidence) return result;
+  result.push_back({"conf_proj", 1, hidden + (markov.confidence_reads_markov ? markov.rank : 0)});
+  if (markov.confidence_has_bias) result.push_back({"conf_proj.bias", 1, 1});
   return result;
 }
 
@@ -229,6 +319,10 @@ struct Dialect {
 
 Dialect read_dialect(const DrafterKeys& keys) {
   const std::string& architecture = keys.architecture();
+  if (architecture == "eagle3")
+    throw bad_input("This is an EAGLE-3 head, not a DFlash drafter, which is expected here.");
+  if (architecture == "gemma4-assistant")
+    throw bad_input("This is an assistant of Gemma 4, not a DFlash drafter, which is expected here.");
   if (!is_drafter_architecture(architecture)) {
     throw bad_input(
         "This is a model of the architecture '" + architecture +
@@ -246,10 +340,7 @@ Dialect read_dialect(const DrafterKeys& keys) {
 /// Keys of relatives whose arithmetic is not there in the engine.
 void refuse_relatives(const DrafterKeys& keys) {
   static constexpr auto relatives = std::to_array<std::pair<std::string_view, std::string_view>>({
-      {"conv_kernel_size", "a DFlash2 drafter (with local convolutions)"},
-      {"selector_rank", "a DFlash2 drafter (with a candidate selector)"},
-      {"markov_rank", "a DSpark drafter (with a Markov head)"},
-      {"dflash.dspark.enabled", "a DSpark drafter"},
+      {"dflash.dspark.enabled", "a DSpark drafter in a fork's dialect"},
       {"hyper_connection.count", "a DSpark drafter (with hyper-connections)"},
       {"decoder_arch", "a drafter with layers of another architecture"},
       {"expert_count", "a drafter with experts"},
@@ -263,6 +354,12 @@ void refuse_relatives(const DrafterKeys& keys) {
                       "' says, which is not supported; DFlash drafters are.");
     }
   }
+}
+
+/// Whether the file has a Markov head, which no metadata of llama.cpp's say.
+bool has_markov_tensors(const GgufFile& file) {
+  return std::ranges::any_of(file.tensors(),
+                             [](const TensorView& tensor) { return tensor.name == "markov_w1.weight"; });
 }
 
 /// Throws for settings that would change the arithmetic of an ordinary drafter.
@@ -388,6 +485,13 @@ DrafterConfig read_gguf_drafter_config(const GgufFile& file) {
   refuse_unsupported(keys, transformer);
   config.attention = read_attention(keys, dialect, transformer.layers);
   config.block_size = file.u32(keys.wanted({"block_size", "dflash.block_size"}));
+  config.draft_shift = file.boolean_if(keys.key("draft_shift")).value_or(false);
+  config.conv = {keys.u32_or({"conv_kernel_size"}, 0), keys.u32_or({"conv_group_size"}, 0)};
+  config.selector = {keys.u32_or({"selector_rank"}, 0), keys.u32_or({"selector_top_k"}, 0)};
+  config.markov.rank = keys.u32_or({"markov_rank"}, 0);
+  config.markov.has_confidence = file.boolean_if(keys.key("has_confidence_head")).value_or(false);
+  config.sample_from_anchor =
+      file.boolean_if(keys.key("sample_from_anchor")).value_or(config.markov.rank > 0 || has_markov_tensors(file));
   config.aux_layers = read_aux_layers(keys, dialect);
   config.mask_token = read_mask(keys, dialect);
   config.target_layers = keys.u32_or({"num_target_layers", "dflash.num_target_layers"}, 0);
@@ -428,6 +532,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view supported_class = "DFlashDraftModel";
+constexpr std::string_view dspark_class = "Qwen3DSparkModel", dflash2_class = "DFlash2DraftModel";
 
 std::string class_name(const JsonFields& fields) {
   const json& classes = fields.list("architectures");
@@ -439,11 +544,12 @@ std::string class_name(const JsonFields& fields) {
 
 void require_class(const JsonFields& fields) {
   const std::string name = class_name(fields);
-  if (name == supported_class) return;
+  if (name == supported_class || name == dspark_class || name == dflash2_class) return;
   const std::string what = is_drafter_class(name)
                                ? "This is a drafter of the class '" + printable(name) + "', which is not supported"
                                : "This is a model of the class '" + printable(name) + "', not a drafter";
-  throw bad_input(what + "; " + std::string(supported_class) + " is expected.");
+  throw bad_input(what + "; " + std::string(supported_class) + ", " + std::string(dflash2_class) + " or " +
+                  std::string(dspark_class) + " is expected.");
 }
 
 /// What vLLM's speculators toolkit calls the algorithm of a drafter of its own form; empty for other forms. There the
@@ -460,9 +566,9 @@ std::string speculators_algorithm(const JsonFields& fields) {
 /// The same drafter in DFlash's own form.
 json from_speculators(const json& root, const std::string& algorithm) {
   const JsonFields fields(root, "config.json");
-  if (algorithm != "dflash") {
+  if (algorithm != "dflash" && algorithm != "dspark") {
     throw bad_input("This is a drafter in the form of vLLM's speculators, of the algorithm '" +
-                    printable(algorithm, 80) + "', which is not supported; dflash is.");
+                    printable(algorithm, 80) + "', which is not supported; dflash and dspark are.");
   }
   const std::string projector = fields.text_or("projector_type", "dflash");
   if (projector != "dflash" || fields.boolean_or("shift_label", false)) {
@@ -552,20 +658,12 @@ class DrafterFields {
 /// Fields of relatives whose arithmetic is not there in the engine.
 void refuse_relatives(const DrafterFields& fields) {
   static constexpr auto relatives = std::to_array<std::pair<const char*, const char*>>({
-      {"conv_kernel_size", "a DFlash2 drafter (with local convolutions)"},
-      {"selector_rank", "a DFlash2 drafter (with a candidate selector)"},
-      {"markov_rank", "a DSpark drafter (with a Markov head)"},
       {"num_experts", "a drafter with experts"},
   });
   for (const auto& [name, what] : relatives) {
     if (!fields.has(name) || fields.holding(name).u32(name) == 0) continue;
     throw bad_input("This is " + std::string(what) + ", as the field '" + name +
                     "' of config.json says, which is not supported; DFlash drafters are.");
-  }
-  if (fields.holding("sample_from_anchor").boolean_or("sample_from_anchor", false)) {
-    throw bad_input(
-        "The field 'sample_from_anchor' of config.json is true, as in DSpark drafters, which are not supported; DFlash "
-        "drafters are.");
   }
 }
 
@@ -586,9 +684,16 @@ void require_theta(const JsonFields& fields) {
   throw bad_input("config.json lacks the field 'rope_theta', at the top level and in 'rope_parameters'.");
 }
 
+bool read_flag(const DrafterFields& fields, const char* field) {
+  return fields.holding(field).boolean_or(field, false);
+}
+
+/// Whether the block is causal in all layers, as any of three fields may say; that it is not, 'is_causal' alone says.
 std::optional<bool> read_is_causal(const DrafterFields& fields) {
-  if (!fields.has("is_causal")) return std::nullopt;
-  return fields.holding("is_causal").boolean_or("is_causal", false);
+  bool causal = false;
+  for (const char* field : {"is_causal", "causal", "causal_head"}) causal |= read_flag(fields, field);
+  if (!causal && !fields.has("is_causal")) return std::nullopt;
+  return causal;
 }
 
 /// By layer: whether 'layer_types' calls it sliding; none where there is no such list.
@@ -637,6 +742,25 @@ std::vector<DrafterAttention> read_attention(const DrafterFields& fields, uint32
   return result;
 }
 
+MarkovConfig read_markov(const DrafterFields& fields, bool is_dspark) {
+  MarkovConfig markov;
+  markov.rank = is_dspark ? fields.holding("markov_rank").u32("markov_rank")
+                          : fields.holding("markov_rank").u32_or("markov_rank", 0);
+  if (markov.rank == 0) {
+    if (!is_dspark) return markov;
+    throw bad_input("The field 'markov_rank' of config.json is 0; a DSpark drafter has a Markov head.");
+  }
+  const std::string kind = fields.holding("markov_head_type").text_or("markov_head_type", "vanilla");
+  if (kind != "vanilla") {
+    throw bad_input("The field 'markov_head_type' of config.json is '" + printable(kind, 80) +
+                    "'; vanilla is supported.");
+  }
+  markov.has_confidence = read_flag(fields, "enable_confidence_head");
+  constexpr const char* reads = "confidence_head_with_markov";
+  markov.confidence_reads_markov = fields.holding(reads).boolean_or(reads, true);
+  return markov;
+}
+
 std::vector<uint32_t> read_aux_layers(const DrafterFields& fields) {
   const JsonFields& place = fields.holding("target_layer_ids");
   place.list("target_layer_ids");  // required, and no single number
@@ -655,14 +779,12 @@ std::vector<uint32_t> read_draft_token_ids(const DrafterFields& fields, uint32_t
 
 }  // namespace
 
-bool is_drafter_config(std::string_view config_json) {
-  const json root = parse_json(config_json, "config.json");
-  const JsonFields fields(root, "config.json");
+bool is_drafter_config(const JsonFields& fields) {
   return !speculators_algorithm(fields).empty() || is_drafter_class(class_name(fields));
 }
 
 DrafterConfig read_hf_drafter_config(std::string_view config_json) {
-  const json file = parse_json(config_json, "config.json");
+  const json file = parse_config_json(config_json, "config.json");
   const std::string algorithm = speculators_algorithm(JsonFields(file, "config.json"));
   if (algorithm.empty()) require_class(JsonFields(file, "config.json"));
   const json root = algorithm.empty() ? file : from_speculators(file, algorithm);
@@ -679,9 +801,22 @@ DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   if (!algorithm.empty()) {
     // Files from before the switch were trained with both directions in all layers; vLLM reads them so.
     const bool both_ways = fields.top().boolean_or("sliding_window_non_causal", true);
-    for (DrafterAttention& each : config.attention) each.causal = each.window != 0 && !both_ways;
+    const bool causal = read_is_causal(fields).value_or(false);
+    for (DrafterAttention& each : config.attention) each.causal = causal || (each.window != 0 && !both_ways);
   }
   config.block_size = fields.holding("block_size").u32("block_size");
+  config.draft_shift = read_flag(fields, "draft_shift");
+  const bool is_dspark = algorithm.empty() ? class_name(fields.top()) == dspark_class : algorithm == "dspark";
+  config.markov = read_markov(fields, is_dspark);
+  const bool is_dflash2 = algorithm.empty() && class_name(fields.top()) == dflash2_class;
+  const auto of_dflash2 = [&](const char* field) {
+    const JsonFields& place = fields.holding(field);
+    return is_dflash2 ? place.u32(field) : place.u32_or(field, 0);
+  };
+  config.conv = {of_dflash2("conv_kernel_size"), of_dflash2("conv_group_size")};
+  config.selector = {of_dflash2("selector_rank"), of_dflash2("selector_top_k")};
+  constexpr const char* anchor = "sample_from_anchor";  // speculators' exports without it were trained otherwise
+  config.sample_from_anchor = fields.holding(anchor).boolean_or(anchor, algorithm.empty() && config.markov.rank > 0);
   config.aux_layers = read_aux_layers(fields);
   config.mask_token = fields.holding("mask_token_id").u32("mask_token_id");
   config.target_layers = fields.holding("num_target_layers").u32_or("num_target_layers", 0);
@@ -694,6 +829,28 @@ DrafterConfig read_hf_drafter_config(std::string_view config_json) {
   return config;
 }
 
+namespace {
+
+/// "layers.3.mlp_conv.base_kernel" -> "blk.3.ffn_conv_base"; empty for others.
+std::string convolution_name(std::string_view name) {
+  constexpr std::string_view layers = "layers.";
+  static constexpr auto names = std::to_array<NamePair>({
+      {"attention_conv.base_kernel", "attn_conv_base"},
+      {"attention_conv.kernel_projection.weight", "attn_conv_proj"},
+      {"mlp_conv.base_kernel", "ffn_conv_base"},
+      {"mlp_conv.kernel_projection.weight", "ffn_conv_proj"},
+  });
+  const size_t dot = name.starts_with(layers) ? name.find('.', layers.size()) : std::string_view::npos;
+  if (dot == std::string_view::npos) return {};
+  for (const auto& [theirs, ours] : names) {
+    if (name.substr(dot + 1) != theirs) continue;
+    return "blk." + std::string(name.substr(layers.size(), dot + 1 - layers.size())) + std::string(ours);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string drafter_name_from_hugging_face(std::string_view stored) {
   constexpr std::string_view prefix = "model.";
   const std::string plain = without_wrappers(stored);
@@ -702,6 +859,14 @@ std::string drafter_name_from_hugging_face(std::string_view stored) {
   if (bare == "fc.weight") return "fc";
   if (bare == "hidden_norm.weight") return "hidden_norm";
   if (bare == "lm_head.weight") return "output";
+  if (const std::string convolution = convolution_name(bare); !convolution.empty()) return convolution;
+  if (bare == "candidate_selector.hidden_projection.weight") return "selector_hidden";
+  if (bare == "candidate_selector.predecessor_codebook") return "selector_predecessor";
+  if (bare == "candidate_selector.successor_codebook") return "selector_successor";
+  if (bare == "markov_head.markov_w1.weight") return "markov_w1";
+  if (bare == "markov_head.markov_w2.weight") return "markov_w2";
+  if (bare == "confidence_head.proj.weight") return "conf_proj";
+  if (bare == "confidence_head.proj.bias") return "conf_proj.bias";
   const std::string full = std::string(prefix) + std::string(bare);
   const std::string result = canonical_name_from_hugging_face(full);
   return result == full ? std::string(name) : result;

@@ -36,6 +36,7 @@ struct DrafterFile::State {
   void open_folder(const fs::path& folder);
   void read_draft_vocabulary();
   void read_list_beside();
+  void read_markov_tensors();
 };
 
 namespace {
@@ -52,33 +53,8 @@ bool is_harmless(std::string_view name) {
          name.ends_with(".rotary_emb.inv_freq") || name == "rotary_emb.inv_freq";
 }
 
-/// The kind of drafter that a tensor of this name belongs to; empty where any kind may have it.
-std::string_view kind_of_drafter_with(std::string_view name) {
-  static constexpr auto marks = std::to_array<std::pair<std::string_view, std::string_view>>({
-      {"candidate_selector", "DFlash2"},
-      {"selector_", "DFlash2"},
-      {"attention_conv", "DFlash2"},
-      {"mlp_conv", "DFlash2"},
-      {"_conv_base", "DFlash2"},
-      {"_conv_proj", "DFlash2"},
-      {"markov", "DSpark"},
-      {"confidence", "DSpark"},
-      {"conf_proj", "DSpark"},
-  });
-  for (const auto& [mark, kind] : marks) {
-    if (name.find(mark) != std::string_view::npos) return kind;
-  }
-  return {};
-}
-
 [[noreturn]] void refuse_tensor(const TensorView& tensor) {
-  const std::string_view kind = kind_of_drafter_with(tensor.name);
-  const std::string& name = tensor.shown_name();
-  if (!kind.empty()) {
-    throw bad_input("The tensor " + quoted_name(name) + " belongs to a " + std::string(kind) +
-                    " drafter, which is not supported; DFlash drafters are.");
-  }
-  throw bad_input("The tensor " + quoted_name(name) +
+  throw bad_input("The tensor " + quoted_name(tensor.shown_name()) +
                   " has no place in a DFlash drafter; leaving it out would change what it drafts.");
 }
 
@@ -130,6 +106,26 @@ void DrafterFile::State::read_list_beside() {
                                                    std::vector<int64_t>(ids.begin(), ids.end()), config.vocab);
 }
 
+/// What GGUF files and some configurations leave to the tensors.
+void DrafterFile::State::read_markov_tensors() {
+  MarkovConfig& markov = config.markov;
+  const TensorView* const w1 = file.find("markov_w1");
+  if (markov.rank == 0 && w1 != nullptr && file.gguf() != nullptr) {
+    markov.rank = static_cast<uint32_t>(std::min<uint64_t>(w1->cols(), UINT32_MAX));
+  }
+  const TensorView* const confidence = file.find("conf_proj");
+  markov.has_confidence |= confidence != nullptr;
+  if (confidence != nullptr && file.gguf() != nullptr) {
+    markov.confidence_reads_markov = confidence->cols() != config.transformer.hidden;
+  }
+  markov.confidence_has_bias = confidence != nullptr && file.find("conf_proj.bias") != nullptr;
+  if (!markov.has_confidence) markov.confidence_reads_markov = true;
+  if (markov.rank > 0) return;
+  if (markov.has_confidence) {
+    throw bad_input("The drafter has a confidence head, but no Markov head: the tensor 'markov_w1' is missing.");
+  }
+}
+
 DrafterFile::DrafterFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DrafterFile::DrafterFile(DrafterFile&&) noexcept = default;
 DrafterFile& DrafterFile::operator=(DrafterFile&&) noexcept = default;
@@ -142,6 +138,7 @@ DrafterFile DrafterFile::open(const fs::path& path) {
     open_files(path, *drafter.state_, config.transformer);
     config.transformer.has_qk_norm = drafter.find("blk.0.attn_q_norm") || drafter.find("blk.0.attn_k_norm");
     drafter.state_->read_draft_vocabulary();
+    drafter.state_->read_markov_tensors();
     validate_drafter_config(config);
     drafter.validate_tensors();
     return drafter;
@@ -158,13 +155,7 @@ DrafterFile DrafterFile::of_random_weights(const DrafterConfig& config, const Ty
 }
 
 bool DrafterFile::is_drafter(const fs::path& given) noexcept {
-  try {
-    const fs::path path = resolve_model_path(given);
-    if (const auto folder = hugging_face_folder(path)) return is_drafter_config(read_config_json(*folder));
-    return is_drafter_architecture(GgufFile::open(path).text("general.architecture"));
-  } catch (const std::exception&) {
-    return false;
-  }
+  return says_it_is(given, is_drafter_config, is_drafter_architecture);
 }
 
 const fs::path& DrafterFile::path() const {
@@ -184,10 +175,6 @@ void DrafterFile::validate_tensors() const {
   const std::vector<RequiredTensor> wanted = required_drafter_tensors(config());
   std::unordered_set<std::string_view> known;
   for (const RequiredTensor& tensor : wanted) known.insert(tensor.name);
-  for (const TensorView& tensor : tensors()) {
-    // First, because a relative of DFlash is best told by what it has besides.
-    if (!known.contains(tensor.name) && !kind_of_drafter_with(tensor.name).empty()) refuse_tensor(tensor);
-  }
   file().require_all(wanted);
   for (const TensorView& tensor : tensors()) {
     if (!known.contains(tensor.name) && !is_harmless(tensor.name)) refuse_tensor(tensor);
@@ -371,7 +358,7 @@ bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b
 
 }  // namespace
 
-std::vector<std::string> check_draft_model(const ModelFile& target, const ModelFile& draft) {
+std::vector<std::string> check_pair(const ModelFile& target, const ModelFile& draft) {
   if (is_same_file(target.path(), draft.path())) {
     throw bad_input(
         "It is the model itself, which would take as long to guess as to answer. Choose a smaller model of "
@@ -428,17 +415,6 @@ std::vector<std::string> check_draft_model(const ModelFile& target, const ModelF
   return notes;
 }
 
-PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter) {
-  try {
-    const ModelFile model = ModelFile::open(target);
-    if (DrafterFile::is_drafter(drafter)) return {true, "", check_pair(model, DrafterFile::open(drafter))};
-    const ModelFile draft = ModelFile::open(drafter);
-    return {true, "", with_context(model_path_name(drafter), [&] { return check_draft_model(model, draft); })};
-  } catch (const Error& e) {
-    return {false, e.what(), {}};
-  }
-}
-
 namespace {
 
 constexpr uint64_t least_rows = 16;  // of one part of a tensor
@@ -457,7 +433,8 @@ uint32_t file_type(TensorType type) {
 
 /// The type that a tensor is written in: `wanted`, or a float type without loss where rows are no whole blocks.
 TensorType stored_type(const TensorView& tensor, TensorType wanted) {
-  if (tensor.rank == 1) return TensorType::f32;
+  if (tensor.rank == 1 || tensor.name.ends_with("_conv_base")) return TensorType::f32;
+  if (tensor.rows() == 1 && tensor_type_info(wanted).block_elements != 1) return TensorType::f32;
   return tensor.cols() % tensor_type_info(wanted).block_elements == 0 ? wanted : TensorType::f32;
 }
 
@@ -510,6 +487,7 @@ void put_tensor(const TensorView& tensor, TensorType type, std::span<std::byte> 
 
 /// Our names to llama.cpp's.
 std::string upstream_name(const std::string& canonical) {
+  if (canonical.ends_with(".bias") || canonical.ends_with("_conv_base")) return canonical;
   return (canonical == "hidden_norm" ? std::string("enc.output_norm") : canonical) + ".weight";
 }
 
@@ -531,6 +509,11 @@ void add_draft_vocabulary(const DrafterFile& drafter, const std::vector<uint32_t
     });
   } else if (!ids.empty()) {
     checked_draft_token_ids("list of tokens to draft", std::vector<int64_t>(ids.begin(), ids.end()), config.vocab);
+    if (config.selector.top_k > ids.size()) {
+      throw bad_input("The list of tokens to draft names " + std::to_string(ids.size()) +
+                      "; the drafter's candidate selector chooses among " + std::to_string(config.selector.top_k) +
+                      ", so that at least as many are needed.");
+    }
     writer.i32s("dflash.draft_token_ids", std::vector<int32_t>(ids.begin(), ids.end()));
   }
 }
@@ -577,6 +560,12 @@ void add_rope(const ModelConfig& transformer, GgufWriter& writer) {
   writer.u32("dflash.rope.dimension_count", transformer.head_dim);
   using Kind = RopeScaling::Kind;
   const Kind kind = transformer.rope_scaling.kind;
+  if (const double growth = transformer.rope_scaling.query_growth; growth != 0) {
+    writer.f32("dflash.attention.temperature_scale", static_cast<float>(growth));
+    writer.u32("dflash.attention.temperature_length", transformer.rope_scaling.original_context);
+    if (kind != Kind::yarn)
+      writer.u32("dflash.rope.scaling.original_context_length", transformer.rope_scaling.original_context);
+  }
   if (kind == Kind::linear) {
     writer.text("dflash.rope.scaling.type", "linear");
     writer.f32("dflash.rope.scaling.factor", static_cast<float>(transformer.rope_scaling.factor));
@@ -637,6 +626,19 @@ void add_config(const DrafterConfig& config, GgufWriter& writer) {
   add_rope(transformer, writer);
   add_attention(config, writer);
   writer.u32("dflash.block_size", config.block_size);
+  if (config.draft_shift) writer.boolean("dflash.draft_shift", true);
+  if (config.conv.taps > 0) {
+    writer.u32("dflash.conv_kernel_size", config.conv.taps);
+    writer.u32("dflash.conv_group_size", config.conv.group);
+  }
+  if (config.selector.rank > 0) {
+    writer.u32("dflash.selector_rank", config.selector.rank);
+    writer.u32("dflash.selector_top_k", config.selector.top_k);
+  }
+  if (config.markov.rank > 0 || config.sample_from_anchor) {
+    writer.boolean("dflash.sample_from_anchor", config.sample_from_anchor);
+  }
+  if (config.markov.rank > 0) writer.boolean("dflash.has_confidence_head", config.markov.has_confidence);
   std::vector<int32_t> layers;  // counted from 1, as llama.cpp reads a layer's output where the next one begins
   for (const uint32_t aux_layer : config.aux_layers) layers.push_back(static_cast<int32_t>(aux_layer + 1));
   writer.i32s("dflash.target_layers", layers);

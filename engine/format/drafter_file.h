@@ -1,5 +1,6 @@
 #pragma once
-// A DFlash drafter on disk: opened, compared with the model it is to draft for, and written as one GGUF file.
+// A DFlash drafter, or one of its relatives (JetSpec, DSpark, DFlash2), on disk: opened, compared with the model it is
+// to draft for, and written as one GGUF file.
 
 #include <cstdint>
 #include <filesystem>
@@ -23,6 +24,10 @@ namespace canopy {
 //
 // Canonical names (H hidden, T aux layers): fc [H, T*H]   hidden_norm [H]   output_norm [H]   and those of the layers
 // as in model_file.h: blk.N.attn_norm ... blk.N.ffn_down; output [n, H] where a drafter for n tokens has its own head.
+// Of a DFlash2 drafter with T taps in groups of G and a selector of rank R: blk.N.{attn,ffn}_conv_base [2, T, H],
+// blk.N.{attn,ffn}_conv_proj [2 T H / G, H], selector_hidden [R, H], selector_predecessor and selector_successor [V,
+// R]. Of a DSpark drafter of rank R: markov_w1 [V, R], markov_w2 [V, R] or [n, R], conf_proj [1, H + R], conf_proj.bias
+// [1].
 
 class DrafterFile {
  public:
@@ -86,19 +91,7 @@ std::vector<std::string> check_pair(const ModelFile& target, const DrafterFile& 
 /// Whether a model can draft for another, token by token: their vocabularies are the same but for tokens that only pad
 /// them and special ones that one of them was given later. Throws bad_input with the reason where they are not, and for
 /// the model itself. Otherwise says what is unusual about the pair, one sentence each.
-std::vector<std::string> check_draft_model(const ModelFile& target, const ModelFile& draft);
-
-/// Whether a drafter fits a target, found out before anything is loaded, for lists of models.
-struct PairReport {
-  bool fits = false;
-  std::string reason;  // why not: a sentence that names the file at fault where one is; empty where it fits
-  std::vector<std::string> warnings;  // unusual properties of the pair, one sentence each
-};
-
-/// The same from paths as ModelFile and DrafterFile open them; the second may be a model that drafts token by token.
-/// Reads what describes the models, no weights, and needs no device: milliseconds where the files are at hand. Any
-/// thread may call it; it does not throw for what is in the files.
-PairReport describe_pair(const std::filesystem::path& target, const std::filesystem::path& drafter);
+std::vector<std::string> check_pair(const ModelFile& target, const ModelFile& draft);
 
 /// One sentence where the drafter's tokenizer has other tokens than the target's; nothing where they agree, or where
 /// one of them is missing or cannot be compared.

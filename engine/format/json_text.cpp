@@ -1,6 +1,7 @@
 #include "engine/format/json_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -49,6 +50,9 @@ std::string opening(const std::string& what) {
 /// A short, safe picture of a value for messages.
 std::string picture(const json& value) {
   if (value.is_object() || value.is_array()) return "an " + std::string(value.type_name());
+  if (value.is_number_float() && std::isinf(value.get<double>())) {
+    return value.get<double>() < 0 ? "-Infinity" : "Infinity";
+  }
   return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 64);
 }
 
@@ -64,6 +68,30 @@ std::string syntax_fault(std::string_view text, size_t read) {
          "', which cannot stand there";
 }
 
+// Stands for Infinity while a text is parsed: a number of no more characters, so that places in messages stay, and
+// beyond all that is meant as one.
+constexpr std::string_view kInfinityName = "Infinity", kStandIn = "9.9e307 ";
+constexpr double kStandInValue = 9.9e307;
+static_assert(kInfinityName.size() == kStandIn.size());
+
+/// `text` with kStandIn wherever Infinity stands outside of strings, as a value by itself.
+std::string without_infinities(std::string_view text) {
+  std::string result(text);
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && text.substr(i).starts_with(kInfinityName) &&
+               (i == 0 || std::string_view(" \t\r\n[:,-").find(text[i - 1]) != std::string_view::npos)) {
+      result.replace(i, kStandIn.size(), kStandIn);
+      i += kInfinityName.size() - 1;
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view what, DuplicateKeys duplicates) {
@@ -74,6 +102,19 @@ json parse_json(std::string_view text, std::string_view what, DuplicateKeys dupl
   } catch (const json::out_of_range&) {
     throw bad_input(std::string(what) + " is not valid JSON: a number in it is too large.");
   }
+}
+
+json parse_config_json(std::string_view text, std::string_view what) {
+  if (text.find(kInfinityName) == std::string_view::npos) return parse_json(text, what);
+  const std::string replaced = without_infinities(text);
+  parse_json(replaced, what);  // says what is wrong, and bounds the depth
+  return json::parse(replaced, [](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::value && value.is_number_float() &&
+        std::abs(value.get<double>()) == kStandInValue) {
+      value = std::copysign(std::numeric_limits<double>::infinity(), value.get<double>());
+    }
+    return true;
+  });
 }
 
 JsonFields::JsonFields(const json& object, std::string what) : object_(object), what_(std::move(what)) {
@@ -114,7 +155,7 @@ uint32_t JsonFields::u32_or(const char* field, uint32_t fallback) const {
 
 double JsonFields::number(const char* field) const {
   const json& value = at(field);
-  if (!value.is_number()) fail_type(field, value, "a number");
+  if (!value.is_number() || !std::isfinite(value.get<double>())) fail_type(field, value, "a number");
   return value.get<double>();
 }
 
@@ -145,6 +186,22 @@ const json& JsonFields::list(const char* field) const {
   const json& value = at(field);
   if (!value.is_array()) fail_type(field, value, "a list");
   return value;
+}
+
+std::vector<bool> JsonFields::of_layers(const char* field, uint32_t layers, std::string_view yes,
+                                        std::string_view no) const {
+  const std::string place = "The field '" + std::string(field) + "' of " + what_;
+  std::vector<bool> result;
+  for (const json& entry : list(field)) {
+    if (entry != yes && entry != no) {
+      throw bad_input(place + " holds " + printable(entry.dump(), 40) + "; \"" + std::string(yes) + "\" and \"" +
+                      std::string(no) + "\" are supported.");
+    }
+    result.push_back(entry == yes);
+  }
+  if (result.size() == layers) return result;
+  throw bad_input(place + " has " + std::to_string(result.size()) + " entries; the model has " +
+                  std::to_string(layers) + " layers.");
 }
 
 std::vector<uint32_t> JsonFields::ids(const char* field) const {

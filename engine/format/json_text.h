@@ -18,6 +18,10 @@ enum class DuplicateKeys { refuse, last_wins };
 nlohmann::json parse_json(std::string_view text, std::string_view what,
                           DuplicateKeys duplicates = DuplicateKeys::last_wins);
 
+/// parse_json() of a text that Python may have written: a bare Infinity or -Infinity is a number, too, as in published
+/// config.json files (`"time_step_limit": [0.0, Infinity]`). JsonFields::number() refuses it.
+nlohmann::json parse_config_json(std::string_view text, std::string_view what);
+
 /// Typed access to one JSON object; an error names file, field, actual value and what is allowed. A field that is null
 /// counts as absent, as Hugging Face means it.
 class JsonFields {
@@ -39,6 +43,8 @@ class JsonFields {
   std::string text(const char* field) const;  // required
   std::string text_or(const char* field, std::string_view fallback) const;
   const nlohmann::json& list(const char* field) const;  // required
+  /// A required list with `yes` or `no` for each layer.
+  std::vector<bool> of_layers(const char* field, uint32_t layers, std::string_view yes, std::string_view no) const;
   /// One id or a list of ids; empty when absent.
   std::vector<uint32_t> ids(const char* field) const;
   /// The object in `field`; null when absent.

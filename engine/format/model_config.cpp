@@ -71,6 +71,24 @@ void check_experts_of(const ModelConfig& config) {
   if (config.has_expert_bias) check_real("swiglu_limit", config.swiglu_limit, 0, most_limit);
 }
 
+void check_router(const ModelConfig& config) {
+  if (config.has_experts.empty()) return;
+  check_real("factor of the experts' shares", config.share_factor, 0, most_limit);
+  const uint32_t groups = config.expert_groups;
+  check_count("number of groups of experts", groups, config.experts);
+  check_count("number of groups of experts that a token uses", config.expert_groups_used, groups);
+  if (groups == 1) return;
+  if (config.experts % groups != 0 || config.experts / groups < 2) {
+    throw bad_input("The model's " + std::to_string(config.experts) + " experts are in " + std::to_string(groups) +
+                    " groups; groups of the same number, at least 2, are allowed.");
+  }
+  if (config.experts_used > config.experts / groups * config.expert_groups_used) {
+    throw bad_input("A token uses " + std::to_string(config.experts_used) + " experts of the model out of " +
+                    std::to_string(config.expert_groups_used) + " groups of " +
+                    std::to_string(config.experts / groups) + "; at most as many as these have are allowed.");
+  }
+}
+
 void check_divisors(const ModelConfig& config, const std::vector<float>& divisors) {
   if (divisors.size() != config.turned() / 2) {
     throw bad_input("The model has " + std::to_string(divisors.size()) + " rope frequency factors; " +
@@ -98,6 +116,14 @@ void check_scaling(const ModelConfig& config) {
   if (scaling.kind == Kind::yarn) {
     check_real("rope scaling beta_slow", scaling.beta_slow, 0, most_scaling);
     check_real("rope scaling beta_fast", scaling.beta_fast, scaling.beta_slow, most_scaling);
+  }
+  if (scaling.kind == Kind::proportional) {
+    check_real("rope scaling factor", scaling.factor, 0, most_scaling);
+    check_count("number of pairs of a head that turn", scaling.turned_pairs, config.head_dim / 2);
+  }
+  if (scaling.query_growth != 0) {
+    check_count("rope scaling original_max_position_embeddings", scaling.original_context, max_positions);
+    check_real("growth of queries (llama_4_scaling_beta)", scaling.query_growth, 0, most_scaling);
   }
   if (scaling.kind == Kind::factors || scaling.kind == Kind::longrope) check_divisors(config, scaling.divisors);
   if (scaling.kind == Kind::longrope) check_divisors(config, scaling.long_divisors);
@@ -156,6 +182,9 @@ std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context
       case RopeScaling::Kind::longrope:
         result[i] = frequency / (is_long ? scaling.long_divisors : scaling.divisors)[i];
         break;
+      case RopeScaling::Kind::proportional:
+        result[i] = i < scaling.turned_pairs ? frequency / scaling.factor : 0;
+        break;
     }
   }
   return result;
@@ -163,7 +192,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config, uint32_t context
 
 std::vector<double> local_rope_frequencies(const ModelConfig& config) {
   ModelConfig local;
-  local.head_dim = config.head_dim;
+  local.head_dim = config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
   local.rotary_dim = config.rotary_dim;
   local.rope_theta = config.local_rope_theta;
   return rope_frequencies(local);
@@ -180,7 +209,7 @@ namespace {
 /// Of the layers of attention; the division rounds.
 uint64_t sum_of_heads(const ModelConfig& config, const std::vector<uint32_t>& by_layer) {
   uint64_t sum = 0;
-  for (uint32_t n = 0; n < config.layers; ++n) sum += config.is_recurrent(n) ? 0 : by_layer[n];
+  for (uint32_t n = 0; n < config.layers; ++n) sum += config.is_attention(n) ? by_layer[n] : 0;
   return sum;
 }
 
@@ -189,6 +218,35 @@ uint32_t nearest_quotient(uint64_t sum, uint64_t by) {
 }
 
 }  // namespace
+
+uint32_t ModelConfig::q_width() const {
+  if (local_head_dim == 0) return heads * head_dim;
+  uint32_t most = 0;
+  for (uint32_t n = 0; n < layers; ++n) most = std::max(most, q_width_of(n));
+  return most;
+}
+
+uint32_t ModelConfig::kv_width() const {
+  if (local_head_dim == 0) return kv_heads * head_dim;
+  uint32_t most = 0;
+  for (uint32_t n = 0; n < layers; ++n) most = std::max(most, kv_width_of(n));
+  return most;
+}
+
+uint32_t ModelConfig::kv_layer_of(uint32_t n) const {
+  if (has_own_kv(n)) return n;
+  for (uint32_t m = layers - shared_kv_layers; m-- > 0;) {
+    if (turns_locally_in(m) == turns_locally_in(n)) return m;
+  }
+  return n;  // validate_config refuses that
+}
+
+uint32_t ModelConfig::mean_head_dim() const {
+  if (local_head_dim == 0) return head_dim;
+  uint64_t sum = 0;
+  for (uint32_t n = 0; n < layers; ++n) sum += is_attention(n) ? head_dim_of(n) : 0;
+  return 2 * nearest_quotient(sum, 2 * uint64_t{attention_layers()});
+}
 
 uint32_t ModelConfig::mean_kv_heads() const {
   if (layer_kv_heads.empty()) return kv_heads;
@@ -205,8 +263,8 @@ double ModelConfig::query_scale() const {
   return 1.0 / std::sqrt(query_width != 0 ? query_width : static_cast<double>(head_dim));
 }
 
-double yarn_magnitude(double factor) {
-  return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1 ? 1 : 0.1 * multiplier * std::log(factor) + 1;
 }
 
 void note_dynamic_rope(ModelConfig& config) {
@@ -224,6 +282,13 @@ void check_fours(const char* field, uint32_t value, uint64_t limit) {
                   "; multiples of 4 are allowed.");
 }
 
+/// `what`: "recurrent convolution".
+void check_taps(const std::string& what, uint32_t taps) {
+  if (taps >= 2 && taps <= max_taps) return;
+  throw bad_input("The model's length of the " + what + " is " + std::to_string(taps) + "; 2 to " +
+                  std::to_string(max_taps) + " are allowed.");
+}
+
 void check_delta_net(const DeltaNetConfig& net) {
   check_count("number of recurrent key heads", net.key_heads, max_heads);
   check_count("number of recurrent value heads", net.value_heads, max_heads);
@@ -233,11 +298,7 @@ void check_delta_net(const DeltaNetConfig& net) {
   }
   check_fours("recurrent key head dimension", net.key_dim, max_key_dim);
   check_fours("recurrent value head dimension", net.value_dim, max_head_dim);
-  check_count("length of the recurrent convolution", net.taps, max_taps);
-  if (net.taps < 2) {
-    throw bad_input("The model's length of the recurrent convolution is 1; 2 to " + std::to_string(max_taps) +
-                    " are allowed.");
-  }
+  check_taps("recurrent convolution", net.taps);
 }
 
 void check_turned_part(const ModelConfig& config) {
@@ -245,6 +306,23 @@ void check_turned_part(const ModelConfig& config) {
   throw bad_input("The model turns " + std::to_string(config.rotary_dim) +
                   " elements of each head; even numbers up to " + std::to_string(config.head_dim) +
                   ", the head dimension, are allowed.");
+}
+
+void check_latent(const ModelConfig& config) {
+  const LatentAttention& latent = config.latent;
+  if (latent.rank == 0) return;
+  check_fours("latent size (kv_lora_rank)", latent.rank, max_head_dim);
+  if (latent.query_rank != 0) check_count("latent size of queries (q_lora_rank)", latent.query_rank, max_hidden);
+  check_count("key size before the rotated part (qk_nope_head_dim)", latent.key_dim, max_head_dim);
+  check_count("value size (v_head_dim)", latent.value_dim, max_head_dim);
+  check_fours("rotated part of keys (qk_rope_head_dim)", config.rotary_dim, max_head_dim);
+}
+
+void check_head_dim(const char* field, uint32_t head_dim) {
+  check_count(field, head_dim, max_head_dim);
+  if (head_dim % 2 == 0) return;
+  throw bad_input("The model's " + std::string(field) + " is " + std::to_string(head_dim) +
+                  "; it must be even, rotary embedding turns pairs.");
 }
 
 /// `place`: "", or " in layer 3".
@@ -267,7 +345,7 @@ void check_all_heads(const ModelConfig& config) {
                     std::to_string(config.layers) + ".");
   }
   for (uint32_t n = 0; n < config.layers; ++n) {
-    if (config.is_recurrent(n)) continue;
+    if (!config.is_attention(n)) continue;
     check_heads(config.heads_of(n), config.kv_heads_of(n), " in layer " + std::to_string(n));
   }
 }
@@ -295,10 +373,31 @@ void check_hybrid(const ModelConfig& config) {
   if (config.attention_layers() == 0) {
     throw bad_input("The model has recurrent layers only; at least one layer of attention is needed.");
   }
+  if (config.conv_taps != 0) return check_taps("short convolution", config.conv_taps);
   check_delta_net(config.delta_net);
 }
 
+/// That each layer without keys and values has one before it that has them.
+void check_shared_kv(const ModelConfig& config) {
+  if (config.shared_kv_layers == 0) return;
+  if (config.shared_kv_layers >= config.layers) {
+    throw bad_input("The model has " + std::to_string(config.shared_kv_layers) +
+                    " layers without keys and values of their own; fewer than its " + std::to_string(config.layers) +
+                    " layers are allowed.");
+  }
+  for (uint32_t n = config.layers - config.shared_kv_layers; n < config.layers; ++n) {
+    if (config.kv_layer_of(n) == n) {
+      throw bad_input("Layer " + std::to_string(n) + " of the model has no keys and values, and no layer " +
+                      (config.turns_locally_in(n) ? "with a window" : "that sees the whole text") +
+                      " before it has any.");
+    }
+  }
+}
+
 void check_gemma(const ModelConfig& config) {
+  check_shared_kv(config);
+  if (config.layer_inputs != 0) check_count("width of the inputs of layers", config.layer_inputs, max_ffn);
+  if (config.local_head_dim != 0) check_head_dim("head dimension of layers with a window", config.local_head_dim);
   if (config.query_width != 0) check_real("query_pre_attn_scalar", config.query_width, 0, 1e6);
   if (config.attention_softcap != 0) check_real("attn_logit_softcapping", config.attention_softcap, 0, most_limit);
   if (config.logit_softcap != 0) check_real("final_logit_softcapping", config.logit_softcap, 0, most_limit);
@@ -316,18 +415,16 @@ void validate_transformer(const ModelConfig& config) {
   check_layer_count(config.layers);
   check_count("hidden size", config.hidden, max_hidden);
   check_all_heads(config);
-  check_count("head dimension", config.head_dim, max_head_dim);
-  if (config.head_dim % 2 != 0) {
-    throw bad_input("The model's head dimension is " + std::to_string(config.head_dim) +
-                    "; it must be even, rotary embedding turns pairs.");
-  }
+  check_head_dim("head dimension", config.head_dim);
   check_ffn(config);
   check_experts_of(config);
+  check_router(config);
   check_count("context length", config.max_context, max_positions);
   check_real("RMS norm epsilon", config.rms_eps, 0, 0.1);
   check_real("rope theta", config.rope_theta, 1, 1e15);
   check_gemma(config);
   check_turned_part(config);
+  check_latent(config);
   check_hybrid(config);
   check_scaling(config);
 }
@@ -337,6 +434,12 @@ void validate_config(const ModelConfig& config) {
   check_count("vocabulary size", config.vocab, max_vocab);
   if (config.bos) check_token("bos token", *config.bos, config.vocab);
   for (const uint32_t id : config.eos) check_token("eos token", id, config.vocab);
+}
+
+void refuse_other(const std::string& field, uint32_t value, uint32_t supported) {
+  if (value == supported) return;
+  throw bad_input("The " + field + " is " + std::to_string(value) + "; only " + std::to_string(supported) +
+                  " is supported.");
 }
 
 }  // namespace canopy

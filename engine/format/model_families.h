@@ -1,5 +1,5 @@
 #pragma once
-// What the files of some families have that others do not: Gemma, gpt-oss, and hybrids of attention and recurrences.
+// What the files of some families have that others do not: Gemma and gpt-oss.
 
 #include <cstdint>
 #include <functional>
@@ -24,6 +24,10 @@ namespace canopy {
 /// the rotation as older files have it ('rope_theta', 'rope_scaling', 'rope_local_base_freq'). Throws bad_input where
 /// it is no object, or its rotation is of a kind that no Gemma has.
 nlohmann::json complete_gemma(const nlohmann::json& text_part, std::string_view architecture);
+
+/// What all Gemmas have: a scaled embedding, post norms, and a residual stream that is kept smaller than it is. The
+/// width of the residual stream is set.
+void set_gemma(ModelConfig& config);
 
 /// The rest of an object completed so, whose sizes are read already, but for what depends on the kind of layer. Throws
 /// bad_input, naming the field; not validated otherwise.
@@ -55,14 +59,5 @@ void set_gguf_gpt_oss(ModelConfig& config);
 /// configuration says; `shown` gives its name for messages.
 std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config,
                                                  const std::function<std::string(const std::string& name)>& shown);
-
-// What hybrids of attention and recurrences have in their configuration beside what all transformers have.
-
-/// The kinds of the layers, the sizes of the recurrences and the gate of attention, of config.json; its layer count and
-/// sizes of heads are read already. Throws bad_input, naming the field; not validated otherwise.
-void read_hf_hybrid(const JsonFields& config_json, ModelConfig& config);
-
-/// The same of GGUF's keys "<prefix>.ssm. ...". Layers that predict further tokens are taken off the layer count.
-void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 }  // namespace canopy

@@ -12,12 +12,13 @@
 #include "engine/format/architecture.h"
 #include "engine/format/config_gguf.h"
 #include "engine/format/config_hf.h"
+#include "engine/format/hybrids.h"
 #include "engine/format/tensor_names.h"
 
 namespace canopy {
 namespace {
 
-enum class Role { ends, file_ends, control, sentence_end, harmony };
+enum class Role { ends, file_ends, control, sentence_end, harmony, channel };
 
 constexpr int32_t control_type = 3;
 
@@ -45,6 +46,7 @@ const std::unordered_map<std::string_view, Role>& roles() {
                         "<MID>",          "\u2581<MID>",  "<|code_middle|>", "<|middle|>"});
     put(Role::sentence_end, {"</s>"});
     put(Role::harmony, {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"});
+    put(Role::channel, {"<|channel>", "<channel|>"});
     return made;
   }();
   return table;
@@ -54,8 +56,8 @@ const std::unordered_map<std::string_view, Role>& roles() {
 
 NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<const int32_t> types) {
   NamedTokens named;
-  std::vector<uint32_t> sentence_ends, harmony;
-  bool has_return = false, has_call = false, has_flush = false, has_tool_response = false;
+  std::vector<uint32_t> sentence_ends, harmony, channels;
+  bool has_turn = false, has_return = false, has_call = false, has_flush = false, has_tool_response = false;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const auto found = roles().find(tokens[i]);
     if (found == roles().end()) continue;
@@ -69,7 +71,9 @@ NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<con
         if (i < types.size() && types[i] == control_type) sentence_ends.push_back(id);
         break;
       case Role::harmony: harmony.push_back(id); break;
+      case Role::channel: channels.push_back(id); break;
     }
+    has_turn |= tokens[i] == "<turn|>";
     has_return |= tokens[i] == "<|return|>";
     has_call |= tokens[i] == "<|call|>" || tokens[i] == "<|calls|>";
     has_flush |= tokens[i] == "<|flush|>";
@@ -84,6 +88,8 @@ NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<con
       return true;
     });
   }
+  // Gemma 4's thinking. Files that llama.cpp's converter made have them as text, so that its own parser sees them.
+  if (has_turn) named.controls.insert(named.controls.end(), channels.begin(), channels.end());
   // With "<|tool_response>" it is Gemma's again, whatever its type.
   if (!has_tool_response) named.ends.insert(named.ends.end(), sentence_ends.begin(), sentence_ends.end());
   std::ranges::sort(named.ends);
@@ -111,25 +117,19 @@ namespace {
 
 constexpr uint64_t max_generation_config_bytes = 16ull << 20;
 
-/// The part that sees pictures or hears sounds, as folders and as GGUF files that hold it beside the text call it.
-bool is_of_pictures_or_sounds(std::string_view name) {
-  static constexpr std::string_view starts[] = {
-      "model.visual.", "visual.", "model.vision", "vision_tower.", "vision_model.", "model.multi_modal_projector.",
-      "multi_modal_projector.", "mm_projector.", "model.mm_projector.", "model.image_newline", "model.audio",
-      "audio_tower.", "model.embed_vision.", "embed_vision.", "model.embed_audio.", "embed_audio.",
-      // GGUF
-      "v.", "mm.", "a.", "resampler."};
-  return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
-}
-
 /// Tensors that files carry although nothing in the forward pass reads them.
 bool is_unread(std::string_view name, const ModelConfig& config) {
   if (is_of_pictures_or_sounds(name)) return true;
-  if (!config.recurrent.empty()) {  // layers that predict further tokens
-    if (name.starts_with("mtp.")) return true;
-    for (uint32_t n = 0; n < config.unread_layers; ++n) {
-      if (name.starts_with("blk." + std::to_string(config.layers + n) + ".")) return true;
-    }
+  // Layers that predict further tokens.
+  if (!config.recurrent.empty() && name.starts_with("mtp.")) return true;
+  for (uint32_t n = 0; n < config.unread_layers; ++n) {
+    const std::string number = std::to_string(config.layers + n) + ".";
+    if (name.starts_with("blk." + number) || name.starts_with("model.layers." + number)) return true;
+  }
+  // Of layers that read another's keys: some files have what the model was made with.
+  for (uint32_t n = config.layers - config.shared_kv_layers; n < config.layers; ++n) {
+    const std::string attention = "blk." + std::to_string(n) + ".attn_";
+    if (name == attention + "k" || name == attention + "v" || name == attention + "k_norm") return true;
   }
   return name == "rope_freqs" || name == "rope_factors_long" || name == "rope_factors_short" ||  // read into the config
          name == "output" ||  // beside a tied head, as Hugging Face ignores it
@@ -154,6 +154,7 @@ void ModelFile::State::open_gguf() {
   find_joined_matrices();
   file.split(fused_tensors(config, has()));
   file.split(stacked_experts(config, true, has()));
+  if (config.has_latent_attention()) file.separate_latent(config);
 }
 
 void ModelFile::State::open_folder(const fs::path& folder) {
@@ -166,6 +167,9 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   const FolderNames names = {.has_post_norms = architecture.is_gemma,
                              .has_fused_tensors = architecture.has_fused_tensors,
                              .is_gpt_oss = architecture.is_gpt_oss,
+                             .is_granite = architecture.is_granite,
+                             .is_nemotron = architecture.is_nemotron,
+                             .is_lfm2 = architecture.is_lfm2,
                              .recurrent = config.recurrent};
   file = TensorFile(
       SafetensorsFolder::open(folder), quantization,
@@ -174,15 +178,18 @@ void ModelFile::State::open_folder(const fs::path& folder) {
   file.split(fused_tensors(config, has()));
   if (architecture.is_gpt_oss) {
     file.separate_experts(config);
+  } else if (architecture.is_granite) {
+    file.split(fused_granite_tensors(config));
   } else {
     file.split(stacked_experts(config, false, has()));
   }
+  if (config.has_latent_attention()) file.separate_latent(config);
 }
 
 /// What recurrences have as one matrix: no field says so, and converters of different times did it differently.
 void ModelFile::State::find_joined_matrices() {
   const auto first = std::ranges::find(config.recurrent, true);
-  if (first == config.recurrent.end()) return;
+  if (first == config.recurrent.end() || config.delta_net.scans) return;
   const std::string layer = "blk." + std::to_string(first - config.recurrent.begin()) + ".";
   config.delta_net.has_joined_inputs = file.find(layer + "ssm_in") != nullptr;
   config.delta_net.has_joined_rates = file.find(layer + "ssm_ba") != nullptr;
@@ -236,7 +243,22 @@ const TensorView& ModelFile::require(std::string_view name, uint64_t rows, uint6
   return state_->file.require(name, rows, cols);
 }
 
+namespace {
+
+/// A file of a head for further tokens, which says the same of itself as its model's.
+void refuse_head_alone(std::span<const TensorView> tensors) {
+  const auto is_of_head = [](const TensorView& tensor) { return tensor.name.find(".nextn.") != std::string::npos; };
+  const auto is_of_first = [](const TensorView& tensor) { return tensor.name.starts_with("blk.0."); };
+  if (std::ranges::none_of(tensors, is_of_head) || std::ranges::any_of(tensors, is_of_first)) return;
+  throw bad_input(
+      "This is a head that predicts further tokens (MTP) without the layers of its model, which cannot write text by "
+      "itself; open it as the drafter of the model it was made for.");
+}
+
+}  // namespace
+
 void ModelFile::validate_tensors() const {
+  refuse_head_alone(tensors());
   const std::vector<RequiredTensor> wanted = required_tensors(config());
   state_->file.require_all(wanted);
   std::unordered_set<std::string_view> known;

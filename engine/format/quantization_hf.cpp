@@ -175,7 +175,7 @@ std::string_view to_string(Method method) {
 }
 
 HfQuantization read_hf_quantization(std::string_view config_json, const fs::path& folder) {
-  const json root = parse_json(config_json, "config.json");
+  const json root = parse_config_json(config_json, "config.json");
   const JsonFields config(root, "config.json");
   refuse_mlx(config);
   if (const json* own = config.object("quantization_config")) {

@@ -7,10 +7,12 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/numbers.h"
 #include "engine/base/text.h"
 #include "engine/format/json_text.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/tensor.h"
+#include "engine/format/tensor_names.h"
 
 namespace canopy {
 namespace {
@@ -51,13 +53,25 @@ TensorType read_dtype(const json& entry, const std::string& owner) {
   throw bad_input("The " + owner + " has the unknown dtype " + quoted_name(name) + ".");
 }
 
+/// The leading ones multiplied into one, so that there are no more than a view has.
+void join_leading(std::vector<uint64_t>& shape, const std::string& owner) {
+  if (shape.size() <= TensorView::max_rank) return;
+  const size_t joined = shape.size() - TensorView::max_rank;
+  for (size_t i = 0; i < joined; ++i) {
+    shape[joined] = checked_mul(shape[joined], shape[i], "element count of " + owner);
+  }
+  shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(joined));
+}
+
 TensorView read_entry(const std::string& name, const json& entry, ByteRange& extent) {
   const std::string owner = "tensor " + quoted_name(name);
   if (!entry.is_object()) throw bad_input("The entry of " + owner + " is no object.");
   TensorView tensor;
   tensor.name = name;
   tensor.type = read_dtype(entry, owner);
-  const auto shape = whole_numbers(field_of(entry, "shape", owner), "shape", owner);
+  auto shape = whole_numbers(field_of(entry, "shape", owner), "shape", owner);
+  // Films are cut by convolutions of five dimensions, which nothing reads.
+  if (is_of_pictures_or_sounds(name)) join_leading(shape, owner);
   const uint64_t size = set_shape(tensor, shape, owner);
   const auto offsets = whole_numbers(field_of(entry, "data_offsets", owner), "data_offsets", owner);
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {

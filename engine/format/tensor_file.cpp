@@ -9,6 +9,7 @@
 #include "engine/base/numbers.h"
 #include "engine/base/text.h"
 #include "engine/format/dequantize.h"
+#include "engine/format/latent_attention.h"
 #include "engine/format/model_families.h"
 
 namespace canopy {
@@ -216,6 +217,11 @@ void TensorFile::separate_experts(const ModelConfig& config) {
   take(separate_gpt_oss_experts(tensors_, config, shown), [](std::string_view name) { return std::string(name); });
 }
 
+void TensorFile::separate_latent(const ModelConfig& config) {
+  const auto shown = [this](const std::string& name) { return shown_name(name); };
+  take(separate_latent_heads(tensors_, config, shown), [](std::string_view name) { return std::string(name); });
+}
+
 void TensorFile::take(std::span<const TensorView> found, const Rename& canonical) {
   by_name_.clear();
   tensors_.assign(found.begin(), found.end());
@@ -280,8 +286,14 @@ const TensorView& TensorFile::require(std::string_view name, uint64_t rows, uint
   }
   const uint32_t rank = rows == 1 ? 1 : 2;
   const bool is_filter = rows > 1 && tensor->rank == 3 && tensor->shape[1] == 1;  // a convolution's, one of a channel
-  const bool is_row = tensor->rank == 2 && name.ends_with("_inp_shexp");  // in folders the gate of a shared expert
-  if ((tensor->rank != rank && !is_filter && !is_row) || tensor->rows() != rows || tensor->cols() != cols) {
+  // The gate of a shared expert, in folders, and a confidence head.
+  const bool is_row = tensor->rank == 2 && (name.ends_with("_inp_shexp") || name == "conf_proj");
+  const bool is_kernel = tensor->rank == 3 && name.ends_with("_conv_base");  // sides and taps are rows
+  // Of a scan, in GGUF: a row for each head or group of heads.
+  const bool has_rows = name.ends_with(".ssm_a") || name.ends_with(".ssm_d") || name.ends_with(".ssm_norm");
+  if (rows == 1 && tensor->rank == 2 && has_rows && tensor->elements() == cols) return *tensor;
+  if ((tensor->rank != rank && !is_filter && !is_row && !is_kernel) || tensor->rows() != rows ||
+      tensor->cols() != cols) {
     throw bad_input("The tensor " + quoted_name(tensor->shown_name()) + " has the shape " + tensor->shape_text() +
                     "; " + shape_text(rows, cols) + " is expected.");
   }
@@ -297,7 +309,11 @@ void TensorFile::require_all(std::span<const RequiredTensor> wanted) const {
     }
     if (one.rows == 1 && tensor_type_info(tensor.type).block_elements != 1) {
       const bool is_gate = tensor.name.ends_with("_inp_shexp");
-      const std::string kind = tensor.name.ends_with(".bias") ? "bias" : is_gate ? "gate" : "norm";
+      const bool is_confidence = tensor.name == "conf_proj";
+      const std::string kind = tensor.name.ends_with(".bias") ? "bias"
+                               : is_gate                      ? "gate"
+                               : is_confidence                ? "confidence head"
+                                                              : "norm";
       throw bad_input("The " + kind + " " + quoted_name(tensor.shown_name()) + " is stored as " +
                       std::string(to_string(tensor.type)) + "; a " + kind + " must be F32, F16 or BF16.");
     }
@@ -353,6 +369,20 @@ std::string read_config_json(const fs::path& folder) {
     throw bad_input(explain_folder_without_config(folder));
   }
   return read_small_file(path, max_config_bytes);
+}
+
+bool says_it_is(const fs::path& given, const std::function<bool(const JsonFields&)>& is_config,
+                const std::function<bool(std::string_view)>& is_architecture) noexcept {
+  try {
+    const fs::path path = resolve_model_path(given);
+    if (const auto folder = hugging_face_folder(path)) {
+      const nlohmann::json root = parse_config_json(read_config_json(*folder), "config.json");
+      return is_config(JsonFields(root, "config.json"));
+    }
+    return is_architecture(GgufFile::open(path).text("general.architecture"));
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 std::string name_from_path(const fs::path& path) {

@@ -18,6 +18,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/format/architecture.h"
 #include "engine/format/gguf.h"
+#include "engine/format/json_text.h"
 #include "engine/format/model_config.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/quantization_hf.h"
@@ -83,6 +84,9 @@ class TensorFile {
   /// Puts the matrices of single experts in the place of those that gpt-oss's folders have.
   void separate_experts(const ModelConfig& config);
 
+  /// Puts the matrices of heads in the place of those that files of latent attention have.
+  void separate_latent(const ModelConfig& config);
+
   /// Null for a Hugging Face folder.
   const GgufFile* gguf() const { return std::get_if<GgufFile>(&source_); }
 
@@ -127,6 +131,11 @@ std::optional<std::filesystem::path> hugging_face_folder(const std::filesystem::
 
 /// The text of the folder's config.json; throws where there is none.
 std::string read_config_json(const std::filesystem::path& folder);
+
+/// Whether what `given` stands for says that it is of a kind: a folder's config.json, parsed, by `is_config`, or a GGUF
+/// file's architecture by `is_architecture`. False where nothing can be read.
+bool says_it_is(const std::filesystem::path& given, const std::function<bool(const JsonFields&)>& is_config,
+                const std::function<bool(std::string_view)>& is_architecture) noexcept;
 
 /// A name for people when the file gives none: that of the file without its extension, or of folder or cached model.
 std::string name_from_path(const std::filesystem::path& path);

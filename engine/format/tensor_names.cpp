@@ -20,6 +20,9 @@ constexpr std::array model_names = std::to_array<NamePair>({
     {"model.embed_tokens", "token_embd"},
     {"model.norm", "output_norm"},
     {"lm_head", "output"},
+    {"model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {"model.per_layer_model_projection", "per_layer_model_proj"},
+    {"model.per_layer_projection_norm", "per_layer_proj_norm"},
 });
 
 // The same inside "model.layers.N." and "blk.N.".
@@ -30,6 +33,12 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"self_attn.v_proj", "attn_v"},
     {"self_attn.o_proj", "attn_output"},
     {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.kv_b_proj", "attn_kv_b"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
     {"linear_attn.in_proj_qkv", "attn_qkv"},
@@ -53,8 +62,34 @@ constexpr std::array layer_names = std::to_array<NamePair>({
     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
     {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
     {"mlp.router", "ffn_gate_inp"},
+    {"router.proj", "ffn_gate_inp"},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"per_layer_input_gate", "inp_gate"},
+    {"per_layer_projection", "proj"},
+    {"post_per_layer_input_norm", "post_norm"},
 });
+
+// Those that LFM2 has in the place of some of these.
+constexpr std::array lfm2_names = std::to_array<NamePair>({
+    {"operator_norm", "attn_norm"},
+    {"self_attn.out_proj", "attn_output"},
+    {"self_attn.q_layernorm", "attn_q_norm"},
+    {"self_attn.k_layernorm", "attn_k_norm"},
+    {"conv.in_proj", "shortconv.in_proj"},
+    {"conv.conv", "shortconv.conv"},
+    {"conv.out_proj", "shortconv.out_proj"},
+    {"ffn_norm", "ffn_norm"},
+    {"feed_forward.w1", "ffn_gate"},
+    {"feed_forward.w3", "ffn_up"},
+    {"feed_forward.w2", "ffn_down"},
+});
+constexpr std::string_view lfm2_last_norm = "model.embedding_norm";
 
 // The same inside "mlp.experts.E.", with ".E" behind the canonical name.
 constexpr std::array expert_names = std::to_array<NamePair>({
@@ -68,6 +103,12 @@ constexpr std::array layer_vectors = std::to_array<NamePair>({
     {"linear_attn.A_log", "ssm_a"},
     {"linear_attn.dt_bias", "ssm_dt.bias"},
     {"self_attn.sinks", "attn_sinks"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"layer_scalar", "layer_output_scale"},
+    {"router.scale", "ffn_gate_inp.scale"},
+    {"router.per_expert_scale", "ffn_down_exps.scale"},
+    {"experts.gate_up_proj", "ffn_gate_up_exps"},
+    {"experts.down_proj", "ffn_down_exps"},
     {"mlp.experts.gate_up_proj", "ffn_gate_up_exps"},
     {"mlp.experts.gate_up_proj_blocks", "ffn_gate_up_exps.blocks"},
     {"mlp.experts.gate_up_proj_scales", "ffn_gate_up_exps.scales"},
@@ -76,6 +117,54 @@ constexpr std::array layer_vectors = std::to_array<NamePair>({
     {"mlp.experts.down_proj_blocks", "ffn_down_exps.blocks"},
     {"mlp.experts.down_proj_scales", "ffn_down_exps.scales"},
     {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
+});
+
+// The same of Granite 4: some other families have tensors of these names of ours, too.
+constexpr std::array granite_names = std::to_array<NamePair>({
+    {"mamba.in_proj", "ssm_in"},
+    {"mamba.conv1d", "ssm_conv1d"},
+    {"mamba.norm", "ssm_norm"},
+    {"mamba.out_proj", "ssm_out"},
+    {"shared_mlp.input_linear", "ffn_gate_up_shexp"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
+    {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
+    {"block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+});
+constexpr std::array granite_vectors = std::to_array<NamePair>({
+    {"mamba.A_log", "ssm_a"},
+    {"mamba.D", "ssm_d"},
+    {"mamba.dt_bias", "ssm_dt.bias"},
+});
+
+// Of Nemotron, whose "backbone." is read as "model.".
+constexpr std::array nemotron_model_names = std::to_array<NamePair>({
+    {"model.embeddings", "token_embd"},
+    {"model.norm_f", "output_norm"},
+});
+constexpr std::array nemotron_names = std::to_array<NamePair>({
+    {"norm", "attn_norm"},
+    {"mixer.in_proj", "ssm_in"},
+    {"mixer.conv1d", "ssm_conv1d"},
+    {"mixer.norm", "ssm_norm"},
+    {"mixer.out_proj", "ssm_out"},
+    {"mixer.q_proj", "attn_q"},
+    {"mixer.k_proj", "attn_k"},
+    {"mixer.v_proj", "attn_v"},
+    {"mixer.o_proj", "attn_output"},
+    {"mixer.up_proj", "ffn_up"},
+    {"mixer.down_proj", "ffn_down"},
+    {"mixer.gate", "ffn_gate_inp"},
+    {"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mixer.shared_experts.down_proj", "ffn_down_shexp"},
+});
+constexpr std::array nemotron_vectors = std::to_array<NamePair>({
+    {"mixer.A_log", "ssm_a"},
+    {"mixer.D", "ssm_d"},
+    {"mixer.dt_bias", "ssm_dt.bias"},
+    {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mixer.experts.up_proj", "ffn_up_exps"},
+    {"mixer.experts.down_proj", "ffn_down_exps"},
 });
 
 constexpr std::string_view weight_ending = ".weight", bias_ending = ".bias";
@@ -93,14 +182,17 @@ std::optional<std::string> name_in_layer(std::string_view name, std::span<const 
   return std::nullopt;
 }
 
-/// "model.layers.3.mlp.experts.7.up_proj" -> "blk.3.ffn_up.7"
+/// "model.layers.3.mlp.experts.7.up_proj" -> "blk.3.ffn_up.7"; "mixer" in the place of "mlp" likewise.
 std::optional<std::string> name_of_expert(std::string_view name) {
-  constexpr std::string_view prefix = "model.layers.", middle = "mlp.experts.";
+  constexpr std::string_view prefix = "model.layers.", middles[] = {"mlp.experts.", "mixer.experts."};
   if (!name.starts_with(prefix)) return std::nullopt;
   const std::string_view in_layers = name.substr(prefix.size());
   const size_t dot = in_layers.find('.');
-  if (dot == std::string_view::npos || !in_layers.substr(dot + 1).starts_with(middle)) return std::nullopt;
-  const std::string_view rest = in_layers.substr(dot + 1 + middle.size());
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto middle =
+      std::ranges::find_if(middles, [&](std::string_view each) { return in_layers.substr(dot + 1).starts_with(each); });
+  if (middle == std::end(middles)) return std::nullopt;
+  const std::string_view rest = in_layers.substr(dot + 1 + middle->size());
   const size_t end = rest.find('.');
   if (end == std::string_view::npos) return std::nullopt;
   for (const auto& [theirs, ours] : expert_names) {
@@ -124,7 +216,22 @@ std::optional<std::string_view> their_name(std::span<const NamePair> names, std:
 /// "REST" of "blk.3.REST" -> what stands behind "model.layers.3."; empty for names we do not know.
 std::string name_inside_layer(std::string_view ours, const FolderNames& names, bool is_recurrent) {
   const auto any = [](std::string_view) { return true; };
-  if (const auto vector = their_name(layer_vectors, ours, any)) return std::string(*vector);
+  if (names.is_granite) {
+    if (const auto vector = their_name(granite_vectors, ours, any)) return std::string(*vector);
+    if (const auto weight = their_name(granite_names, ours, any)) {
+      return std::string(*weight) + std::string(weight_ending);
+    }
+  }
+  if (names.is_nemotron) {
+    if (const auto vector = their_name(nemotron_vectors, ours, any)) return std::string(*vector);
+    if (const auto weight = their_name(nemotron_names, ours, any)) {
+      return std::string(*weight) + std::string(weight_ending);
+    }
+  }
+  const auto of_family = [&](std::string_view theirs) {
+    return !theirs.ends_with("_proj") || names.has_post_norms == theirs.starts_with("experts.");
+  };
+  if (const auto vector = their_name(layer_vectors, ours, of_family)) return std::string(*vector);
   if (ours.ends_with(bias_ending)) {
     const std::string stem = name_inside_layer(ours.substr(0, ours.size() - bias_ending.size()), names, is_recurrent);
     if (!stem.ends_with(weight_ending)) return {};
@@ -134,7 +241,11 @@ std::string name_inside_layer(std::string_view ours, const FolderNames& names, b
   if (plain.size() < ours.size()) {
     const auto part = their_name(expert_names, plain, any);
     if (!part) return {};
-    return "mlp.experts." + std::string(ours.substr(plain.size() + 1)) + "." + std::string(*part) + ".weight";
+    return (names.is_nemotron ? "mixer.experts." : "mlp.experts.") + std::string(ours.substr(plain.size() + 1)) + "." +
+           std::string(*part) + ".weight";
+  }
+  if (names.is_lfm2) {
+    if (const auto own = their_name(lfm2_names, ours, any)) return std::string(*own) + std::string(weight_ending);
   }
   if (ours == "attn_post_norm") return "post_attention_layernorm.weight";
   const auto fits = [&](std::string_view theirs) {
@@ -142,17 +253,30 @@ std::string name_inside_layer(std::string_view ours, const FolderNames& names, b
     if (ours == "attn_qkv") return !is_recurrent;
     if (ours == "ffn_norm") return names.has_post_norms == theirs.starts_with("pre_");
     if (ours == "ffn_up") return names.has_fused_tensors == (theirs == "mlp.gate_up_proj");
-    return ours != "ffn_gate_inp" || names.is_gpt_oss == (theirs == "mlp.router");
+    if (ours != "ffn_gate_inp") return true;
+    return theirs == (names.is_gpt_oss ? "mlp.router" : names.has_post_norms ? "router.proj" : "mlp.gate");
   };
   const auto weight = their_name(layer_names, ours, fits);
   return weight ? std::string(*weight) + std::string(weight_ending) : std::string();
 }
 
 std::string canonical_vector(std::string_view name) {
+  if (const std::optional<std::string> found = name_in_layer(name, granite_vectors)) return *found;
+  if (const std::optional<std::string> found = name_in_layer(name, nemotron_vectors)) return *found;
   return name_in_layer(name, layer_vectors).value_or(std::string(name));
 }
 
 }  // namespace
+
+bool is_of_pictures_or_sounds(std::string_view name) {
+  static constexpr std::string_view starts[] = {
+      "model.visual.", "visual.", "model.vision", "vision_tower.", "vision_model.", "model.multi_modal_projector.",
+      "multi_modal_projector.", "mm_projector.", "model.mm_projector.", "model.image_newline", "model.audio",
+      "audio_tower.", "model.embed_vision.", "embed_vision.", "model.embed_audio.", "embed_audio.",
+      // GGUF
+      "v.", "mm.", "a.", "resampler."};
+  return std::ranges::any_of(starts, [&](std::string_view start) { return name.starts_with(start); });
+}
 
 std::string_view without_expert(std::string_view canonical) {
   const size_t dot = canonical.rfind('.');
@@ -163,6 +287,7 @@ std::string_view without_expert(std::string_view canonical) {
 
 std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms) {
   if (name.size() > weight_ending.size() && name.ends_with(weight_ending)) name.remove_suffix(weight_ending.size());
+  if (name == "token_embd_norm") return "output_norm";  // LFM2's, which is behind the last layer all the same
   const NamePair norms[] = {{".post_attention_norm", has_post_norms ? ".attn_post_norm" : ".ffn_norm"},  // in hybrids
                             {".post_ffw_norm", ".ffn_post_norm"}};
   for (const auto& [theirs, ours] : norms) {
@@ -179,6 +304,10 @@ std::string canonical_name_from_gguf(std::string_view name, bool has_post_norms)
 }
 
 std::string hugging_face_name(std::string_view canonical, const FolderNames& names) {
+  for (const auto& [theirs, ours] : nemotron_model_names) {
+    if (names.is_nemotron && canonical == ours) return std::string(theirs) + std::string(weight_ending);
+  }
+  if (names.is_lfm2 && canonical == "output_norm") return std::string(lfm2_last_norm) + std::string(weight_ending);
   for (const auto& [theirs, ours] : model_names) {
     if (canonical == ours) return std::string(theirs) + std::string(weight_ending);
   }
@@ -216,8 +345,12 @@ std::string canonical_name_from_hugging_face(std::string_view name, bool has_pos
   if (const std::string plain = without_wrappers(name); plain != name) {
     return canonical_name_from_hugging_face(plain, has_post_norms);
   }
-  for (const std::string_view bare : {"layers.", "embed_tokens.", "norm."}) {  // saved without the head's class
+  for (const std::string_view bare : {"layers.", "embed_tokens.", "norm.", "embed_tokens_per_layer.", "per_layer_",
+                                      "embedding_norm."}) {  // saved without the head's class
     if (name.starts_with(bare)) return canonical_name_from_hugging_face("model." + std::string(name), has_post_norms);
+  }
+  if (constexpr std::string_view backbone = "backbone."; name.starts_with(backbone)) {
+    return canonical_name_from_hugging_face("model." + std::string(name.substr(backbone.size())), has_post_norms);
   }
   constexpr std::string_view text_part = "model.language_model.";  // of a model that sees pictures too
   if (name.starts_with(text_part)) {
@@ -235,14 +368,21 @@ std::string canonical_name_from_hugging_face(std::string_view name, bool has_pos
   }
   if (!name.ends_with(weight_ending)) return canonical_vector(name);
   const std::string_view stem = name.substr(0, name.size() - weight_ending.size());
-  for (const auto& [theirs, ours] : model_names) {
-    if (stem == theirs) return std::string(ours);
+  for (const std::span<const NamePair> names :
+       {std::span<const NamePair>(model_names), std::span<const NamePair>(nemotron_model_names)}) {
+    for (const auto& [theirs, ours] : names) {
+      if (stem == theirs) return std::string(ours);
+    }
   }
+  if (stem == lfm2_last_norm) return "output_norm";
   if (has_post_norms) {
     static constexpr NamePair after_mixer[] = {{"post_attention_layernorm", "attn_post_norm"}};
     if (const std::optional<std::string> found = name_in_layer(stem, after_mixer)) return *found;
   }
   if (const std::optional<std::string> found = name_in_layer(stem, layer_names)) return *found;
+  if (const std::optional<std::string> found = name_in_layer(stem, granite_names)) return *found;
+  if (const std::optional<std::string> found = name_in_layer(stem, nemotron_names)) return *found;
+  if (const std::optional<std::string> found = name_in_layer(stem, lfm2_names)) return *found;
   return name_of_expert(stem).value_or(std::string(name));
 }
 
@@ -294,7 +434,7 @@ std::vector<FusedTensor> fused_tensors(const ModelConfig& c, const std::function
   const bool always = architecture_by_name(c.architecture).has_fused_tensors;
   for (uint32_t n = 0; n < c.layers; ++n) {
     const std::string layer = "blk." + std::to_string(n) + ".";
-    if (c.is_recurrent(n)) continue;  // whose matrix of that name is one
+    if (!c.is_attention(n)) continue;  // recurrences have one matrix of that name
     const uint64_t queries = uint64_t{c.q_width_of(n)} * (c.has_output_gate ? 2 : 1), keys = c.kv_width_of(n);
     if (always || has(layer + "attn_qkv")) {
       result.push_back({layer + "attn_qkv",
@@ -334,7 +474,7 @@ std::vector<FusedTensor> stacked_experts(const ModelConfig& c, bool must_have,
     if (has(layer + "ffn_gate_up_exps")) {
       add("ffn_gate_up_exps", {"ffn_gate", "ffn_up"}, c.expert_ffn, c.hidden);
     } else {
-      add("ffn_gate_exps", {"ffn_gate"}, c.expert_ffn, c.hidden);
+      if (!c.has_square_relu) add("ffn_gate_exps", {"ffn_gate"}, c.expert_ffn, c.hidden);
       add("ffn_up_exps", {"ffn_up"}, c.expert_ffn, c.hidden);
     }
     add("ffn_down_exps", {"ffn_down"}, c.hidden, c.expert_ffn);

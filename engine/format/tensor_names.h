@@ -29,6 +29,9 @@ struct FolderNames {
   bool has_post_norms = false;
   bool has_fused_tensors = false;  // as Phi-3
   bool is_gpt_oss = false;
+  bool is_granite = false;
+  bool is_nemotron = false;
+  bool is_lfm2 = false;
   std::vector<bool> recurrent;  // by layer; empty: none
 };
 
@@ -43,6 +46,10 @@ std::string without_wrappers(std::string_view name);
 
 /// "blk.3.ffn_down.17", of an expert, -> "blk.3.ffn_down"; other canonical names stay as they are.
 std::string_view without_expert(std::string_view canonical);
+
+/// Whether a tensor, by its name in the file, belongs to a part that sees pictures or hears sounds, as folders and as
+/// GGUF files that hold it beside the text call it: nothing reads it.
+bool is_of_pictures_or_sounds(std::string_view name);
 
 // Matrices that a file holds as one, below each other, and the engine knows as several: q, k and v of Phi-3, and of
 // other models where a converter was told to join them; Phi-3's gate and up; a layer's experts.

@@ -13,6 +13,7 @@ namespace {
 
 using test::expect_error;
 using test::GgufBuilder;
+using test::SafetensorsBuilder;
 using test::TempFolder;
 using test::tiny_drafter_config;
 using test::tiny_drafter_gguf;
@@ -130,7 +131,7 @@ TEST(DrafterFile, OtherDraftersOfSpeculatorsAreNamed) {
   const auto refused = [](const char* message, const std::string& config) {
     expect_error(message, [&] { config_of_folder(config); });
   };
-  refused("form of vLLM's speculators, of the algorithm 'eagle3', which is not supported; dflash is",
+  refused("form of vLLM's speculators, of the algorithm 'eagle3', which is not supported; dflash and dspark are",
           speculators_config("", "", "eagle3"));
   refused("'projector_type' is 'domino'", speculators_config(R"(,"projector_type":"domino")"));
   refused("'shift_label' is true", speculators_config(R"(,"shift_label":true)"));
@@ -207,6 +208,98 @@ TEST(DrafterFile, IsCausalOverridesWhatTheKindOfLayerMeans) {
             (Layers{{16, true}, {0, true}}));
   EXPECT_EQ(config_of_folder(tiny_drafter_config(types + R"(,"is_causal":null)")).attention,
             (Layers{{16, true}, {0, false}}));
+}
+
+TEST(DrafterFile, ReadsTheFlagsOfJetSpec) {
+  const std::string types = R"(,"layer_types":["sliding_attention","full_attention"],"sliding_window":16)";
+  using Layers = std::vector<DrafterAttention>;
+  const Layers causal = {{16, true}, {0, true}}, usual = {{16, true}, {0, false}},
+               both_ways = {{16, false}, {0, false}};
+  const auto attention = [&](const std::string& extra, const std::string& inner) {
+    return config_of_folder(tiny_drafter_config(types + extra, inner)).attention;
+  };
+  EXPECT_EQ(attention("", R"(,"causal_head":true)"), causal);
+  EXPECT_EQ(attention("", R"(,"causal":true)"), causal);
+  EXPECT_EQ(attention(R"(,"is_causal":false)", R"(,"causal_head":true)"), causal) << "any of them";
+  EXPECT_EQ(attention("", R"(,"causal_head":false,"causal":false)"), usual);
+  EXPECT_EQ(attention(R"(,"is_causal":false)", R"(,"causal_head":false)"), both_ways);
+
+  const DrafterConfig usual_rows = config_of_folder(tiny_drafter_config());
+  EXPECT_FALSE(usual_rows.draft_shift);
+  EXPECT_EQ(usual_rows.first_slot(), 1u);
+  EXPECT_EQ(usual_rows.depths(), 3u);
+  const DrafterConfig shifted = config_of_folder(tiny_drafter_config("", R"(,"draft_shift":true)"));
+  EXPECT_EQ(shifted.first_slot(), 0u);
+  EXPECT_EQ(shifted.depths(), 3u);
+  GgufBuilder b = tiny_drafter_gguf();
+  b.value<bool>("dflash.attention.causal", true).value<bool>("dflash.draft_shift", true);
+  EXPECT_EQ(config_of(b).attention, (Layers{{0, true}, {0, true}}));
+  EXPECT_EQ(config_of(b).first_slot(), 0u);
+}
+
+/// Zeros of the tables of a Markov head of rank 4, under Hugging Face's names.
+SafetensorsBuilder dspark_safetensors(bool confidence) {
+  SafetensorsBuilder b = tiny_drafter_safetensors();
+  b.zeros("markov_head.markov_w1.weight", {10, 4}).zeros("markov_head.markov_w2.weight", {10, 4});
+  if (confidence) b.zeros("confidence_head.proj.weight", {1, 12}).zeros("confidence_head.proj.bias", {1});
+  return b;
+}
+
+DrafterConfig dspark_config(const std::string& config_json, bool confidence) {
+  const TempFolder folder;
+  folder.write("config.json", config_json);
+  folder.write("model.safetensors", dspark_safetensors(confidence).build());
+  return DrafterFile::open(folder.path()).config();
+}
+
+TEST(DrafterFile, ReadsTheHeadsOfDspark) {
+  std::string of_class = tiny_drafter_config(
+      R"(,"markov_rank":4,"markov_head_type":"vanilla","enable_confidence_head":true,"draft_vocab_size":10)");
+  of_class.replace(of_class.find("DFlashDraftModel"), 16, "Qwen3DSparkModel");
+  const DrafterConfig with = dspark_config(of_class, true);
+  EXPECT_EQ(with.markov, (MarkovConfig{4, true, true, true}));
+  EXPECT_TRUE(with.sample_from_anchor);
+  EXPECT_EQ(with.first_slot(), 0u);
+  EXPECT_EQ(with.depths(), 4u);
+  const DrafterConfig without =
+      dspark_config(tiny_drafter_config("", R"(,"markov_rank":4,"sample_from_anchor":false)"), false);
+  EXPECT_EQ(without.markov, (MarkovConfig{4, false, true, false}));
+  EXPECT_EQ(without.first_slot(), 1u);
+  EXPECT_EQ(without.depths(), 3u);
+
+  GgufBuilder b = tiny_drafter_gguf();
+  b.zeros("markov_w1.weight", {4, 10}).zeros("markov_w2.weight", {4, 10});
+  EXPECT_EQ(config_of(b).markov, (MarkovConfig{4, false, true, false}));
+  EXPECT_TRUE(config_of(b).sample_from_anchor) << "where nothing is said";
+  b.value<bool>("dflash.sample_from_anchor", false).value<bool>("dflash.has_confidence_head", true);
+  b.zeros("conf_proj.weight", {8, 1});
+  EXPECT_EQ(config_of(b).markov, (MarkovConfig{4, true, false, false})) << "of the hidden state alone";
+  EXPECT_FALSE(config_of(b).sample_from_anchor);
+}
+
+TEST(DrafterFile, ReadsConvolutionsAndTheSelectorOfDflash2) {
+  std::string config =
+      tiny_drafter_config("", R"(,"conv_kernel_size":2,"conv_group_size":4,"selector_rank":3,"selector_top_k":5)");
+  config.replace(config.find("DFlashDraftModel"), 16, "DFlash2DraftModel");
+  SafetensorsBuilder b = tiny_drafter_safetensors();
+  for (const std::string layer : {"layers.0.", "layers.1."}) {
+    for (const std::string part : {"attention_conv.", "mlp_conv."}) {
+      b.zeros(layer + part + "base_kernel", {2, 2, 8}).zeros(layer + part + "kernel_projection.weight", {8, 8});
+    }
+  }
+  b.zeros("candidate_selector.hidden_projection.weight", {3, 8});
+  b.zeros("candidate_selector.predecessor_codebook", {10, 3}).zeros("candidate_selector.successor_codebook", {10, 3});
+  const TempFolder folder;
+  folder.write("config.json", config);
+  folder.write("model.safetensors", b.build());
+  const DrafterFile drafter = DrafterFile::open(folder.path());
+  EXPECT_EQ(drafter.config().conv, (DrafterConvConfig{2, 4}));
+  EXPECT_EQ(drafter.config().selector, (SelectorConfig{3, 5}));
+  EXPECT_EQ(drafter.config().first_slot(), 1u);
+  EXPECT_EQ(drafter.config().depths(), 3u);
+  EXPECT_EQ(drafter.require("blk.1.ffn_conv_base", 4, 8).rank, 3u);
+  EXPECT_EQ(drafter.require("blk.0.attn_conv_proj", 8, 8).rank, 2u);
+  EXPECT_EQ(drafter.require("selector_successor", 10, 3).shown_name(), "candidate_selector.successor_codebook");
 }
 
 TEST(DrafterFile, AWindowInAllLayersLeavesThoseThatAreNotCalledSlidingInBothDirections) {

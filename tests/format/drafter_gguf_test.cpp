@@ -49,6 +49,11 @@ void expect_same_config(const DrafterConfig& a, const DrafterConfig& b) {
   EXPECT_EQ(a.transformer.parameters, b.transformer.parameters);
   EXPECT_EQ(a.attention, b.attention);
   EXPECT_EQ(a.block_size, b.block_size);
+  EXPECT_EQ(a.draft_shift, b.draft_shift);
+  EXPECT_EQ(a.sample_from_anchor, b.sample_from_anchor);
+  EXPECT_EQ(a.markov, b.markov);
+  EXPECT_EQ(a.conv, b.conv);
+  EXPECT_EQ(a.selector, b.selector);
   EXPECT_EQ(a.mask_token, b.mask_token);
   EXPECT_EQ(a.aux_layers, b.aux_layers);
   EXPECT_EQ(a.target_layers, b.target_layers);
@@ -96,12 +101,14 @@ TEST(DrafterGguf, Q8IsWithinHalfAStep) {
   }
 }
 
-TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
+void expect_what_llama_cpp_writes(const std::string& name) {
+  SCOPED_TRACE(name);
   const TempFolder folder;
-  const DrafterFile theirs = DrafterFile::open(golden("tiny-qwen3-dflash-b8-f16.gguf"));
+  const DrafterFile theirs = DrafterFile::open(golden(name + "-f16.gguf"));
   const GgufFile target = GgufFile::open(golden("tiny-qwen3-f16.gguf"));
-  const DrafterFile ours = reread(folder, DrafterFile::open(golden("tiny-qwen3-dflash-b8")),
-                                  {.type = TensorType::f16, .name = "tiny-qwen3-dflash-b8", .tokenizer = &target});
+  const DrafterFile ours =
+      reread(folder, DrafterFile::open(golden(name)), {.type = TensorType::f16, .name = name, .tokenizer = &target});
+  expect_same_config(ours.config(), DrafterFile::open(golden(name)).config());
   for (const TensorView& tensor : theirs.tensors()) {
     const TensorView& written = ours.require(tensor.name, tensor.rows(), tensor.cols());
     EXPECT_EQ(written.type, tensor.type) << tensor.name;
@@ -110,6 +117,7 @@ TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
   // Every entry of their file is in ours with the same bytes, except sizes that are only for readers.
   for (const GgufValue& value : theirs.file().gguf()->metadata()) {
     if (value.key == "general.size_label") continue;
+    if (value.key == "dflash.attention.causal" && value.unsigned_value == 0) continue;  // as full layers are
     const GgufValue* written = ours.file().gguf()->find(value.key);
     ASSERT_NE(written, nullptr) << value.key;
     EXPECT_EQ(written->type, value.type) << value.key;
@@ -118,6 +126,31 @@ TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
     EXPECT_EQ(written->text, value.text) << value.key;
     EXPECT_TRUE(std::ranges::equal(written->elements, value.elements)) << value.key;
   }
+}
+
+TEST(DrafterGguf, F16IsWhatLlamaCppWrites) {
+  for (const char* name : {"tiny-qwen3-dflash-b8", "tiny-qwen3-jetspec", "tiny-qwen3-dspark", "tiny-qwen3-dflash2"}) {
+    expect_what_llama_cpp_writes(name);
+  }
+}
+
+TEST(DrafterGguf, ASelectorNeedsAsManyTokensAsItChoosesAmong) {
+  const TempFolder folder;
+  const DrafterFile original = DrafterFile::open(golden("tiny-qwen3-dflash2"));
+  test::expect_error("The list of tokens to draft names 3; the drafter's candidate selector chooses among 8", [&] {
+    drafter_gguf(original, {.draft_token_ids = {1, 2, 3}});
+  });
+  const DrafterFile copy = reread(folder, original, {.draft_token_ids = {1, 2, 3, 5, 8, 13, 21, 34}});
+  EXPECT_EQ(copy.config().selector, original.config().selector);
+}
+
+TEST(DrafterGguf, Q8OfAMarkovHeadIsReadBack) {
+  const TempFolder folder;
+  const DrafterFile original = DrafterFile::open(golden("tiny-qwen3-dspark"));
+  const DrafterFile copy = reread(folder, original, {});
+  expect_same_config(copy.config(), original.config());
+  EXPECT_EQ(copy.require("conf_proj", 1, 112).type, TensorType::f32) << "one row is no matrix";
+  EXPECT_EQ(copy.require("markov_w1", 1010, 16).type, TensorType::f32) << "rows of 16 are no whole blocks";
 }
 
 TEST(DrafterGguf, StatesOriginAndLicence) {
@@ -135,7 +168,7 @@ test::GgufBuilder elaborate_drafter() {
   test::GgufBuilder b = test::tiny_drafter_gguf();
   b.value<uint32_t>("dflash.attention.sliding_window", 16);
   b.numbers<bool>("dflash.attention.sliding_window_pattern", {true, false});
-  b.value<bool>("dflash.attention.causal", false);
+  b.value<bool>("dflash.attention.causal", false).value<bool>("dflash.draft_shift", true);
   b.value<float>("dflash.embedding_scale", 2.5f).value<float>("dflash.logit_scale", 0.5f);
   b.value<float>("dflash.final_logit_softcapping", 30.0f).value<uint32_t>("dflash.num_target_layers", 4);
   b.text("dflash.rope.scaling.type", "linear").value<float>("dflash.rope.scaling.factor", 2.0f);
@@ -222,6 +255,21 @@ TEST(DrafterGguf, KeepsYarn) {
   EXPECT_NEAR(copy.magnitude, 1.5, 1e-6);
   folder.write("config.json", test::tiny_drafter_config(scaling + R"(,"truncate":false})"));
   test::expect_error("'truncate' off", [&] { reread(folder, DrafterFile::open(folder.path()), {}); });
+}
+
+TEST(DrafterGguf, KeepsTheGrowthOfQueries) {
+  const TempFolder folder;
+  folder.write("model.safetensors", test::tiny_drafter_safetensors().build());
+  for (const std::string type : {R"("yarn","factor":8)", R"("default")"}) {
+    folder.write("config.json", test::tiny_drafter_config(R"(,"rope_scaling":{"llama_4_scaling_beta":0.25,)"
+                                                          R"("original_max_position_embeddings":16,"rope_type":)" +
+                                                          type + "}"));
+    const DrafterFile original = DrafterFile::open(folder.path());
+    const RopeScaling copy = reread(folder, original, {}).config().transformer.rope_scaling;
+    EXPECT_EQ(copy.query_growth, 0.25) << type;
+    EXPECT_EQ(copy.original_context, 16u) << type;
+    EXPECT_EQ(copy.kind, original.config().transformer.rope_scaling.kind) << type;
+  }
 }
 
 TEST(DrafterGguf, ShiftsTheTapsOfTheForksAndDropsTheirVocabulary) {

@@ -81,6 +81,18 @@ Change sliding(uint32_t window, const std::vector<bool>& pattern) {
   };
 }
 
+void markov_tables(GgufBuilder& b) {
+  b.zeros("markov_w1.weight", {4, 10}).zeros("markov_w2.weight", {4, 10});
+}
+
+void convolution(GgufBuilder& b, uint32_t taps, uint32_t group) {
+  b.value<uint32_t>("dflash.conv_kernel_size", taps).value<uint32_t>("dflash.conv_group_size", group);
+}
+
+void selector(GgufBuilder& b, uint32_t rank, uint32_t top_k) {
+  b.value<uint32_t>("dflash.selector_rank", rank).value<uint32_t>("dflash.selector_top_k", top_k);
+}
+
 constexpr const char* block = "dflash.block_size";
 constexpr const char* mask = "tokenizer.ggml.mask_token_id";
 
@@ -90,7 +102,7 @@ const GgufCase gguf_cases[] = {
      set<uint32_t>("general.architecture", 1)},
     {"ATarget", "This is a model of the architecture 'llama', not a drafter; a DFlash drafter is expected",
      words("general.architecture", "llama")},
-    {"AnotherDrafter", "This is a model of the architecture 'eagle3', not a drafter",
+    {"AnotherDrafter", "This is an EAGLE-3 head, not a DFlash drafter, which is expected here.",
      words("general.architecture", "eagle3")},
     {"BlockMissing", "The metadata 'dflash.block_size' is missing.", drop(block)},
     {"BlockText", "'dflash.block_size' is of type string; a whole number is expected", words(block, "8")},
@@ -158,6 +170,7 @@ const GgufCase gguf_cases[] = {
      }},
     {"CausalText", "'dflash.attention.causal' is of type string; boolean is expected",
      words("dflash.attention.causal", "false")},
+    {"ShiftNumber", "'dflash.draft_shift' is of type u32; boolean is expected", set<uint32_t>("dflash.draft_shift", 1)},
     {"Activation", "'dflash.hidden_activation' is 'gelu'; only silu is supported",
      words("dflash.hidden_activation", "gelu")},
     {"AttentionScale", "'dflash.attention.scale' scales attention, which is not supported",
@@ -170,18 +183,98 @@ const GgufCase gguf_cases[] = {
      set<float>("dflash.final_logit_softcapping", -2)},
     {"TargetHidden", "hidden size is 8, its target's 16; they must be equal",
      set<uint32_t>("dflash.target_hidden_size", 16)},
-    {"Dflash2ByKey",
-     "This is a DFlash2 drafter (with local convolutions), as the metadata 'dflash.conv_kernel_size' says",
+    {"ConvGroupMissing", "The drafter's convolution has groups of 0 columns (conv_group_size); a divisor of",
      set<uint32_t>("dflash.conv_kernel_size", 2)},
-    {"DsparkByKey", "This is a DSpark drafter (with a Markov head), as the metadata 'dflash.markov_rank' says",
+    {"ConvGroupOdd",
+     "The drafter's convolution has groups of 3 columns (conv_group_size); a divisor of the hidden size, 8",
+     [](auto& b) { convolution(b, 2, 3); }},
+    {"ConvTapsMissing", "The drafter's convolution has 0 taps (conv_kernel_size); 1 to 8 are allowed.",
+     set<uint32_t>("dflash.conv_group_size", 4)},
+    {"ConvTapsHuge", "The drafter's convolution has 4294967295 taps (conv_kernel_size); 1 to 8 are allowed.",
+     [](auto& b) { convolution(b, UINT32_MAX, 4); }},
+    {"ConvTensorMissing", "The tensor 'blk.0.attn_conv_base' is missing; its shape should be [4, 8].",
+     [](auto& b) { convolution(b, 2, 4); }},
+    {"ConvBaseShape", "The tensor 'blk.0.attn_conv_base' has the shape [2, 3, 8]; [4, 8] is expected.",
+     [](auto& b) {
+       convolution(b, 2, 4);
+       b.zeros("blk.0.attn_conv_base", {8, 3, 2});
+     }},
+    {"ConvProjectionShape", "The tensor 'blk.0.attn_conv_proj' has the shape [4, 8]; [8, 8] is expected.",
+     [](auto& b) {
+       convolution(b, 2, 4);
+       b.zeros("blk.0.attn_conv_base", {8, 2, 2}).zeros("blk.0.attn_conv_proj.weight", {8, 4});
+     }},
+    {"SelectorRankMissing", "The rank of the drafter's candidate selector is 0; 1 to 4096 is allowed.",
+     set<uint32_t>("dflash.selector_top_k", 4)},
+    {"SelectorCandidatesMissing",
+     "The drafter's candidate selector has 0 candidates (selector_top_k); 1 to 10 are allowed.",
+     set<uint32_t>("dflash.selector_rank", 4)},
+    {"SelectorCandidatesMany", "has 11 candidates (selector_top_k); 1 to 10 are allowed.",
+     [](auto& b) { selector(b, 4, 11); }},
+    {"SelectorTensorMissing", "The tensor 'selector_hidden' is missing; its shape should be [4, 8].",
+     [](auto& b) { selector(b, 4, 5); }},
+    {"SelectorCodebookShape", "The tensor 'selector_predecessor' has the shape [9, 4]; [10, 4] is expected.",
+     [](auto& b) {
+       selector(b, 4, 5);
+       b.zeros("selector_hidden.weight", {8, 4}).zeros("selector_predecessor.weight", {4, 9});
+     }},
+    {"SelectorAndMarkov", "The drafter has a Markov head and a candidate selector; one of them is supported.",
+     [](auto& b) {
+       markov_tables(b);
+       selector(b, 4, 5);
+     }},
+    {"MarkovTensorMissing", "The tensor 'markov_w1' is missing; its shape should be [10, 256].",
      set<uint32_t>("dflash.markov_rank", 256)},
+    {"MarkovRankHuge", "The rank of the drafter's Markov head is 1000000; 1 to 4096 is allowed.",
+     set<uint32_t>("dflash.markov_rank", 1000000)},
+    {"MarkovRankOfTensorHuge", "The rank of the drafter's Markov head is 5000; 1 to 4096 is allowed.",
+     reshape("markov_w1.weight", {5000, 10})},
+    {"MarkovTableOfOneVector", "The tensor 'markov_w1' has the shape [8]; [10, 8] is expected.",
+     extra("markov_w1.weight")},
+    {"MarkovTableOfOthers", "The tensor 'markov_w1' has the shape [9, 4]; [10, 4] is expected.",
+     reshape("markov_w1.weight", {4, 9})},
+    {"SecondMarkovTableMissing", "The tensor 'markov_w2' is missing; its shape should be [10, 4].",
+     reshape("markov_w1.weight", {4, 10})},
+    {"SecondMarkovTableAlone", "The tensor 'markov_w2' has no place in a DFlash drafter", extra("markov_w2.weight")},
+    {"ConfidenceAlone", "The drafter has a confidence head, but no Markov head: the tensor 'markov_w1' is missing.",
+     set<bool>("dflash.has_confidence_head", true)},
+    {"ConfidenceMissing", "The tensor 'conf_proj' is missing; its shape should be [12].",
+     [](auto& b) {
+       markov_tables(b);
+       b.template value<bool>("dflash.has_confidence_head", true);
+     }},
+    {"ConfidenceShape", "The tensor 'conf_proj' has the shape [1, 13]; [12] is expected.",
+     [](auto& b) {
+       markov_tables(b);
+       b.zeros("conf_proj.weight", {13, 1});
+     }},
+    {"ConfidenceBiasShape", "The tensor 'conf_proj.bias' has the shape [2]; [1] is expected.",
+     [](auto& b) {
+       markov_tables(b);
+       b.zeros("conf_proj.weight", {12, 1}).zeros("conf_proj.bias", {2});
+     }},
+    {"ConfidenceBiasAlone", "The tensor 'conf_proj.bias' has no place in a DFlash drafter",
+     [](auto& b) {
+       markov_tables(b);
+       b.zeros("conf_proj.bias", {1});
+     }},
+    {"AnchorText", "'dflash.sample_from_anchor' is of type string; boolean is expected",
+     words("dflash.sample_from_anchor", "yes")},
+    {"AnchorAndShift", "The drafter's 'sample_from_anchor' and 'draft_shift' are both true",
+     [](auto& b) {
+       b.template value<bool>("dflash.sample_from_anchor", true).template value<bool>("dflash.draft_shift", true);
+     }},
+    {"MarkovAndSoftcap", "a Markov head beside an output multiplier or a final logit softcapping",
+     [](auto& b) {
+       markov_tables(b);
+       b.template value<float>("dflash.final_logit_softcapping", 30.0f);
+     }},
     {"OtherLayers", "a drafter with layers of another architecture, as the metadata 'dflash.decoder_arch' says",
      words("dflash.decoder_arch", "laguna")},
-    {"Dflash2ByTensor", "The tensor 'blk.0.attn_conv_base' belongs to a DFlash2 drafter, which is not supported",
+    {"ConvTensorAlone", "The tensor 'blk.0.attn_conv_base' has no place in a DFlash drafter",
      extra("blk.0.attn_conv_base")},
-    {"SelectorTensor", "The tensor 'selector_predecessor' belongs to a DFlash2 drafter",
+    {"SelectorTensorAlone", "The tensor 'selector_predecessor' has no place in a DFlash drafter",
      extra("selector_predecessor.weight")},
-    {"DsparkByTensor", "The tensor 'markov_w1' belongs to a DSpark drafter", extra("markov_w1.weight")},
     {"UnknownTensor", "The tensor 'blk.0.attn_sinks' has no place in a DFlash drafter",
      extra("blk.0.attn_sinks.weight")},
     {"Bias", "The tensor 'blk.0.attn_q.bias' has no place in a DFlash drafter", extra("blk.0.attn_q.bias")},
@@ -235,7 +328,8 @@ const GgufCase fork_cases[] = {
      drop("dflash-draft.dflash.mask_token_id")},
     {"MaskOutside", "mask token is 12, outside its vocabulary of 10 tokens",
      set<uint32_t>("dflash-draft.dflash.mask_token_id", 12)},
-    {"Dspark", "This is a DSpark drafter, as the metadata 'dflash-draft.dflash.dspark.enabled' says",
+    {"Dspark",
+     "This is a DSpark drafter in a fork's dialect, as the metadata 'dflash-draft.dflash.dspark.enabled' says",
      set<uint32_t>("dflash-draft.dflash.dspark.enabled", 1)},
     {"TwoNormsForOne", "There are two tensors that stand for 'blk.0.ffn_norm'.",
      extra("blk.0.post_attention_norm.weight")},
@@ -276,13 +370,28 @@ const ConfigCase config_cases[] = {
     {"TwoClasses", "must be a list of one class name", "[\"DFlash", "[\"A\",\"DFlash"},
     {"ATarget", "This is a model of the class 'Qwen3ForCausalLM', not a drafter", "DFlashDraftModel",
      "Qwen3ForCausalLM"},
-    {"Dflash2",
-     "This is a drafter of the class 'DFlash2DraftModel', which is not supported; DFlashDraftModel is expected.",
-     "DFlashDraftModel", "DFlash2DraftModel"},
-    {"Dflash2Inside", "This is a DFlash2 drafter (with a candidate selector), as the field 'selector_rank'", end,
+    {"AnotherDrafter",
+     "This is a drafter of the class 'DFlash3DraftModel', which is not supported; DFlashDraftModel, DFlash2DraftModel "
+     "or",
+     "DFlashDraftModel", "DFlash3DraftModel"},
+    {"Dflash2WithoutConvolution", "dflash_config of config.json lacks the field 'conv_kernel_size'", "DFlashDraftModel",
+     "DFlash2DraftModel"},
+    {"SelectorWithoutCandidates", "has 0 candidates (selector_top_k); 1 to 10 are allowed.", end,
      ",\"selector_rank\":256" + end},
-    {"Dspark", "The field 'sample_from_anchor' of config.json is true, as in DSpark drafters", end,
-     ",\"sample_from_anchor\":true" + end},
+    {"ConvTapsText", "The field 'conv_kernel_size' of dflash_config of config.json is \"2\"; a whole number", end,
+     ",\"conv_kernel_size\":\"2\"" + end},
+    {"DsparkWithoutRank", "dflash_config of config.json lacks the field 'markov_rank'", "DFlashDraftModel",
+     "Qwen3DSparkModel"},
+    {"MarkovRankZero", "The field 'markov_rank' of config.json is 0; a DSpark drafter has a Markov head.",
+     "[\"DFlashDraftModel\"]", "[\"Qwen3DSparkModel\"],\"markov_rank\":0"},
+    {"MarkovRankText", "The field 'markov_rank' of config.json is \"x\"; a whole number", "[\"DFlashDraftModel\"]",
+     "[\"Qwen3DSparkModel\"],\"markov_rank\":\"x\""},
+    {"MarkovKind", "The field 'markov_head_type' of config.json is 'gated'; vanilla is supported.", end,
+     ",\"markov_rank\":4,\"markov_head_type\":\"gated\"" + end},
+    {"MarkovTensorMissing", "The tensor 'markov_w1' is missing; its shape should be [10, 4].", end,
+     ",\"markov_rank\":4" + end},
+    {"AnchorNumber", "The field 'sample_from_anchor' of dflash_config of config.json is 1; true or false", end,
+     ",\"sample_from_anchor\":1" + end},
     {"DflashConfigList", "The field 'dflash_config' of config.json is an array; an object is expected",
      "\"dflash_config\":{", "\"dflash_config\":[],\"x\":{"},
     {"MaskMissing", "dflash_config of config.json lacks the field 'mask_token_id'", "mask_token_id", "x"},
@@ -321,6 +430,12 @@ const ConfigCase config_cases[] = {
      end + ",\"use_swa\":\"all\""},
     {"CausalText", "The field 'is_causal' of config.json is \"no\"; true or false is expected", end,
      end + ",\"is_causal\":\"no\""},
+    {"CausalHeadText", "The field 'causal_head' of dflash_config of config.json is \"yes\"; true or false is expected",
+     end, ",\"causal_head\":\"yes\"" + end},
+    {"ShiftNumber", "The field 'draft_shift' of dflash_config of config.json is 2; true or false is expected", end,
+     ",\"draft_shift\":2" + end},
+    {"ShiftTwice", "The field 'draft_shift' of config.json is true at the top level, but false in dflash_config",
+     "\"target_layer_ids\":[0,2]}", "\"target_layer_ids\":[0,2],\"draft_shift\":false},\"draft_shift\":true"},
     {"ThetaMissing", "config.json lacks the field 'rope_theta', at the top level and in 'rope_parameters'.",
      "\"rope_theta\":10000.0,", ""},
     {"ThetaZero", "rope theta is 0", "10000.0", "0"},
@@ -430,7 +545,7 @@ TEST(DrafterMalformed, ATensorOfARelativeInAFolder) {
   folder.write("config.json", tiny_drafter_config());
   for (const char* name : {"layers.0.attention_conv.base_kernel", "candidate_selector.predecessor_codebook"}) {
     folder.write("model.safetensors", tiny_drafter_safetensors().zeros(name, {8}).build());
-    expect_refused(folder.path(), "belongs to a DFlash2 drafter, which is not supported");
+    expect_refused(folder.path(), "has no place in a DFlash drafter");
   }
   folder.write("model.safetensors", tiny_drafter_safetensors().zeros("layers.0.extra.weight", {8}).build());
   expect_refused(folder.path(), "The tensor 'layers.0.extra.weight' has no place in a DFlash drafter");

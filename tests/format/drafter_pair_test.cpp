@@ -1,6 +1,6 @@
 // Which pairs of target and drafter are refused, and the warnings about those that are not.
 
-#include "engine/format/drafter_file.h"
+#include "engine/format/draft_file.h"
 
 #include <gtest/gtest.h>
 

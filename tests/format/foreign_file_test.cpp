@@ -30,7 +30,7 @@ const std::string lfs_pointer =
     "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 4368439584\n";
 
 TEST(ForeignFile, WhatRunsIsTheListOfArchitectures) {
-  EXPECT_EQ(what_runs().find("these architectures run here: llama (Llama 2 and 3, Mistral, SmolLM2), phi3 ("), 0u);
+  EXPECT_EQ(what_runs().find("these architectures run here: llama (Llama 2 and 3, Mistral, SmolLM2), mistral3 ("), 0u);
   EXPECT_TRUE(what_runs().ends_with("."));
 }
 
@@ -198,7 +198,11 @@ const FolderCase folder_cases[] = {
      "for MLX, Apple's library (8 bits)"},
     {"Architecture",
      {{"config.json", R"({"architectures":["Qwen2_5_VLForConditionalGeneration"]})"}},
-     "The model's architecture 'Qwen2_5_VLForConditionalGeneration' is not supported; supported are: LlamaForCausalLM"},
+     "The model's architecture 'Qwen2_5_VLForConditionalGeneration' (Qwen2.5-VL) is not supported. Nothing here sees "
+     "pictures; for text Qwen3 and the text part of Gemma 4 run. Supported are: LlamaForCausalLM"},
+    {"UnknownArchitecture",
+     {{"config.json", R"({"architectures":["NobodyKnowsForCausalLM"]})"}},
+     "The model's architecture 'NobodyKnowsForCausalLM' is not supported; supported are: LlamaForCausalLM"},
 };
 
 class ForeignFolder : public testing::TestWithParam<FolderCase> {};

@@ -55,6 +55,15 @@ TEST(HfConfig, GenerationConfigAddsStopTokensAndComesFirst) {
                [] { read_hf_config(tiny_config(), R"({"eos_token_id":"x"})"); });
 }
 
+TEST(HfConfig, TakesInfinitiesWhereNoFieldNeedsANumber) {
+  EXPECT_EQ(read_hf_config(tiny_config(R"(,"time_step_limit":[0.0,Infinity])"), "").hidden, 8u);
+  expect_error("The field 'rope_theta' of config.json is Infinity; a number is expected.",
+               [] { read_hf_config(tiny_config(R"(,"rope_theta":Infinity)"), ""); });
+  expect_error("The model's architecture 'BambaForCausalLM' is not supported", [] {
+    read_hf_config(R"({"architectures":["BambaForCausalLM"],"time_step_limit":[0.0,Infinity]})", "");
+  });
+}
+
 TEST(HfConfig, ReadsBothSpellingsOfRopeScaling) {
   const auto linear = read_hf_config(tiny_config(R"(,"rope_scaling":{"type":"linear","factor":4})"), "");
   EXPECT_EQ(linear.rope_scaling.kind, RopeScaling::Kind::linear);
@@ -219,17 +228,87 @@ TEST(HfConfig, OfAMistralThatSeesPicturesTheTextPartIsRead) {
     return read_hf_config(
         R"({"architectures":["Mistral3ForConditionalGeneration"],"vision_config":{},"text_config":)" + text + "}", "");
   };
-  EXPECT_EQ(mistral3("").architecture, "llama");
+  EXPECT_EQ(mistral3("").architecture, "mistral3");
   EXPECT_EQ(mistral3("").layers, 1u);
   EXPECT_EQ(mistral3("").max_context, 64u);
   const std::string yarn = R"(,"rope_parameters":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":16)";
   EXPECT_EQ(mistral3(yarn + "}").max_context, 64u);
-  EXPECT_EQ(mistral3(yarn + R"(,"llama_4_scaling_beta":0.1})").max_context, 16u) << "behind it queries are scaled";
+  EXPECT_EQ(mistral3(yarn + "}").rope_scaling.query_growth, 0);
+  const ModelConfig grows = mistral3(yarn + R"(,"llama_4_scaling_beta":0.1})");
+  EXPECT_EQ(grows.max_context, 64u) << "behind the original context queries grow";
+  EXPECT_EQ(grows.rope_scaling.query_growth, 0.1);
   for (const char* prefix : {"language_model.model.", "model.language_model."}) {
     EXPECT_EQ(canonical_name_from_hugging_face(prefix + std::string("layers.3.mlp.down_proj.weight")),
               "blk.3.ffn_down");
   }
   EXPECT_EQ(canonical_name_from_hugging_face("language_model.lm_head.weight"), "output");
+}
+
+TEST(HfConfig, QueriesOfMinistral3GrowWithTheirPosition) {
+  const auto ministral3 = [](const std::string& rope) {
+    return read_hf_config(config_of_class("Ministral3", 1, R"(,"rope_parameters":{)" + rope + "}"), "");
+  };
+  // As published, with other numbers.
+  const ModelConfig c = ministral3(R"("beta_fast":32.0,"beta_slow":1.0,"factor":4.0,"llama_4_scaling_beta":0.1,)"
+                                   R"("mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":16,)"
+                                   R"("rope_theta":1000000.0,"rope_type":"yarn","type":"yarn")");
+  EXPECT_EQ(c.architecture, "mistral3");
+  EXPECT_FALSE(c.has_qk_norm);
+  EXPECT_EQ(c.max_context, 64u);
+  EXPECT_EQ(c.rope_theta, 1e6);
+  EXPECT_EQ(c.rope_scaling.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(c.rope_scaling.magnitude, 1);
+  EXPECT_EQ(c.rope_scaling.original_context, 16u);
+  EXPECT_EQ(c.rope_scaling.query_growth, 0.1);
+  const ModelConfig plain =
+      ministral3(R"("rope_type":"default","llama_4_scaling_beta":0.5,"original_max_position_embeddings":16)");
+  EXPECT_EQ(plain.rope_scaling.kind, RopeScaling::Kind::none);
+  EXPECT_EQ(plain.rope_scaling.original_context, 16u);
+  EXPECT_EQ(plain.rope_scaling.query_growth, 0.5);
+
+  const std::string yarn = R"("rope_type":"yarn","factor":4,"llama_4_scaling_beta":)";
+  const std::string original = R"(,"original_max_position_embeddings":)";
+  expect_error("config.json's rope scaling lacks the field 'original_max_position_embeddings'",
+               [&] { ministral3(yarn + "0.1"); });
+  expect_error("rope scaling original_max_position_embeddings is 0; 1 to",
+               [&] { ministral3(yarn + "0.1" + original + "0"); });
+  expect_error("growth of queries (llama_4_scaling_beta) is -0.1; a number above 0",
+               [&] { ministral3(yarn + "-0.1" + original + "16"); });
+  expect_error("'llama_4_scaling_beta' of config.json's rope scaling is \"x\"; a number",
+               [&] { ministral3(yarn + R"("x")" + original + "16"); });
+}
+
+TEST(HfConfig, OfAQwen3ThatSeesPicturesTheTextPartIsRead) {
+  const auto qwen3vl = [](const std::string& rope) {
+    std::string text = tiny_config(R"(,"head_dim":16,)" + rope);
+    const std::string architectures = R"("architectures":["LlamaForCausalLM"],)";
+    text.erase(text.find(architectures), architectures.size());
+    return read_hf_config(
+        R"({"architectures":["Qwen3VLForConditionalGeneration"],"vision_config":{"depth":27},"image_token_id":5,)"
+        R"("text_config":)" +
+            text + "}",
+        "");
+  };
+  // As transformers writes it since version 5, and as the published folders have it.
+  for (const char* rope :
+       {R"("rope_parameters":{"mrope_interleaved":true,"mrope_section":[4,2,2],"rope_theta":5000000,)"
+        R"("rope_type":"default"})",
+        R"("rope_theta":5000000,"rope_scaling":{"mrope_interleaved":true,"mrope_section":[4,2,2],)"
+        R"("rope_type":"default"})"}) {
+    const ModelConfig c = qwen3vl(rope);
+    EXPECT_EQ(c.architecture, "qwen3vl");
+    EXPECT_TRUE(c.has_qk_norm);
+    EXPECT_EQ(c.head_dim, 16u);
+    EXPECT_EQ(c.turned(), 16u) << "positions of text turn the whole head";
+    EXPECT_EQ(c.rope_scaling.kind, RopeScaling::Kind::none);
+    EXPECT_EQ(c.rope_layout, RopeLayout::half);
+    EXPECT_EQ(c.vocab, 10u);
+  }
+  EXPECT_EQ(qwen3vl(R"("rope_theta":5000000)").rope_theta, 5000000);
+  expect_error("'text_config' of config.json is 3; an object",
+               [] { read_hf_config(R"({"architectures":["Qwen3VLForConditionalGeneration"],"text_config":3})", ""); });
+  expect_error("partial_rotary_factor", [&] { qwen3vl(R"("partial_rotary_factor":2)"); });
+  expect_error("'mlp_bias' of config.json is true", [&] { qwen3vl(R"("mlp_bias":true)"); });
 }
 
 TEST(HfConfig, Qwen2HasBiases) {
@@ -290,8 +369,9 @@ TEST(HfConfig, RefusesWhatTheEngineCannotCompute) {
   refused("'partial_rotary_factor' of config.json is -0.5; numbers above 0, up to 1",
           tiny_config(R"(,"partial_rotary_factor":-0.5)"));
   refused(
-      "'GPT2LMHeadModel' is not supported; supported are: LlamaForCausalLM (Llama 2 and 3, "
-      "Mistral, SmolLM2), MistralForCausalLM (Mistral), Mistral3ForConditionalGeneration (",
+      "'GPT2LMHeadModel' (GPT-2) is not supported. For text and chats Qwen3, Gemma 4, Llama 3 and gpt-oss run here. "
+      "Supported are: LlamaForCausalLM (Llama 2 and 3, "
+      "Mistral, SmolLM2), MistralForCausalLM (Mistral), Ministral3ForCausalLM (",
       replaced("LlamaForCausalLM", "GPT2LMHeadModel"));
   refused("must be a list of one class name", replaced(R"(["LlamaForCausalLM"])", "[]"));
   refused("config.json is not valid JSON", "{");

@@ -1,5 +1,6 @@
 // Configurations of hybrids of attention and recurrences.
 
+#include "engine/format/hybrids.h"
 #include "engine/format/model_families.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,9 @@ ModelConfig hybrid_with(const char* field, const json& value) {
 TEST(HybridConfig, ReadsAllFields) {
   const ModelConfig c = read_hybrid(hybrid_config());
   EXPECT_EQ(c.architecture, "qwen35");
-  EXPECT_EQ(c.delta_net, (DeltaNetConfig{2, 4, 16, 12, 4, false}));
+  EXPECT_EQ(c.delta_net,
+            (DeltaNetConfig{
+                .key_heads = 2, .value_heads = 4, .key_dim = 16, .value_dim = 12, .taps = 4, .has_log_rates = true}));
   EXPECT_EQ(c.rotary_dim, 8u);
   EXPECT_TRUE(c.has_output_gate);
   EXPECT_TRUE(c.has_qk_norm);
@@ -121,7 +124,8 @@ TEST(HybridConfig, RefusesWhatDoesNotFit) {
     expect_error(message, [&] { hybrid_with(field, value); });
   };
   refused("'layer_types' of config.json has 1 entries; the model has 8", "layer_types", {"full_attention"});
-  refused("holds \"sliding_attention\"; linear_attention and", "layer_types", {"sliding_attention"});
+  refused("holds \"sliding_attention\"; \"linear_attention\" and \"full_attention\"", "layer_types",
+          {"sliding_attention"});
   refused("'full_attention_interval' of config.json is 0", "full_attention_interval", 0);
   refused("layer count is 4294967295", "num_hidden_layers", UINT32_MAX);
   refused("has recurrent layers only", "full_attention_interval", 9);
@@ -195,6 +199,21 @@ TEST(HybridConfig, LeavesLayersThatPredictFurtherTokens) {
   const ModelConfig c = gguf_config_of(builder);
   EXPECT_EQ(c.layers, 7u);
   EXPECT_EQ(c.unread_layers, 1u);
+}
+
+// Newer files list the kinds of all layers, those included that predict further tokens.
+TEST(HybridConfig, ReadsKindsOfGguf) {
+  GgufBuilder builder = random_hybrid().builder();
+  const std::string kinds("\1\1\1\0\1\1\1\0", 8);
+  builder.array("qwen35.attention.recurrent_layers", GgufType::boolean, 8, kinds);
+  builder.without("qwen35.full_attention_interval").value<uint32_t>("qwen35.full_attention_interval", 7);
+  EXPECT_EQ(gguf_config_of(builder).recurrent, (std::vector<bool>{true, true, true, false, true, true, true, false}));
+  builder.value<uint32_t>("qwen35.nextn_predict_layers", 1);
+  EXPECT_EQ(gguf_config_of(builder).recurrent, (std::vector<bool>{true, true, true, false, true, true, true}));
+  builder.without("qwen35.attention.recurrent_layers");
+  builder.array("qwen35.attention.recurrent_layers", GgufType::boolean, 7, kinds.substr(0, 7));
+  expect_error("The metadata 'qwen35.attention.recurrent_layers' has 7 elements; 8 are expected, one a layer.",
+               [&] { gguf_config_of(builder); });
 }
 
 TEST(HybridConfig, ReadsExpertsOfGguf) {

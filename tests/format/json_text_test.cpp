@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/base/expect_error.h"
 
 namespace canopy {
@@ -38,6 +40,29 @@ TEST(JsonText, RefusesWhatIsNoJson) {
   refused("[1e999]", "a number in it is too large");
 }
 
+TEST(JsonText, TakesInfinitiesOfPythonInConfigurationsAlone) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto json = parse_config_json(
+      R"({"limit":[0.0, Infinity,-Infinity],"Infinity":"\"Infinity\\","x":Infinity,"n":9.8e307,"m":-3})", "f");
+  EXPECT_EQ(json["limit"], (nlohmann::json{0.0, infinity, -infinity}));
+  EXPECT_EQ(json["Infinity"], "\"Infinity\\");
+  EXPECT_EQ(json["x"], infinity);
+  EXPECT_EQ(json["n"], 9.8e307);
+  EXPECT_EQ(json["m"], -3);
+  EXPECT_EQ(parse_config_json(R"(["Infinity"])", "f")[0], "Infinity");
+  expect_error("f is not valid JSON: at line 1, column 3", [] { parse_json("[ Infinity]", "f"); });
+  const auto refused = [](const std::string& text, const std::string& place) {
+    expect_error("f is not valid JSON: at line 1, column " + place, [&] { parse_config_json(text, "f"); });
+  };
+  refused("[Infinity, NaN]", "12 it has 'N'");
+  refused("[Infinityx]", "10 it has 'x'");
+  refused("[1Infinity]", "3 it has 'I'");
+  refused("[+Infinity]", "2 it has '+'");
+  refused("{Infinity:1}", "2");
+  expect_error("f is nested more than 64 levels deep.",
+               [] { parse_config_json(nested(max_json_depth + 1) + "Infinity", "f"); });
+}
+
 TEST(JsonText, FindsDuplicateKeysPerObject) {
   EXPECT_EQ(parse_json(R"({"a":1,"a":2})", "f")["a"], 2);
   expect_error("f has the key 'a' twice.", [] { parse_json(R"({"a":1,"a":2})", "f", DuplicateKeys::refuse); });
@@ -59,6 +84,10 @@ TEST(JsonFields, NameTheFieldAndItsValue) {
   expect_error("'l' of config.json is \"a\"; a whole number", [&] { fields.ids("l"); });
   expect_error("config.json lacks the field 'z'.", [&] { fields.u32("z"); });
   EXPECT_EQ(fields.u32_or("z", 7), 7u);
+  const auto infinite = parse_config_json(R"({"f":Infinity,"n":-Infinity})", "f");
+  const JsonFields beyond(infinite, "config.json");
+  expect_error("The field 'f' of config.json is Infinity; a number is expected.", [&] { beyond.number("f"); });
+  expect_error("The field 'n' of config.json is -Infinity; a whole number", [&] { beyond.u32("n"); });
   expect_error("x must be a JSON object, but is an array.", [] { JsonFields(nlohmann::json::array(), "x"); });
 }
 

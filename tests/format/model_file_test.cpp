@@ -277,6 +277,34 @@ TEST(ModelFile, ReadsYarnAndLongRopeOfAGguf) {
   EXPECT_EQ(config.notes.size(), 1u);
 }
 
+TEST(ModelFile, ReadsTheGrowingQueriesOfAGguf) {
+  const TempFolder folder;
+  const auto config_of = [&](GgufBuilder& b) { return ModelFile::open(folder.write("m.gguf", b.build())).config(); };
+  const std::string key = "mistral3.rope.scaling.";
+  GgufBuilder b = tiny_gguf("mistral3");
+  EXPECT_EQ(config_of(b).rope_scaling.query_growth, 0);
+  EXPECT_EQ(config_of(b).rope_layout, RopeLayout::interleaved);
+  b.text(key + "type", "yarn").value<float>(key + "factor", 4.0f).value<float>(key + "yarn_log_multiplier", 1.0f);
+  EXPECT_EQ(config_of(b).rope_scaling.magnitude, 1) << "as config.json's 'mscale_all_dim'";
+  b.value<float>("mistral3.attention.temperature_scale", 0.25f);
+  expect_error("'mistral3.rope.scaling.original_context_length'", [&] { config_of(b); });
+  GgufBuilder short_step = b, other_step = b, shrinking = tiny_gguf("mistral3");
+  b.value<uint32_t>(key + "original_context_length", 16);
+  const RopeScaling scaling = config_of(b).rope_scaling;
+  EXPECT_EQ(scaling.query_growth, 0.25);
+  EXPECT_EQ(scaling.original_context, 16u);
+  EXPECT_EQ(scaling.magnitude, 1);
+  short_step.value<uint32_t>(key + "original_context_length", 0);
+  expect_error("original_max_position_embeddings is 0; 1 to", [&] { config_of(short_step); });
+  other_step.value<uint32_t>(key + "original_context_length", 16);
+  other_step.value<uint32_t>("mistral3.attention.temperature_length", 8);
+  expect_error("The metadata 'mistral3.attention.temperature_length' is 8; only the original context, 16",
+               [&] { config_of(other_step); });
+  shrinking.value<uint32_t>(key + "original_context_length", 16);
+  shrinking.value<float>("mistral3.attention.temperature_scale", -0.5f);
+  expect_error("growth of queries (llama_4_scaling_beta) is -0.5", [&] { config_of(shrinking); });
+}
+
 TEST(ModelFile, AWindowOfAGgufIsOfAllLayersWhereTheArchitectureSaysSo) {
   const TempFolder folder;
   const auto config_of = [&](const std::string& architecture, uint32_t window) {
@@ -464,8 +492,8 @@ std::function<void(GgufBuilder&)> with_key(const char* key, T value) {
 }
 
 const ModelCase model_cases[] = {
-    {"ArchitectureUnknown", "The model's architecture 'mamba' is not supported; supported are: llama (Llama 2 and 3,",
-     [](auto& b) { b.without("general.architecture").text("general.architecture", "mamba"); }},
+    {"ArchitectureUnknown", "The model's architecture 'nobody' is not supported; supported are: llama (Llama 2 and 3,",
+     [](auto& b) { b.without("general.architecture").text("general.architecture", "nobody"); }},
     {"ArchitectureMissing", "The metadata 'general.architecture' is missing.",
      [](auto& b) { b.without("general.architecture"); }},
     {"ArchitectureNumber", "'general.architecture' is of type u32; string is expected",

@@ -71,6 +71,17 @@ TEST(Safetensors, NoBitFlipGetsPastTheChecksAsAnythingButAnError) {
   }
 }
 
+TEST(Safetensors, ConvolutionsOfFilmsMayHaveFiveDimensions) {
+  SafetensorsBuilder b;
+  b.tensor("model.visual.patch_embed.proj.weight", "U8", {2, 3, 2, 1, 4}, std::string(48, 'v'));
+  b.tensor("visual.six", "U8", {2, 3, 2, 1, 1, 4}, std::string(48, 'v'));
+  const std::string bytes = b.build();
+  const SafetensorsFile file = SafetensorsFile::parse(as_bytes(bytes));
+  ASSERT_EQ(file.tensors().size(), 2u);
+  EXPECT_EQ(file.tensors()[0].shape_text(), "[6, 2, 1, 4]");
+  EXPECT_EQ(file.tensors()[1].shape_text(), "[12, 1, 1, 4]");
+}
+
 struct SafetensorsCase {
   const char* name;
   const char* message;
@@ -119,6 +130,10 @@ std::vector<SafetensorsCase> safetensors_cases() {
        entry(R"("w":{"dtype":"U8","shape":"4","data_offsets":[0,4]})")},
       {"FiveDimensions", "The tensor 'w' has 5 dimensions; at most 4",
        entry(safetensors_entry("w", "U8", {1, 1, 1, 1, 4}, 0, 4))},
+      {"FiveDimensionsOfAFilmWrap", "The element count of tensor 'model.visual.w' overflows",
+       entry(R"("model.visual.w":{"dtype":"U8","shape":[)" + big + R"(,2,1,1,4],"data_offsets":[0,4]})")},
+      {"FiveDimensionsOfAFilmAreOthers", "The tensor 'visual.w' of shape [2, 1, 1, 4] and type U8 takes 8 bytes",
+       entry(safetensors_entry("visual.w", "U8", {2, 1, 1, 1, 4}, 0, 4))},
       {"ShapeWraps", "The element count of tensor 'w' overflows",
        entry(R"("w":{"dtype":"U8","shape":[)" + big + "," + big + R"(],"data_offsets":[0,4]})")},
       {"BytesWrap", "The size of the tensor 'w' overflows",

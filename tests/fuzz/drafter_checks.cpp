@@ -53,6 +53,9 @@ void require_same(const DrafterConfig& a, const DrafterConfig& b) {
   require(s.layer_heads == t.layer_heads && s.layer_kv_heads == t.layer_kv_heads && s.layer_ffn == t.layer_ffn,
           "the sizes of a drafter's layers outlive GGUF");
   require(a.attention == b.attention, "what layers see outlives GGUF");
+  require(a.draft_shift == b.draft_shift && a.sample_from_anchor == b.sample_from_anchor && a.markov == b.markov &&
+              a.conv == b.conv && a.selector == b.selector,
+          "what rows of the block predict outlives GGUF");
   require(a.block_size == b.block_size && a.mask_token == b.mask_token && a.aux_layers == b.aux_layers,
           "block, mask and taps outlive GGUF");
   require(a.target_layers == b.target_layers && (a.vocab == b.vocab || a.vocab == 0),
@@ -82,6 +85,8 @@ void check_drafter_config(const DrafterConfig& config) {
   }
   require(transformer.head_dim % 2 == 0, "heads can be turned");
   require(config.block_size >= 2 && config.block_size <= max_draft_block, "a block is a root and mask rows");
+  require(config.depths() >= 1 && config.first_slot() + config.depths() <= config.block_size,
+          "every drafted token has a row");
   require(!config.aux_layers.empty() && config.attention.size() == transformer.layers,
           "there are taps, and a rule a layer");
   for (const uint32_t context : {0u, transformer.max_context}) {
@@ -104,6 +109,38 @@ void check_drafter(const DrafterFile& drafter) {
   }
   require(!tokenizer_difference(drafter.tokenizer(), drafter.tokenizer()), "a tokenizer is its own equal");
   check_rewritten(drafter);
+}
+
+void check_mtp_head(const MtpFile& head) {
+  require(head.config().layers == 1 && head.find("fc") != nullptr,
+          "what opens as a head is one layer behind a product");
+  for (const TensorView& tensor : head.tensors()) touch(tensor.shown_name());
+}
+
+void check_assistant_file(const AssistantFile& assistant) {
+  const AssistantConfig& config = assistant.config();
+  const uint32_t hidden = config.layers.hidden;
+  require(config.layers.shared_kv_layers == config.layers.layers, "an assistant has no keys of its own");
+  assistant.require("pre_projection", hidden, 2 * uint64_t{config.target_hidden});
+  assistant.require("post_projection", config.target_hidden, hidden);
+  assistant.require("token_embd", config.layers.vocab, hidden);
+  for (const uint32_t window : config.layers.windows) require(window != 1, "a window is more than the row itself");
+  for (const TensorView& tensor : assistant.tensors()) touch(tensor.shown_name());
+  touch(config.dialect);
+}
+
+void check_eagle_head(const EagleFile& head) {
+  const EagleConfig& config = head.config();
+  const uint32_t hidden = config.layer.hidden;
+  require(config.layer.layers == 1, "a head has one layer");
+  require(head.require("fc", hidden, config.feature_width()).cols() % config.taps() == 0, "a part of fc for each tap");
+  require(std::ranges::is_sorted(config.aux_layers), "layers that are read ascend");
+  require(config.draft_token_ids.empty() || config.draft_token_ids.back() < config.layer.vocab,
+          "tokens that are drafted are of the vocabulary");
+  if (head.has_own_output()) head.require("output", config.drafted_tokens(), hidden);
+  if (head.has_own_embedding()) head.require("token_embd", config.layer.vocab, hidden);
+  for (const TensorView& tensor : head.tensors()) touch(tensor.shown_name());
+  touch(config.dialect);
 }
 
 }  // namespace canopy::fuzz
