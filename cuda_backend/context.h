@@ -101,7 +101,7 @@ struct DeviceRead {
 
 class Context {
  public:
-  /// `kernels`: fat binaries, one after the other (EmbeddedKernels). Throws bad_input for other bytes, unavailable,
+  /// `kernels`: fat binaries, one after the other (Kernels). Throws bad_input for other bytes, unavailable,
   /// out_of_memory or device_lost.
   Context(const DriverApi& api, const DeviceFacts& facts, std::span<const std::byte> kernels);
   ~Context();

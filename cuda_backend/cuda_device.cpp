@@ -249,12 +249,15 @@ class CudaDevice : public Device {
       throw bad_input("A K/V cache needs slots, heads, and an even number of elements in a head.");
     }
     check_keeps_heads(shape.type, shape.head_dim);
+    check_latent_values(shape);
     std::vector<std::unique_ptr<KvLayer>> all;
     for (uint32_t i = 0; i < layers; ++i) {
       auto layer = std::make_unique<CudaKv>();
       layer->shape = shape;
       layer->keys = std::make_unique<Memory>(context_, shape.slots * slot_bytes(shape), false, name);
-      layer->values = std::make_unique<Memory>(context_, shape.slots * slot_bytes(shape), false, name);
+      if (!shape.is_latent()) {
+        layer->values = std::make_unique<Memory>(context_, shape.slots * slot_bytes(shape), false, name);
+      }
       all.push_back(std::move(layer));
     }
     return std::make_unique<KvCache>(std::move(all));
@@ -435,7 +438,7 @@ std::vector<float> CudaDevice::read_kv(const KvLayer& layer, bool values, uint32
   const auto& kv = own<CudaKv>(&layer, "The K/V cache");
   if (uint64_t{first} + count > kv.shape.slots) throw bad_input("Slots beyond the K/V cache's are to be read.");
   std::vector<std::byte> bytes(count * slot_bytes(kv.shape));
-  context_.read((values ? *kv.values : *kv.keys).address() + first * slot_bytes(kv.shape), bytes);
+  context_.read(kv.plane(values).address() + first * slot_bytes(kv.shape), bytes);
   return decode_slots(kv.shape, bytes);
 }
 
@@ -445,7 +448,7 @@ void CudaDevice::write_kv(KvLayer& layer, bool values, uint32_t first, std::span
   if (first * slot_bytes(kv.shape) + bytes.size() > kv.shape.slots * slot_bytes(kv.shape)) {
     throw bad_input("Slots beyond the K/V cache's are to be written.");
   }
-  context_.write((values ? *kv.values : *kv.keys).address() + first * slot_bytes(kv.shape), bytes);
+  context_.write(kv.plane(values).address() + first * slot_bytes(kv.shape), bytes);
 }
 
 }  // namespace
@@ -504,7 +507,7 @@ FoundDevice found(const cuda::DeviceFacts& facts) {
   return device;
 }
 
-FoundDevices find(const cuda::FoundDriver& driver, const cuda::EmbeddedKernels& kernels) {
+FoundDevices find(const cuda::FoundDriver& driver, const std::function<const cuda::Kernels&()>& kernels) {
   FoundDevices all;
   all.lacking = "NVIDIA GPUs with CUDA";
   if (!driver.api) {
@@ -512,19 +515,21 @@ FoundDevices find(const cuda::FoundDriver& driver, const cuda::EmbeddedKernels& 
     return all;
   }
   try {
-    for (const cuda::DeviceFacts& facts : cuda::list_devices(*driver.api, kernels)) all.devices.push_back(found(facts));
+    for (const cuda::DeviceFacts& facts : cuda::list_devices(*driver.api, kernels()))
+      all.devices.push_back(found(facts));
   } catch (const Error& e) {
     all.problem = e.what();
   }
   return all;
 }
 
-std::unique_ptr<Device> open(const cuda::FoundDriver& driver, const cuda::EmbeddedKernels& embedded, uint32_t ordinal,
-                             const std::string& kernels) {
+std::unique_ptr<Device> open(const cuda::FoundDriver& driver, const std::function<const cuda::Kernels&()>& kernels,
+                             uint32_t ordinal, const std::string& family) {
   if (!driver.api) throw Error(ErrorKind::unavailable, driver.reason);
+  const cuda::Kernels& loaded = kernels();
   std::unique_ptr<Device> device =
-      open_cuda_device({*driver.api, cuda::list_devices(*driver.api, embedded).at(ordinal), embedded.fatbins});
-  if (kernels == "matrix") {
+      open_cuda_device({*driver.api, cuda::list_devices(*driver.api, loaded).at(ordinal), loaded.fatbins});
+  if (family == "matrix") {
     while (device->fall_back()) {
     }
   }
@@ -548,12 +553,12 @@ void pack(std::span<const WeightPart> parts, WeightLayout layout, std::span<uint
 
 }  // namespace
 
-Backend cuda_backend(std::function<cuda::FoundDriver()> driver, const cuda::EmbeddedKernels& kernels) {
+Backend cuda_backend(std::function<cuda::FoundDriver()> driver, std::function<const cuda::Kernels&()> kernels) {
   return {"cuda",
           "CUDA",
           {"matrix"},
-          [driver, &kernels] { return find(driver(), kernels); },
-          [driver, &kernels](uint32_t ordinal, const DeviceSettings& settings) {
+          [driver, kernels] { return find(driver(), kernels); },
+          [driver, kernels](uint32_t ordinal, const DeviceSettings& settings) {
             return open(driver(), kernels, ordinal, settings.kernels);
           },
           pack};

@@ -6,15 +6,9 @@
 #include <fstream>
 #include <string_view>
 
-#include "engine/base/text.h"
-
-#ifdef _WIN32
-#define NOMINMAX
-#include <windows.h>
-#else
-#include <dlfcn.h>
-#endif
-
+#include "engine/base/bytes.h"
+#include "engine/base/files.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 
 namespace canopy::cuda {
@@ -22,20 +16,8 @@ namespace {
 
 #ifdef _WIN32
 constexpr const char* kLibrary = "nvcuda.dll";
-void* open_library(const char* name) {
-  return reinterpret_cast<void*>(LoadLibraryA(name));
-}
-void* symbol(void* library, const char* name) {
-  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
-}
 #else
 constexpr const char* kLibrary = "libcuda.so.1";
-void* open_library(const char* name) {
-  return ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-}
-void* symbol(void* library, const char* name) {
-  return ::dlsym(library, name);
-}
 #endif
 
 /// Fills the table; the first name that the library lacks stays in missing().
@@ -45,7 +27,7 @@ class Symbols {
 
   template <class Function>
   void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(symbol(library_, name));
+    function = reinterpret_cast<Function>(::dlsym(library_, name));
     if (function == nullptr && missing_.empty()) missing_ = name;
   }
   const std::string& missing() const { return missing_; }
@@ -111,7 +93,7 @@ void find_execution(Symbols& symbols, DriverApi& api) {
 
 FoundDriver find_driver(const std::string& given) {
   const std::string name = given.empty() ? kLibrary : given;
-  void* const library = open_library(name.c_str());
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {std::nullopt, "There is no NVIDIA driver here (" + printable(name) + ")."};
   DriverApi api = {};
   Symbols symbols(library);
@@ -164,13 +146,55 @@ std::vector<const void*> split_fatbins(std::span<const std::byte> joined) {
     if (left >= sizeof(header)) std::memcpy(&header, joined.data() + at, sizeof(header));
     if (header.magic != kFatbinMagic || header.header_bytes < sizeof(header) || header.header_bytes > left ||
         header.bytes > left - header.header_bytes) {
-      throw bad_input("The CUDA kernels of this build are damaged at byte " + std::to_string(at) + " of " +
+      throw bad_input("The CUDA kernels are damaged at byte " + std::to_string(at) + " of " +
                       std::to_string(joined.size()) + ".");
     }
     fatbins.push_back(joined.data() + at);
     at += header.header_bytes + header.bytes;
   }
   return fatbins;
+}
+
+Kernels load_kernels(const BuiltKernels& built, const std::optional<std::filesystem::path>& path) {
+  Kernels kernels;
+  if (built.bytes == 0) {
+    kernels.reason = "This build of Canopy has no CUDA kernels; it was made without nvcc.";
+    return kernels;
+  }
+  if (!path) {
+    kernels.reason = "Canopy's CUDA kernels are not installed: they are a package of their own (canopy-cuda).";
+    return kernels;
+  }
+  try {
+    kernels.file = MappedFile::open(*path);
+    const std::span<const std::byte> bytes = kernels.file.bytes();
+    const std::string of_file = "The file of CUDA kernels " + shown(*path);
+    if (bytes.size() != built.bytes) {
+      throw bad_input(of_file + " has " + std::to_string(bytes.size()) + " bytes; that of this build of Canopy has " +
+                      std::to_string(built.bytes) + ". Install the package canopy-cuda of version " CANOPY_VERSION ".");
+    }
+    std::string sha256;
+    kernels.file.read_checked([&](std::span<const std::byte> all) {
+      Sha256 hash;
+      hash.add(all);
+      sha256 = hex_digits(hash.digest());
+    });
+    if (sha256 != built.sha256) {
+      throw bad_input(of_file + " is not that of this build of Canopy: its SHA-256 is " + sha256 + " instead of " +
+                      std::string(built.sha256) + ". Install the package canopy-cuda of version " CANOPY_VERSION ".");
+    }
+    kernels.fatbins = bytes;
+    kernels.least_driver = built.least_driver;
+    kernels.architectures = built.architectures;
+  } catch (const Error& e) {
+    kernels.reason = e.what();
+  }
+  return kernels;
+}
+
+const Kernels& installed_kernels() {
+  static const Kernels kernels = load_kernels(built_kernels(), find_asset(kKernelFile));
+  return kernels;
 }
 
 namespace {
@@ -198,7 +222,7 @@ std::string hex(const Uuid& uuid) {
 
 /// The architecture whose code a GPU runs, 0 where it runs none. Machine code runs on GPUs of its generation that are
 /// not older; PTX, which is of the last architecture, on any that is not older.
-int architecture_of(const EmbeddedKernels& kernels, int capability) {
+int architecture_of(const Kernels& kernels, int capability) {
   const auto& known = kernels.architectures;
   int found = 0;
   for (const int a : known) {
@@ -207,8 +231,7 @@ int architecture_of(const EmbeddedKernels& kernels, int capability) {
   return found == 0 && !known.empty() && capability >= known.back() ? known.back() : found;
 }
 
-std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version, const EmbeddedKernels& kernels,
-                    DeviceId id) {
+std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version, const Kernels& kernels, DeviceId id) {
   if (facts.capability < kLeastCapability) {
     return "Its compute capability is " + capability_words(facts.capability) + "; " +
            capability_words(kLeastCapability) + " or later is needed.";
@@ -216,7 +239,7 @@ std::string refusal(const DriverApi& api, const DeviceFacts& facts, int version,
   if (attribute(api, kComputeMode, id) == kComputeModeProhibited) {
     return "Its owner has switched off computing on it (compute mode 'prohibited').";
   }
-  if (kernels.architectures.empty()) return "This build of Canopy has no CUDA kernels; it was made without nvcc.";
+  if (!kernels.reason.empty()) return kernels.reason;
   if (facts.architecture == 0) {
     return "This build of Canopy has no CUDA kernels for its compute capability " + capability_words(facts.capability) +
            ".";
@@ -298,7 +321,7 @@ std::string capability_words(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
 }
 
-std::vector<DeviceFacts> list_devices(const DriverApi& api, const EmbeddedKernels& kernels) {
+std::vector<DeviceFacts> list_devices(const DriverApi& api, const Kernels& kernels) {
   if (const Result result = api.init(0); result != kSuccess) {
     if (result == kNoDevice) return {};
     throw error_of(api, result, "Starting the NVIDIA driver");

@@ -67,11 +67,12 @@ struct CudaActivations : Activations {
 
 struct CudaKv : KvLayer {
   KvShape shape;
-  std::unique_ptr<Memory> keys, values;
+  std::unique_ptr<Memory> keys, values;  // no values of a latent cache
 
+  const Memory& plane(bool of_values) const { return of_values && !shape.is_latent() ? *values : *keys; }
   CacheParams params() const {
     return {keys->address(),
-            values->address(),
+            plane(true).address(),
             static_cast<uint32_t>(slot_bytes(shape) / 4),
             static_cast<uint32_t>(shape.type),
             shape.kv_heads,

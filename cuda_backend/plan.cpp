@@ -302,7 +302,7 @@ struct Entries {
   }
   uint64_t bytes(const AttentionExtent& extent) const {
     return uint64_t{extent.heads} * (spans + own_chunks) *
-           (extent.shape.head_dim + 2 * pieces_of(extent.shape.head_dim, kSliceDims)) * 4;
+           (extent.shape.value_dim() + 2 * pieces_of(extent.shape.value_dim(), kSliceDims)) * 4;
   }
 };
 
@@ -361,7 +361,9 @@ AttentionLaunch plan_attention(AttentionParams& p, const AttentionExtent& extent
   p.span_blocks = entries.span_blocks;
   p.spans = entries.spans;
   p.own_chunks = entries.own_chunks;
+  p.value_dim = extent.shape.value_dim();
   p.slices = pieces_of(extent.shape.head_dim, kSliceDims);
+  p.value_slices = pieces_of(p.value_dim, kSliceDims);
   const uint32_t group = extent.heads / extent.shape.kv_heads, queries = query_bytes(extent.shape.head_dim);
   p.item_heads = std::min(group, kItemQueries);
   p.item_rows = kItemQueries / p.item_heads;
@@ -376,7 +378,7 @@ AttentionLaunch plan_attention(AttentionParams& p, const AttentionExtent& extent
   }
   p.tiles = pieces_of(p.row_count, p.tile_rows) * pieces_of(p.pieces, p.tile_pieces);
   p.own_blocks = pieces_of(uint64_t{p.tile_rows} * p.tile_pieces * p.own_chunks, p.own_warps);
-  launch.blocks = extent.shape.kv_heads * p.tiles * (p.span_blocks + p.own_blocks) * p.slices;
+  launch.blocks = extent.shape.kv_heads * p.tiles * (p.span_blocks + p.own_blocks) * p.value_slices;
   launch.shared_bytes = p.queries_at + (launch.many ? launch.threads / 32 : 1) * queries;
   if (launch.shared_bytes > gpu.shared_bytes) {
     throw bad_input("Heads of " + std::to_string(extent.shape.head_dim) + " elements take " +

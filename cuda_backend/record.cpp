@@ -149,26 +149,32 @@ RopeStoreParams CallRecorder::heads_of(const RopeStoreArgs& args) {
   RopeStoreParams p;
   p.qkv = at(args.qkv, floats(args.width, args.elements()), "The projections of the heads");
   p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
-  p.rotation = at(args.rotation, 0, "The rotation table");
+  p.rotation = at(args.rotation, floats(uint64_t{args.query_offset} + 1, args.shape.head_dim), "The rotation table");
   p.q_norm = at(args.q_norm, floats(1, args.shape.head_dim), "The norm of the queries", true);
   p.k_norm = at(args.k_norm, floats(1, args.shape.head_dim), "The norm of the keys", true);
+  p.v_norm = at(args.v_norm, floats(1, args.shape.head_dim), "The norm of the values", true);
   p.q = at(args.q, floats(args.width, uint64_t{args.heads} * args.shape.head_dim), "The queries", args.heads == 0);
-  p.cache = cache_of(args.cache, args.shape);
+  if (args.cache != nullptr) p.cache = cache_of(args.cache, args.shape);
+  if (args.cache == nullptr && args.shape.kv_heads != 0) throw bad_input("Keys and values have no K/V cache.");
+  p.cache.head_dim = args.shape.head_dim;
   p.heads = args.heads;
+  p.row_heads = args.row_heads();
   p.norm_eps = args.norm_eps;
   p.interleaved = args.interleaved ? 1 : 0;
+  p.query_offset = args.query_offset;
   return p;
 }
 
 void CallRecorder::add(const RopeStoreArgs& args) {
-  const uint32_t heads = args.heads + 2 * args.shape.kv_heads;
-  calls.push_back(call_of("rope_store", heads_of(args), 32, heads, args.width, 1, kMostHeadDim * 4));
+  calls.push_back(call_of("rope_store", heads_of(args), 32, args.row_heads(), args.width, 1, kMostHeadDim * 4));
 }
 
 /// As few launches as the weights' types allow: a head is finished by whoever brings its last rows.
 void CallRecorder::add(const ProjectHeadsArgs& args) {
   constexpr uint32_t least_head_dim = 8;  // of smaller ones a block would have more than it can count
-  if (args.heads.shape.head_dim < least_head_dim || args.weights.empty()) {
+  // Products leave values as they are, and always have keys.
+  if (args.heads.shape.head_dim < least_head_dim || args.heads.v_norm != nullptr || args.heads.cache == nullptr ||
+      args.weights.empty()) {
     for (const Op& op : separate_ops(args)) record(op);
     return;
   }
@@ -203,8 +209,8 @@ void CallRecorder::add(const AttentionArgs& args) {
     throw bad_input("Attention with heads of " + std::to_string(args.shape.head_dim) + " elements; allowed: even.");
   }
   AttentionParams p;
-  const uint32_t cols = args.heads * args.shape.head_dim;
-  p.q = at(args.q, floats(args.width, cols), "The queries");
+  const uint32_t cols = args.heads * args.shape.value_dim();
+  p.q = at(args.q, floats(args.width, uint64_t{args.heads} * args.shape.head_dim), "The queries");
   p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
   p.ancestors = at(args.ancestors, 0, "The lists of ancestors");
   p.pages = at(args.pages, (uint64_t{args.max_positions} + kPagePositions - 1) / kPagePositions * 4, "The page table");
@@ -222,8 +228,9 @@ void CallRecorder::add(const AttentionArgs& args) {
   for (p.first_row = 0; p.first_row < args.width; p.first_row += group) {
     p.row_count = std::min(group, args.width - p.first_row);
     const AttentionLaunch launch = plan_attention(p, extent, limits_);
-    p.part_sums = p.part_out + floats(uint64_t{p.row_count} * args.heads * p.entries(), args.shape.head_dim);
-    p.counters = counters_.at_least(floats(uint64_t{args.shape.kv_heads} * p.tiles, p.slices), "counters of blocks");
+    p.part_sums = p.part_out + floats(uint64_t{p.row_count} * args.heads * p.entries(), p.value_dim);
+    p.counters =
+        counters_.at_least(floats(uint64_t{args.shape.kv_heads} * p.tiles, p.value_slices), "counters of blocks");
     calls.push_back(
         call_of(launch.kernel(args.shape.type), p, launch.threads, launch.blocks, 1, 1, launch.shared_bytes));
   }
@@ -365,6 +372,7 @@ void CallRecorder::add(const NormAddArgs& args) {
   p.norm = at(args.norm.weight, floats(1, cols), "The weight of a norm");
   p.out = rows_of(args.out, args.width, cols, "The activations of a sum");
   p.eps = args.eps;
+  p.x_scale = args.x_scale;
   if (args.aux != nullptr) {
     if (args.aux_offset + cols > args.aux_stride) throw bad_input("Aux hidden states do not fit into their rows.");
     p.aux = at(args.aux, floats(args.width, args.aux_stride), "The aux hidden states");
@@ -386,6 +394,20 @@ void CallRecorder::add(const CapLogitsArgs& args) {
   calls.push_back(call_of("cap_logits", p, 256, (args.vocab + 255) / 256, args.width));
 }
 
+void CallRecorder::add(const ConvRowsArgs& args) {
+  check_conv_rows(args);
+  ConvRowsParams p;
+  p.in = at(args.in, floats(args.width, args.cols), "The rows of a convolution");
+  p.base = at(args.base, floats(2 * args.taps, args.cols), "The base kernels of a convolution");
+  p.kernel = at(args.kernel, floats(args.width, args.kernel_cols()), "The kernels of a convolution");
+  p.x = at(args.x, floats(args.width, args.cols), "The rows that a convolution is added to");
+  p.cols = args.cols;
+  p.taps = args.taps;
+  p.group = args.group;
+  p.side = args.side;
+  calls.push_back(call_of("conv_rows", p, 128, args.width));
+}
+
 void CallRecorder::add(const AddBiasArgs& args) {
   AddBiasParams p;
   p.x = at(args.x, floats(args.width, args.cols), "The rows that a bias is added to");
@@ -399,7 +421,8 @@ void CallRecorder::add(const KvMoveArgs& args) {
   KvMoveParams p;
   for (uint32_t i = 0; i < args.cache->layers(); ++i) {
     const CacheParams layer = cache_of(&args.cache->layer(i), args.shape);
-    layers.insert(layers.end(), {layer.keys, layer.values});
+    layers.push_back(layer.keys);
+    if (!args.shape.is_latent()) layers.push_back(layer.values);
     p.slot_words = layer.slot_words;
   }
   tables_.push_back(std::make_unique<Memory>(context_, layers.size() * 8, false, "a table of layers"));
@@ -432,7 +455,7 @@ uint32_t pairs_of(uint32_t width, const ExpertCounts& experts, const char* op) {
 }  // namespace
 
 void CallRecorder::add(const RouteArgs& args) {
-  check_experts(args.experts, "route");
+  check_route(args);
   const uint32_t all = args.experts.all, router_rows = args.experts.router_rows();
   const uint32_t cols = own<CudaActivations>(args.in, "The activations of a router").cols();
   RouteParams p;
@@ -444,10 +467,17 @@ void CallRecorder::add(const RouteArgs& args) {
   p.counters = counters_.at_least(floats(1, args.width), "counters of blocks");
   p.experts = all;
   p.used = args.experts.used;
-  p.shared_experts = router_rows - all;
+  p.shared_experts = args.experts.row_shares() - args.experts.used;
+  p.shared_gates = router_rows - all;
+  p.factor = args.factor;
+  p.sigmoid = args.sigmoid ? 1 : 0;
+  p.groups = args.groups;
+  p.groups_used = args.groups_used;
+  if (args.choice_bias != nullptr) p.choice_bias = at(args.choice_bias, floats(1, all), "The choice bias of a router");
   p.of_chosen = args.of_chosen ? 1 : 0;
   p.norm_eps = args.norm_eps;
   if (args.bias != nullptr) p.bias = at(args.bias, floats(1, router_rows), "The bias of a router");
+  if (args.scales != nullptr) p.scales = at(args.scales, floats(1, all), "The scales of experts");
   if (args.touched != nullptr) {
     const uint64_t words = args.experts.touched_words();
     p.rows = at(args.rows, uint64_t{args.width} * sizeof(Row), "The rows of a pass");
@@ -535,6 +565,7 @@ void CallRecorder::add(const ExpertSwigluArgs& args) {
   ProductParams p;
   p.kind = ProductKind::swiglu;
   p.norm_eps = args.norm_eps;
+  p.gelu = args.gate == GateFunction::gelu ? 1 : 0;
   p.out_activations = rows_of(args.out, pairs, rows / 2, "The gated activations of experts");
   product_of_experts(p, args.weight, args.in, args.width, args.chosen, args.experts, pairs, args.bias, args.limit);
 }
@@ -547,6 +578,7 @@ void CallRecorder::add(const ExpertAddArgs& args) {
   product.out = at(args.products, floats(pairs, rows), "The products of experts");
   product.out_stride = rows;
   product_of_experts(product, args.weight, args.in, pairs, args.chosen, args.experts, pairs, args.bias, 0);
+  if (args.x == nullptr) return;
   ExpertAddParams p;
   p.products = product.out;
   p.shares = at(args.shares, floats(args.width, args.experts.row_shares()), "The shares of experts");
@@ -572,8 +604,8 @@ namespace {
 DeltaShapeParams params_of(const DeltaShape& shape, uint32_t width, const char* op) {
   check_delta_shape(shape, op);
   if (width == 0) throw bad_input(std::string(op) + " is asked for no steps; allowed: 1 or more.");
-  return {shape.row_elements(), shape.channels(), shape.key_heads, shape.value_heads,
-          shape.key_dim,        shape.value_dim,  shape.taps,      shape.tiled ? 1u : 0u};
+  return {shape.row_elements(), shape.channels(), shape.key_heads,       shape.value_heads,       shape.key_dim,
+          shape.value_dim,      shape.taps,       shape.tiled ? 1u : 0u, shape.corrects ? 1u : 0u};
 }
 
 }  // namespace
@@ -589,6 +621,7 @@ void CallRecorder::add(const DeltaInputsArgs& args) {
   p.bias = at(args.bias, floats(1, shape.value_heads), "The bias of decays");
   p.rate = at(args.rate, floats(1, shape.value_heads), "The rates of decays");
   p.tails = at(args.tails, floats(1, shape.tail_elements()), "The tails of texts");
+  p.conv_bias = at(args.conv_bias, floats(1, shape.channels()), "The bias of a convolution", true);
   p.query_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.key_dim)));
   p.eps = DeltaInputsArgs::kEps;
   calls.push_back(call_of("delta_inputs", p, 32, 2 * shape.key_heads + shape.value_heads + 1, args.width));
@@ -604,9 +637,27 @@ void CallRecorder::add(const DeltaNetArgs& args) {
   p.states = at(args.states, floats(1, shape.state_elements()), "The states of texts");
   p.spare = at(args.spare, floats(1, shape.state_elements()), "The states that are put aside");
   p.step_count = args.width;
+  if ((args.skip != nullptr) == shape.corrects) {
+    throw bad_input("delta_net is asked for " + describe(shape) + ", with" + (shape.corrects ? "" : "out") +
+                    " a skip; scans have one, delta nets none.");
+  }
+  p.skip = at(args.skip, floats(1, shape.value_heads), "The skip of a scan", true);
   static_assert(kMostKeyDim == DeltaShape::kMostKeyDim);
-  calls.push_back(call_of("delta_net", p, kStateColumns * kColumnLanes,
+  calls.push_back(call_of(shape.corrects ? "delta_net" : "scan", p, kStateColumns * kColumnLanes,
                           (shape.value_dim + kStateColumns - 1) / kStateColumns, shape.value_heads));
+}
+
+void CallRecorder::add(const ShortConvArgs& args) {
+  check_short_conv(args);
+  ShortConvParams p;
+  p.in = at(args.in, floats(args.rows, 3 * uint64_t{args.cols}), "The inputs of a short convolution");
+  p.steps = at(args.steps, uint64_t{args.width} * sizeof(DeltaStep), "The steps of a short convolution");
+  p.kernel = at(args.kernel, floats(args.cols, args.taps), "The kernel of a short convolution");
+  p.tails = at(args.tails, floats(1, args.tail_elements()), "The tails of texts");
+  if (args.out != nullptr) p.out = rows_of(args.out, args.out_rows(), args.cols, "What a short convolution gives");
+  p.cols = args.cols;
+  p.taps = args.taps;
+  calls.push_back(call_of("short_conv", p, 128, args.width));
 }
 
 void CallRecorder::add(const GatedNormArgs& args) {
@@ -614,10 +665,11 @@ void CallRecorder::add(const GatedNormArgs& args) {
   GatedNormParams p;
   p.in = at(args.in, floats(args.width, cols), "The rows of a gated norm");
   p.gate = at(args.gate, floats(args.width, cols), "The gates of a norm");
-  p.weight = at(args.weight, floats(1, args.head_dim), "The weight of a gated norm");
+  p.weight = at(args.weight, floats(1, args.weights()), "The weight of a gated norm");
   p.out = rows_of(args.out, args.width, cols, "The activations of a gated norm");
   p.head_dim = args.head_dim;
   p.eps = args.eps;
+  p.gate_within = args.gate_within ? 1 : 0;
   calls.push_back(call_of("gated_norm", p, 32, args.heads, args.width));
 }
 
@@ -627,6 +679,30 @@ void CallRecorder::add(const GateArgs& args) {
   p.x = rows_of(args.x, args.width, cols, "The gated activations");
   p.gate = at(args.gate, floats(args.width, cols), "The gates of activations");
   calls.push_back(call_of("gate", p, 128, args.width));
+}
+
+void CallRecorder::add(const SquareReluArgs& args) {
+  const uint32_t cols = own<CudaActivations>(args.out, "The squared rows").cols();
+  SquareReluParams p;
+  p.in = at(args.in, floats(args.width, cols), "The rows to be squared");
+  p.out = rows_of(args.out, args.width, cols, "The squared rows");
+  calls.push_back(call_of("square_relu", p, 128, args.width));
+}
+
+void CallRecorder::add(const GateInputsArgs& args) {
+  const uint32_t cols = own<CudaActivations>(args.out, "The gated inputs").cols();
+  if (uint64_t{args.offset} + cols > args.stride) {
+    throw bad_input("Elements " + std::to_string(args.offset) + " to " + std::to_string(uint64_t{args.offset} + cols) +
+                    " of rows of " + std::to_string(args.stride) + " were to be gated.");
+  }
+  GateInputsParams p;
+  p.gate = at(args.gate, floats(args.width, cols), "The gates of inputs");
+  p.inputs = at(args.inputs, floats(args.width, args.stride), "The inputs to be gated");
+  p.out = rows_of(args.out, args.width, cols, "The gated inputs");
+  p.stride = args.stride;
+  p.offset = args.offset;
+  p.scale = args.scale;
+  calls.push_back(call_of("gate_inputs", p, 128, args.width));
 }
 
 }  // namespace canopy::cuda

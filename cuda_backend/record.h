@@ -75,6 +75,7 @@ class CallRecorder {
   void add(const AddBiasArgs& args);
   void add(const NormAddArgs& args);
   void add(const CapLogitsArgs& args);
+  void add(const ConvRowsArgs& args);
   void add(const RopeStoreArgs& args);
   void add(const ProjectHeadsArgs& args);
   void add(const AttentionArgs& args);
@@ -90,6 +91,9 @@ class CallRecorder {
   void add(const DeltaNetArgs& args);
   void add(const GatedNormArgs& args);
   void add(const GateArgs& args);
+  void add(const GateInputsArgs& args);
+  void add(const SquareReluArgs& args);
+  void add(const ShortConvArgs& args);
   /// What `kind` needs is in params; the second weight may be null.
   void product(ProductParams params, const CudaWeight& first, const CudaWeight* second, const Activations* in,
                uint32_t width, float eps);

@@ -10,21 +10,21 @@
 #include "activations.glsl"
 
 layout(constant_id = 0) const uint QUAD_LANES = 32;
-layout(constant_id = 1) const uint HEAD_DIM = 64;
+layout(constant_id = 1) const uint VALUE_DIM = 64;
 layout(constant_id = 5) const uint SPAN_LANES = 8;
 layout(constant_id = 7) const uint UNIT_CHUNKS = 1;  // 1, or SPAN_CHUNKS
 layout(constant_id = 9) const uint SINKS = 0;
 layout(local_size_x_id = 0, local_size_y_id = 5) in;
 
-const uint HEAD_QUADS = HEAD_DIM / 4u;
-const uint OWNED = (HEAD_QUADS + QUAD_LANES - 1u) / QUAD_LANES;  // quads of an invocation
+const uint VALUE_QUADS = VALUE_DIM / 4u;
+const uint OWNED = (VALUE_QUADS + QUAD_LANES - 1u) / QUAD_LANES;  // quads of an invocation
 #define MERGED_CHUNKS UNIT_CHUNKS
 #define MERGE_BATCH SPAN_CHUNKS
 
 layout(set = 0, binding = 0) readonly buffer Rows { Row rows_[]; };
-layout(set = 0, binding = 1) readonly buffer Outputs { vec4 part_out[]; };  // [entries, HEAD_QUADS]
+layout(set = 0, binding = 1) readonly buffer Outputs { vec4 part_out[]; };  // [entries, VALUE_QUADS]
 layout(set = 0, binding = 2) readonly buffer Sums { vec2 part_sums[]; };    // [entries]: m, l
-layout(set = 0, binding = 3) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * HEAD_DIM]
+layout(set = 0, binding = 3) writeonly buffer OutActivations { vec4 out_activations4[]; };  // activations [width, heads * VALUE_DIM]
 
 layout(set = 0, binding = 4) readonly buffer Sinks { float sinks[]; };  // [heads], where SINKS
 
@@ -34,10 +34,10 @@ layout(push_constant) uniform Push {
   uint units;
 };
 
-shared vec4 span_out[SPAN_LANES * HEAD_QUADS];
+shared vec4 span_out[SPAN_LANES * VALUE_QUADS];
 shared vec2 span_sums[SPAN_LANES];
 
-uint quad_of(uint o) { return min(o * QUAD_LANES + gl_LocalInvocationID.x, HEAD_QUADS - 1u); }
+uint quad_of(uint o) { return min(o * QUAD_LANES + gl_LocalInvocationID.x, VALUE_QUADS - 1u); }
 
 #include "merge.glsl"
 
@@ -51,13 +51,13 @@ void main() {
   for (uint group = e.first / SPAN * SPAN; group < e.end; group += SPAN_LANES * SPAN) {
     merge_span(e, group + gl_LocalInvocationID.y * SPAN);
     if (gl_LocalInvocationID.x == 0u) span_sums[gl_LocalInvocationID.y] = vec2(best, sum_);
-    [[unroll]] for (uint i = 0u; i < OWNED; ++i) span_out[gl_LocalInvocationID.y * HEAD_QUADS + quad_of(i)] = out_[i];
+    [[unroll]] for (uint i = 0u; i < OWNED; ++i) span_out[gl_LocalInvocationID.y * VALUE_QUADS + quad_of(i)] = out_[i];
     barrier();
     uint spans = min(SPAN_LANES, (e.end - group + SPAN - 1u) / SPAN);
     for (uint s = 0u; s < spans; ++s) {
       vec2 factors = merge_factors(all_best, all_sum, span_sums[s].x, span_sums[s].y);
       [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
-        all_out[i] = merged(all_out[i], span_out[s * HEAD_QUADS + quad_of(i)], factors);
+        all_out[i] = merged(all_out[i], span_out[s * VALUE_QUADS + quad_of(i)], factors);
       }
     }
     barrier();
@@ -65,13 +65,13 @@ void main() {
   if (gl_LocalInvocationID.y != 0u) return;
   vec2 last = vec2(1.0, 0.0);
   if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
-  uint place = activation_row(w, heads * HEAD_DIM);
+  uint place = activation_row(w, heads * VALUE_DIM);
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
     uint quad = i * QUAD_LANES + gl_LocalInvocationID.x;
-    if (quad >= HEAD_QUADS) continue;
+    if (quad >= VALUE_QUADS) continue;
     precise vec4 o = all_out[i];
     if (SINKS != 0u) o = o * last.x;
     precise vec4 y = o / all_sum;
-    out_activations4[(place + head * HEAD_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
+    out_activations4[(place + head * VALUE_DIM + quad * 4u) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }

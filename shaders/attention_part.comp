@@ -46,6 +46,7 @@ layout(constant_id = 6) const uint OWN = 0;
 layout(constant_id = 7) const uint UNIT_CHUNKS = 1;    // 1, or SPAN_CHUNKS
 layout(constant_id = 8) const uint MERGED_CHUNKS = 0;  // chunks in an entry of shared keys, if entries are merged here
 layout(constant_id = 9) const uint SINKS = 0;          // where entries are merged here: whether heads have sinks
+layout(constant_id = 10) const uint VALUE_DIM = 64;    // elements of a value: its first ones where it has more
 layout(local_size_x_id = 0) in;
 
 #if CACHE == 2
@@ -61,9 +62,11 @@ layout(local_size_x_id = 0) in;
 
 const uint UNITS = HEAD_DIM / UNIT;
 const uint HEAD_QUADS = HEAD_DIM / 4u;
+const uint VALUE_QUADS = VALUE_DIM / 4u;
 // A slice is what is in shared memory of each position at a time: 64 elements, or 32 of f32.
 const uint SLICE_QUADS = SLICE_UNITS * UNIT / 4u;
 const uint SLICES = (UNITS + SLICE_UNITS - 1u) / SLICE_UNITS;
+const uint VALUE_SLICES = (VALUE_QUADS + SLICE_QUADS - 1u) / SLICE_QUADS;
 const uint STAGE_STRIDE = SLICE_UNITS + 1u;  // one more, so that neighbouring positions lie in other banks
 const uint QUERY_STRIDE = CHUNK / 4u + 1u;   // vec4 of a query
 
@@ -78,11 +81,11 @@ layout(set = 0, binding = 1) readonly buffer V { uvec4 v_units[]; };
 layout(set = 0, binding = 2) readonly buffer Q { vec4 queries[]; };  // [width, kv_heads * GROUP, HEAD_QUADS]
 layout(set = 0, binding = 3) readonly buffer Rows { Row rows_[]; };
 layout(set = 0, binding = 4) readonly buffer Ancestors { uint ancestors[]; };
-layout(set = 0, binding = 5) coherent buffer Outputs { vec4 part_out[]; };   // [entries, HEAD_QUADS]
+layout(set = 0, binding = 5) coherent buffer Outputs { vec4 part_out[]; };   // [entries, VALUE_QUADS]
 layout(set = 0, binding = 6) coherent buffer Sums { vec2 part_sums[]; };     // [entries]: m, l
 layout(set = 0, binding = 7) readonly buffer Pages { uint pages[]; };        // by position / CHUNK
 layout(set = 0, binding = 8) coherent buffer Counters { uint arrived[]; };   // [rows, kv_heads]; 0 between uses
-layout(set = 0, binding = 9) writeonly buffer OutActivations { vec4 out_activations4[]; };  // [width, heads * HEAD_DIM]
+layout(set = 0, binding = 9) writeonly buffer OutActivations { vec4 out_activations4[]; };  // [width, heads * VALUE_DIM]
 
 layout(set = 0, binding = 10) readonly buffer Sinks { float sinks[]; };  // [heads], where SINKS
 
@@ -131,7 +134,7 @@ vec4 decoded(uvec4 unit, uint quad, float scale) {
 
 uint column, first_query;              // of the invocation, among those of the workgroup
 vec4 chunk_out[HELD];                  // of the slice that is worked on
-vec4 running_out[SLICES * HELD];       // with units of several chunks
+vec4 running_out[VALUE_SLICES * HELD];  // with units of several chunks
 float running_best[HELD], running_sum[HELD];
 
 // OWN: workgroups along x are pieces of QUERIES query heads, row by row.
@@ -340,7 +343,7 @@ void write_part(uint t, uint begin, uint slice, vec2 best_and_sum, vec4 o) {
   uint entry = entry_of(t, begin);
   if (slice == 0u && column == 0u) part_sums[entry] = best_and_sum;
   uint quad = slice * SLICE_QUADS + column;
-  if (column < SLICE_QUADS && quad < HEAD_QUADS) part_out[entry * HEAD_QUADS + quad] = o;
+  if (column < SLICE_QUADS && quad < VALUE_QUADS) part_out[entry * VALUE_QUADS + quad] = o;
 }
 
 // The output of a slice, which goes to its entry or into the running one. The sum and the factors come with the first.
@@ -372,19 +375,27 @@ void attend_chunk(uint base, uint low, uint high) {
   find_weights(score, m);
   // Not a loop: compilers leave loops around loops as they are, and running_out would be indexed by a variable.
   attend_slice(0u, base, m, sum, factors);
-  if (SLICES > 1u) attend_slice(1u, base, m, sum, factors);
-  if (SLICES > 2u) attend_slice(2u, base, m, sum, factors);
-  if (SLICES > 3u) attend_slice(3u, base, m, sum, factors);
+  if (VALUE_SLICES > 1u) attend_slice(1u, base, m, sum, factors);
+  if (VALUE_SLICES > 2u) attend_slice(2u, base, m, sum, factors);
+  if (VALUE_SLICES > 3u) attend_slice(3u, base, m, sum, factors);
+  if (VALUE_SLICES > 4u) attend_slice(4u, base, m, sum, factors);
+  if (VALUE_SLICES > 5u) attend_slice(5u, base, m, sum, factors);
+  if (VALUE_SLICES > 6u) attend_slice(6u, base, m, sum, factors);
+  if (VALUE_SLICES > 7u) attend_slice(7u, base, m, sum, factors);
 #if CACHE == 0
-  if (SLICES > 4u) attend_slice(4u, base, m, sum, factors);
-  if (SLICES > 5u) attend_slice(5u, base, m, sum, factors);
-  if (SLICES > 6u) attend_slice(6u, base, m, sum, factors);
-  if (SLICES > 7u) attend_slice(7u, base, m, sum, factors);
+  if (VALUE_SLICES > 8u) attend_slice(8u, base, m, sum, factors);
+  if (VALUE_SLICES > 9u) attend_slice(9u, base, m, sum, factors);
+  if (VALUE_SLICES > 10u) attend_slice(10u, base, m, sum, factors);
+  if (VALUE_SLICES > 11u) attend_slice(11u, base, m, sum, factors);
+  if (VALUE_SLICES > 12u) attend_slice(12u, base, m, sum, factors);
+  if (VALUE_SLICES > 13u) attend_slice(13u, base, m, sum, factors);
+  if (VALUE_SLICES > 14u) attend_slice(14u, base, m, sum, factors);
+  if (VALUE_SLICES > 15u) attend_slice(15u, base, m, sum, factors);
 #endif
 }
 
 void write_unit(uint begin) {
-  [[unroll]] for (uint slice = 0u; slice < SLICES; ++slice) {
+  [[unroll]] for (uint slice = 0u; slice < VALUE_SLICES; ++slice) {
     [[unroll]] for (uint t = 0u; t < HELD; ++t) {
       if (has_keys(t, begin, begin + UNIT_CHUNKS * CHUNK)) {
         write_part(t, begin, slice, vec2(running_best[t], running_sum[t]), running_out[slice * HELD + t]);
@@ -401,7 +412,7 @@ void attend(uint low, uint high) {
       [[unroll]] for (uint t = 0u; t < HELD; ++t) {
         running_best[t] = LOWEST;
         running_sum[t] = 0.0;
-        [[unroll]] for (uint slice = 0u; slice < SLICES; ++slice) running_out[slice * HELD + t] = vec4(0.0);
+        [[unroll]] for (uint slice = 0u; slice < VALUE_SLICES; ++slice) running_out[slice * HELD + t] = vec4(0.0);
       }
     }
     for (uint base = max(begin, low / CHUNK * CHUNK); base < min(begin + positions, high); base += CHUNK) {
@@ -413,10 +424,10 @@ void attend(uint low, uint high) {
 
 // What an invocation merges: two quads of a query.
 const uint OWNED = 2u;
-const uint HALF_QUADS = (HEAD_QUADS + 1u) / 2u;
+const uint HALF_QUADS = (VALUE_QUADS + 1u) / 2u;
 const uint MERGE_BATCH = 4u;
 uint merged_quad;
-uint quad_of(uint o) { return min(merged_quad + o * HALF_QUADS, HEAD_QUADS - 1u); }
+uint quad_of(uint o) { return min(merged_quad + o * HALF_QUADS, VALUE_QUADS - 1u); }
 
 #include "merge.glsl"
 
@@ -453,12 +464,12 @@ void merge_query(uint row, uint head) {
   }
   vec2 last = vec2(1.0, 0.0);
   if (SINKS != 0u) last = merge_factors(all_best, all_sum, sinks[head], 1.0);
-  uint place = activation_row(first_row + row, kv_heads * GROUP * HEAD_DIM);
+  uint place = activation_row(first_row + row, kv_heads * GROUP * VALUE_DIM);
   [[unroll]] for (uint o = 0u; o < OWNED; ++o) {
     precise vec4 all = all_out[o];
     if (SINKS != 0u) all = all * last.x;
     precise vec4 y = all / all_sum;
-    uint k = head * HEAD_DIM + quad_of(o) * 4u;
+    uint k = head * VALUE_DIM + quad_of(o) * 4u;
     out_activations4[(place + k) / 4u] = e.end > e.first ? y : vec4(0.0);
   }
 }

@@ -1,12 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// What the recurrence of a gated delta net reads (DeltaInputsArgs of engine/compute/ops.h has the formulas). One
+// What a recurrence reads, a gated delta net or a scan (DeltaInputsArgs of engine/compute/ops.h has the formulas). One
 // workgroup per (head, step), query heads first, then key heads, value heads and, last, the numbers of all value heads.
 #include "rows.glsl"
 #include "exponentials.glsl"
 
 layout(constant_id = 0) const uint TAPS = 4;
+layout(constant_id = 1) const uint CORRECTS = 1;       // 0: a scan
+layout(constant_id = 2) const uint HAS_CONV_BIAS = 0;
 layout(local_size_x = 32) in;
 
 layout(set = 0, binding = 0) readonly buffer In { float in_[]; };       // [rows, row_elements]
@@ -16,6 +18,7 @@ layout(set = 0, binding = 3) readonly buffer Bias { float bias[]; };    // [valu
 layout(set = 0, binding = 4) readonly buffer Rate { float rate[]; };    // [value_heads]
 layout(set = 0, binding = 5) buffer Tails { float tails[]; };           // [kept, TAPS - 1, channels]
 layout(set = 0, binding = 6) buffer Out { float out_[]; };              // [rows, row_elements]
+layout(set = 0, binding = 7) readonly buffer ConvBias { float conv_bias[]; };  // [channels], where there is one
 
 layout(push_constant) uniform Push {
   uint row_elements;
@@ -53,7 +56,7 @@ float input_of(uint t, uint c) {
 }
 
 float convolved(uint c, uint kept) {
-  precise float sum = 0.0;
+  precise float sum = HAS_CONV_BIAS != 0u ? conv_bias[c] : 0.0;
   [[unroll]] for (uint t = 0u; t < TAPS; ++t) {
     float x = input_of(t, c);
     sum = fma(taps[c * TAPS + t], x, sum);
@@ -65,9 +68,10 @@ float convolved(uint c, uint kept) {
 void write_gates(uint to) {
   for (uint h = gl_LocalInvocationID.x; h < value_heads; h += LANES) {
     uint at = window[TAPS - 1u] + channels + h;
-    precise float x = in_[at + value_heads] + bias[h];
-    precise float exponent = rate[h] * softplus(x);
-    out_[to + channels + h] = sigmoid(in_[at]);
+    precise float x = in_[CORRECTS != 0u ? at + value_heads : at] + bias[h];
+    precise float soft = softplus(x);
+    precise float exponent = rate[h] * soft;
+    out_[to + channels + h] = CORRECTS != 0u ? sigmoid(in_[at]) : soft;
     out_[to + channels + value_heads + h] = exp_of_negative(exponent);
   }
 }
@@ -91,7 +95,7 @@ void main() {
     out_[to + first + c] = y;
     squares = fma(y, y, squares);
   }
-  if (is_value) return;
+  if (is_value || CORRECTS == 0u) return;
   lane_sums[lane] = squares;
   barrier();
   precise float all = 0.0;

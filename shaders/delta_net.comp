@@ -1,9 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// The recurrence of a gated delta net over a list of steps (engine/compute/ops.h). Per value head:
+// The recurrence of a gated delta net or a scan over a list of steps (engine/compute/ops.h). Per value head:
 //
 //   S <- decay S;  u = beta (value - S^T key);  S <- S + key u^T;  out = S^T query
+//   of a scan:     u = beta value;                                 out = S^T query + skip value
 //
 // One invocation per column of S, which it keeps in registers and which no other meets, so that it takes back the states
 // that it puts aside. Key and query of a step, which all columns share, are in shared memory: as uniform values they would
@@ -12,6 +13,7 @@
 
 layout(constant_id = 0) const uint KEY_DIM = 64;  // a multiple of 4, at most 128
 layout(constant_id = 1) const uint READS = 1;     // 0: states are advanced and nothing is read
+layout(constant_id = 2) const uint CORRECTS = 1;  // 0: a scan
 layout(local_size_x = 32) in;
 
 layout(set = 0, binding = 0) readonly buffer In { float in_[]; };     // [rows, row_elements]
@@ -20,6 +22,7 @@ layout(set = 0, binding = 2) readonly buffer Steps { uvec4 steps[]; };  // [step
 layout(set = 0, binding = 3) buffer States { float states[]; };       // [kept, value_heads, KEY_DIM, value_dim]
 layout(set = 0, binding = 4) buffer Spare { float spare[]; };         // the same
 layout(set = 0, binding = 5) writeonly buffer Out { float out_[]; };  // [rows, value_heads * value_dim]
+layout(set = 0, binding = 6) readonly buffer Skip { float skip[]; };  // [value_heads], of a scan
 
 layout(push_constant) uniform Push {
   uint step_count;
@@ -84,6 +87,18 @@ float updated(float u) {
   return fold(sums);
 }
 
+// S^T query of a scan's state that is forgotten in part and then has key u^T in it.
+float scanned(float decay, float u) {
+  precise vec4 sums = vec4(0.0);
+  [[unroll]] for (uint q = 0u; q < QUADS; ++q) {
+    precise vec4 rest = s[q] * decay;
+    precise vec4 x = fma(key_quads[q], vec4(u), rest);
+    s[q] = x;
+    if (READS != 0u) sums = fma(x, query_quads[q], sums);
+  }
+  return fold(sums);
+}
+
 void main() {
   uint j = gl_GlobalInvocationID.x, head = gl_WorkGroupID.y, lane = gl_LocalInvocationID.x;
   bool has_column = j < value_dim;
@@ -101,11 +116,19 @@ void main() {
       if (READS != 0u) query_quads[lane] = in4[query + lane];
     }
     barrier();
-    float known = decayed(in_[gates + value_heads]);
-    barrier();  // keys are read again, and not kept
-    float value = has_column ? in_[row + 2u * keys + head * value_dim + j] : 0.0;
-    precise float u = in_[gates] * (value - known);
-    float result = updated(u);
+    float value, result;
+    if (CORRECTS != 0u) {
+      float known = decayed(in_[gates + value_heads]);
+      barrier();  // keys are read again, and not kept
+      value = has_column ? in_[row + 2u * keys + head * value_dim + j] : 0.0;
+      precise float u = in_[gates] * (value - known);
+      result = updated(u);
+    } else {
+      value = has_column ? in_[row + 2u * keys + head * value_dim + j] : 0.0;
+      precise float u = in_[gates] * value;
+      result = scanned(in_[gates + value_heads], u);
+      if (READS != 0u) result = fma(skip[head], value, result);
+    }
     barrier();
     if (READS != 0u && has_column) out_[step.x * values + head * value_dim + j] = result;
     if (step.w != NONE && has_column) put(step.w, head, j);

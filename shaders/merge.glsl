@@ -1,5 +1,5 @@
 // Merging the partial results of a row's head (attention.glsl), for attention_merge.comp and for whoever comes last in
-// attention_part.comp. Behind declarations of HEAD_QUADS, OWNED (quads of an invocation), quad_of() (which they are),
+// attention_part.comp. Behind declarations of VALUE_QUADS, OWNED (quads of an invocation), quad_of() (which they are),
 // MERGED_CHUNKS (chunks in an entry of shared keys: 1, or SPAN_CHUNKS), MERGE_BATCH (entries loaded together), `units`,
 // `part_out` and `part_sums`.
 
@@ -22,7 +22,7 @@ void take_in(vec2 sums, vec4 o[OWNED]) {
 
 void load(uint entry, out vec2 sums, out vec4 o[OWNED]) {
   sums = part_sums[entry];
-  [[unroll]] for (uint i = 0u; i < OWNED; ++i) o[i] = part_out[entry * HEAD_QUADS + quad_of(i)];
+  [[unroll]] for (uint i = 0u; i < OWNED; ++i) o[i] = part_out[entry * VALUE_QUADS + quad_of(i)];
 }
 
 // The entries of the span's shared keys, MERGE_BATCH at a time, whose loads overlap.

@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
-// x += in / sqrt(mean of squares of in + eps) * weight; activations = x * norm_weight, with the sum of squares of x;
-// aux[w, aux_offset + c] = aux_scale * x. One workgroup per row. Sums: quad q of the row goes to lane q mod LANES, lanes
+// x = x_scale * (x + in / sqrt(mean of squares of in + eps) * weight); activations = x * norm_weight, with the sum of
+// squares of x; aux[w, aux_offset + c] = aux_scale * x. One workgroup per row. Sums: quad q of the row goes to lane q mod LANES, lanes
 // are added in groups of GROUP in order, groups in order.
 #include "activations.glsl"
 
@@ -33,6 +33,7 @@ layout(push_constant) uniform Push {
   uint aux_stride;  // 0: no aux
   uint aux_offset;
   float aux_scale;
+  float x_scale;
 };
 
 const uint LANES = 128u, GROUP = 16u;
@@ -78,7 +79,8 @@ float whole_sum(float own) {
 vec4 add_quad(uint w, uint place, uint k, float factor) {
   vec4 y = input_quad(w, k), all = vec4(0.0);
 #if QUADS
-  precise vec4 x = fma(y * factor, weight4[k / 4u], x4[(w * cols + k) / 4u]);
+  precise vec4 sum = fma(y * factor, weight4[k / 4u], x4[(w * cols + k) / 4u]);
+  precise vec4 x = sum * x_scale;
   x4[(w * cols + k) / 4u] = x;
   precise vec4 normed = x * norm_weight4[k / 4u];
   out_activations4[(place + k) / 4u] = normed;
@@ -91,7 +93,8 @@ vec4 add_quad(uint w, uint place, uint k, float factor) {
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     if (k + i < cols) {
       precise float scaled = y[i] * factor;
-      precise float x = fma(scaled, weight[k + i], x_[w * cols + k + i]);
+      precise float sum = fma(scaled, weight[k + i], x_[w * cols + k + i]);
+      precise float x = sum * x_scale;
       x_[w * cols + k + i] = x;
       precise float normed = x * norm_weight[k + i];
       out_activations[place + k + i] = normed;

@@ -36,6 +36,7 @@ layout(push_constant) uniform Push {
   uint heads;       // of q
   uint kv_heads;
   float head_norm_eps;
+  uint query_offset;  // of the rotations of queries, in positions
 };
 
 #include "heads.glsl"
@@ -151,7 +152,7 @@ struct Turn {
 Turn load_turn(Place place, uint t) {
   Turn turn = Turn(vec4(0.0), vec4(0.0));
   if (!place.asked || place.is_v) return turn;
-  uint pair = places[place.column].x * (HEAD_DIM / 2u) + 2u * t;
+  uint pair = (places[place.column].x + (place.is_q ? query_offset : 0u)) * (HEAD_DIM / 2u) + 2u * t;
   turn.pairs = vec4(rotation[pair], rotation[pair + 1u]);
   if (has_norm(place)) {
     uvec4 i = quad(t);

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // variants: f32 CACHE=0; f16 CACHE=1; q8_0 CACHE=2
-// One workgroup per (head, row): norm and rotation of a q or k head, plain copy of a v head. An invocation owns quads of
+// One workgroup per (head, row): norm and rotation of a q or k head, norm of a v head, each norm where there is one. An invocation owns quads of
 // elements: 4t ... 4t+3 when pairs are (2i, 2i+1), else 2t, 2t+1 and the two half a head further; either way two pairs,
 // and whole words of an f16 cache. For a cache in q8_0 the head waits in shared memory, as a block of 32 elements has to be
 // known before one of them is stored.
@@ -14,9 +14,10 @@ layout(constant_id = 1) const uint HEAD_DIM = 64;  // multiple of 4
 layout(constant_id = 2) const uint INTERLEAVED = 0;
 layout(constant_id = 3) const uint HAS_Q_NORM = 0;
 layout(constant_id = 4) const uint HAS_K_NORM = 0;
+layout(constant_id = 5) const uint HAS_V_NORM = 0;
 layout(local_size_x_id = 0) in;
 
-layout(set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };            // [width, (heads + 2 kv_heads) * HEAD_DIM]
+layout(set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };            // [width, row heads * HEAD_DIM]: those of the grid
 layout(set = 0, binding = 1) readonly buffer Rows { Row rows_[]; };           // [width]
 layout(set = 0, binding = 2) readonly buffer Rotation { vec2 rotation[]; };   // [context, HEAD_DIM / 2]: cos, sin
 layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };       // [HEAD_DIM]
@@ -24,11 +25,13 @@ layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };       //
 layout(set = 0, binding = 5) writeonly buffer Q { float q_[]; };              // [width, heads * HEAD_DIM]
 layout(set = 0, binding = 6) writeonly buffer K { uint k_[]; };               // [slots, kv_heads, HEAD_DIM] of the cache's type
 layout(set = 0, binding = 7) writeonly buffer V { uint v_[]; };
+layout(set = 0, binding = 8) readonly buffer VNorm { float v_norm[]; };       // [HEAD_DIM]
 
 layout(push_constant) uniform Push {
   uint heads;
   uint kv_heads;
   float norm_eps;
+  uint query_offset;  // of the rotations of queries, in positions
 };
 
 #include "heads.glsl"
@@ -85,11 +88,11 @@ void main() {
   uint head = gl_WorkGroupID.x;
   uint w = gl_WorkGroupID.y;
   Row row = rows_[w];
-  uint base = (w * (heads + 2u * kv_heads) + head) * HEAD_DIM;
+  uint base = (w * gl_NumWorkGroups.x + head) * HEAD_DIM;
   bool is_q = head < heads;
   bool is_v = head >= heads + kv_heads;
   float scale = 1.0;
-  bool has_norm = is_q ? HAS_Q_NORM != 0u : !is_v && HAS_K_NORM != 0u;
+  bool has_norm = is_q ? HAS_Q_NORM != 0u : is_v ? HAS_V_NORM != 0u : HAS_K_NORM != 0u;
   if (has_norm) scale = head_scale(base);
   uint kv_head = is_v ? head - heads - kv_heads : head - heads;
   uint slot_base = (row.slot * kv_heads + kv_head) * HEAD_DIM;
@@ -98,6 +101,7 @@ void main() {
     vec4 x = vec4(qkv[base + i.x], qkv[base + i.y], qkv[base + i.z], qkv[base + i.w]);
     if (!is_q && row.slot == NO_SLOT) continue;
     if (is_v) {
+      if (has_norm) x = head_normed(x, scale, vec4(v_norm[i.x], v_norm[i.y], v_norm[i.z], v_norm[i.w]));
       store_quad(true, slot_base, t, x);
       continue;
     }
@@ -106,7 +110,7 @@ void main() {
                     : vec4(k_norm[i.x], k_norm[i.y], k_norm[i.z], k_norm[i.w]);
       x = head_normed(x, scale, n);
     }
-    uint pair = row.position * (HEAD_DIM / 2u) + 2u * t;
+    uint pair = (row.position + (is_q ? query_offset : 0u)) * (HEAD_DIM / 2u) + 2u * t;
     vec4 turn = vec4(rotation[pair], rotation[pair + 1u]);
     vec4 turned = rotated(x, turn);
     if (is_q) {

@@ -44,7 +44,7 @@ CANOPY_DEVICE void merge_chunks(const AttentionParams& p, const AttentionPlace& 
     if (!any) continue;
     const RowChunks chunks = chunks_of(p, row_of(p, item.row(p, n)));
     const uint64_t at = entry_at(p, item.row(p, n), item.head(p, n), place.work - chunks.base_span());
-    Span<float>{p.part_out}[at * p.cache.head_dim + place.slice * kSliceDims + element] = out;
+    Span<float>{p.part_out}[at * p.value_dim + place.slice * kSliceDims + element] = out;
     if (element == 0) part_at(p, at, place.slice) = span;
   }
 }

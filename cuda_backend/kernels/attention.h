@@ -114,7 +114,7 @@ CANOPY_DEVICE PartFactors merge_into(Part& part, const Part& more) {
 }
 /// That of an entry: each slice of a head has its own, as nobody waits for the others.
 CANOPY_DEVICE Part& part_at(const AttentionParams& p, uint64_t entry, uint32_t slice) {
-  return Span<Part>{p.part_sums}[entry * p.slices + slice];
+  return Span<Part>{p.part_sums}[entry * p.value_slices + slice];
 }
 CANOPY_DEVICE float merged(float out, float more, const PartFactors& factors) {
   return out * factors.keep + more * factors.add;
@@ -371,9 +371,9 @@ CANOPY_DEVICE float capped(const AttentionParams& p, float score) {
   return p.softcap * (1.0f - 2.0f / (expf(2.0f * score / p.softcap) + 1.0f));
 }
 
-/// Elements of slice `slice` of a head.
+/// Elements of slice `slice` of a value.
 CANOPY_DEVICE uint32_t slice_elements(const AttentionParams& p, uint32_t slice) {
-  const uint32_t left = p.cache.head_dim - slice * kSliceDims;
+  const uint32_t left = p.value_dim - slice * kSliceDims;
   return left < kSliceDims ? left : kSliceDims;
 }
 
@@ -509,8 +509,8 @@ struct AttentionPlace {
 
   CANOPY_DEVICE explicit AttentionPlace(const AttentionParams& p) {
     uint32_t rest = gpu::block_x();
-    slice = rest % p.slices;
-    rest /= p.slices;
+    slice = rest % p.value_slices;
+    rest /= p.value_slices;
     work = rest % (p.span_blocks + p.own_blocks);
     rest /= p.span_blocks + p.own_blocks;
     tile = rest % p.tiles;
@@ -558,7 +558,7 @@ CANOPY_DEVICE void leave(const AttentionParams& p, const Item& item, uint32_t sl
       for (uint32_t i = 0; i < 2; ++i) {
         const uint32_t element = d * 16 + g + i * 8;
         if (element < elements) {
-          Span<float>{p.part_out}[at * p.cache.head_dim + slice * kSliceDims + element] = out[d][i * 2 + j];
+          Span<float>{p.part_out}[at * p.value_dim + slice * kSliceDims + element] = out[d][i * 2 + j];
         }
       }
     }
@@ -679,7 +679,7 @@ struct MergeSlot {
     const uint32_t end = gpu::shuffle(heads.end, k), result = slot - (end - gpu::shuffle(heads.slots, k));
     row = gpu::shuffle(heads.row, k);
     const uint32_t head = gpu::shuffle(heads.head, k);
-    column = head * p.cache.head_dim + slice * kSliceDims;
+    column = head * p.value_dim + slice * kSliceDims;
     RowChunks chunks;
     chunks.start = gpu::shuffle(heads.chunks.start, k);
     chunks.tail = gpu::shuffle(heads.chunks.tail, k);
@@ -707,7 +707,7 @@ struct MergeBatch {
     const uint32_t at = slot.find(p, heads, slice, first + gpu::lane()), elements = slice_elements(p, slice);
     CANOPY_UNROLL
     for (uint32_t i = 0; i < kMergeBatch; ++i) {
-      const uint64_t from = uint64_t{gpu::shuffle(at, i)} * p.cache.head_dim + slice * kSliceDims;
+      const uint64_t from = uint64_t{gpu::shuffle(at, i)} * p.value_dim + slice * kSliceDims;
       if ((slot.there >> i & 1u) == 0) continue;
       CANOPY_UNROLL
       for (uint32_t e = 0; e < kLaneDims; ++e) {
@@ -835,7 +835,7 @@ CANOPY_DEVICE void merge_heads(const AttentionParams& p, const WarpHeads& heads,
 CANOPY_CALLED void finish_attention(const AttentionParams& p) {
   const AttentionPlace place(p);
   const gpu::Shared<uint32_t> flag(kAttentionFlag, 1);
-  const uint32_t counter = (place.kv_head * p.tiles + place.tile) * p.slices + place.slice;
+  const uint32_t counter = (place.kv_head * p.tiles + place.tile) * p.value_slices + place.slice;
   WarpHeads heads(p, place);  // before it is known who is last: nobody waits for rows then
   if (!comes_last(p.counters, counter, p.span_blocks + p.own_blocks, flag)) return;
   heads.count();

@@ -85,19 +85,20 @@ CANOPY_DEVICE void rotate_head(const RopeStoreParams& p, uint32_t position, cons
 }
 
 /// Head `head` of row w: query heads come first, then those of the keys, then of the values. For one warp, which has
-/// `values`, head_dim of shared memory, for itself.
+/// `values`, head_dim of shared memory, for itself. kNormsValues: p.v_norm counts.
+template <bool kNormsValues = false>
 CANOPY_DEVICE void finish_head(const RopeStoreParams& p, uint32_t head, uint32_t w, const gpu::Shared<float>& values) {
   const uint32_t head_dim = p.cache.head_dim;
   const Row row = Span<const Row>{p.rows}[w];
   const bool is_q = head < p.heads, is_v = head >= p.heads + p.cache.kv_heads;
   if (row.slot == kNoSlot && !is_q) return;
-  const uint64_t from = (uint64_t{w} * (p.heads + 2 * p.cache.kv_heads) + head) * head_dim;
+  const uint64_t from = (uint64_t{w} * p.row_heads + head) * head_dim;
   gpu::sync_warp();
   for (uint32_t i = gpu::lane(); i < head_dim; i += 32) values[i] = Span<const float>{p.qkv}[from + i];
   gpu::sync_warp();
-  const uint64_t norm = is_q ? p.q_norm : p.k_norm;
-  if (!is_v && norm != 0) norm_head(Span<const float>{norm}, head_dim, p.norm_eps, values);
-  if (!is_v) rotate_head(p, row.position, values);
+  const uint64_t norm = is_q ? p.q_norm : !is_v ? p.k_norm : kNormsValues ? p.v_norm : 0;
+  if (norm != 0) norm_head(Span<const float>{norm}, head_dim, p.norm_eps, values);
+  if (!is_v) rotate_head(p, row.position + (is_q ? p.query_offset : 0), values);
   if (is_q) {
     const uint64_t to = (uint64_t{w} * p.heads + head) * head_dim;
     for (uint32_t i = gpu::lane(); i < head_dim; i += 32) Span<float>{p.q}[to + i] = values[i];

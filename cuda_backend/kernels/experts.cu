@@ -87,8 +87,11 @@ CANOPY_DEVICE void store_pairs(const PairSums& sums) {
 }
 
 /// Even rows are gates, odd ones what they gate; within limits where there are any. What is no number stays so.
-CANOPY_DEVICE float gated(float gate, float up, float limit) {
-  if (!(limit > 0)) return gate / (1.0f + expf(-gate)) * up;
+CANOPY_DEVICE float gated(float gate, float up, float limit, bool is_gelu) {
+  if (!(limit > 0)) {
+    const float steep = is_gelu ? 1.59576912f * (gate + 0.044715f * gate * gate * gate) : gate;
+    return gate / (1.0f + expf(-steep)) * up;
+  }
   gate = gate > limit ? limit : gate;
   up = up > limit ? limit : up < -limit ? -limit : up;
   return (up + 1.0f) * (gate / (1.0f + expf(-kGateSlope * gate)));
@@ -100,7 +103,7 @@ CANOPY_DEVICE void gate_pairs(const PairSums& sums) {
     const uint32_t n = i / halves, f = i % halves;
     if (sums.first + 2 * f >= sums.end) continue;
     store_activation(sums.p.product.out_activations, sums.tile.pairs[n], sums.first / 2 + f,
-                     gated(sums.whole(2 * f, n), sums.whole(2 * f + 1, n), sums.p.limit), 1);
+                     gated(sums.whole(2 * f, n), sums.whole(2 * f + 1, n), sums.p.limit, sums.p.product.gelu != 0), 1);
   }
 }
 

@@ -147,7 +147,7 @@ struct CacheParams {
 };
 
 /// Elements of a head.
-inline constexpr uint32_t kMostHeadDim = 512;
+inline constexpr uint32_t kMostHeadDim = 576;
 
 struct RopeStoreParams {
   uint64_t qkv = 0;
@@ -155,11 +155,14 @@ struct RopeStoreParams {
   uint64_t rotation = 0;
   uint64_t q_norm = 0;  // 0: none
   uint64_t k_norm = 0;
+  uint64_t v_norm = 0;  // of rope_store alone
   uint64_t q = 0;
   CacheParams cache;
   uint32_t heads = 0;
+  uint32_t row_heads = 0;  // of a row of qkv: query heads, keys, and values but of a latent cache
   float norm_eps = 0;
   uint32_t interleaved = 0;
+  uint32_t query_offset = 0;  // of the rotations of queries, in positions
 };
 
 /// Rows of the pass in a narrow product, at most.
@@ -260,19 +263,25 @@ inline constexpr uint32_t kRouteExperts = 8, kRouteShared = 16 + (kMostExperts +
 
 /// The experts that rows choose (kernels/route.cu).
 struct RouteParams {
-  uint64_t router = 0;  // [experts + shared_experts, cols]
+  uint64_t router = 0;  // [experts + shared_gates, cols]
   ActivationsParams in;
-  uint64_t logits = 0;    // [rows, experts + shared_experts]
+  uint64_t logits = 0;    // [rows, experts + shared_gates]
   uint64_t chosen = 0;    // uint32 [rows, used]
   uint64_t shares = 0;    // [rows, used + shared_experts]
   uint64_t counters = 0;  // uint32 [rows], 0 between kernels
-  uint64_t bias = 0;      // [experts + shared_experts], or 0
+  uint64_t bias = 0;      // [experts + shared_gates], or 0
+  uint64_t scales = 0;    // [experts], of shares, or 0
   uint64_t rows = 0;      // Row [rows], where touched
   uint64_t touched = 0;   // uint32 [(experts + 31) / 32]: the bits of those that rows with ancestors choose; or 0
   uint32_t experts = 0, used = 0;
   uint32_t shared_experts = 0;  // 0 or 1
+  uint32_t shared_gates = 0;    // likewise: whether the router has a row for it
   uint32_t of_chosen = 0;       // 1: shares of the chosen ones
   float norm_eps = 0;           // 0: no norm
+  float factor = 1;             // of shares
+  uint32_t sigmoid = 0;         // 1: scores are sigmoids of logits
+  uint64_t choice_bias = 0;     // [experts], or 0
+  uint32_t groups = 1, groups_used = 1;
 };
 
 /// How many bits are set in the words of each layer, which become 0. One warp per layer.
@@ -360,9 +369,9 @@ struct AttentionParams {
   uint64_t ancestors = 0;
   uint64_t pages = 0;
   CacheParams cache;
-  uint64_t part_out = 0;   // [rows, heads, entries, head_dim]
-  uint64_t part_sums = 0;  // [rows, heads, entries, slices, 2]: maximum, sum
-  uint64_t counters = 0;   // uint32 [kv_heads * tiles * slices], 0 between kernels
+  uint64_t part_out = 0;   // [rows, heads, entries, value_dim]
+  uint64_t part_sums = 0;  // [rows, heads, entries, value_slices, 2]: maximum, sum
+  uint64_t counters = 0;   // uint32 [kv_heads * tiles * value_slices], 0 between kernels
   ActivationsParams out;
   uint32_t heads = 0;
   uint32_t first_row = 0, row_count = 0;
@@ -372,17 +381,19 @@ struct AttentionParams {
   uint32_t window = 0;
   uint32_t item_rows = 0, item_heads = 0, pieces = 0;  // pieces: of a K/V head's query heads
   uint32_t tile_rows = 0, tile_pieces = 0, tiles = 0;
-  uint32_t slices = 0;       // of kSliceDims elements of a head
-  uint32_t spans = 0;        // entries of a row's head for chunks that rows share
-  uint32_t span_blocks = 0;  // spans that positions may lie in, each a block's
-  uint32_t own_chunks = 0;   // entries for those of its own, behind
-  uint32_t own_blocks = 0;   // of a tile
-  uint32_t own_warps = 0;    // of such a block that have something to do
-  uint32_t stages = 0;       // of the ring that a block has for all its warps
-  uint32_t warp_stages = 0;  // of a ring that a warp has for itself
-  uint32_t queries_at = 0;   // bytes of shared memory before them
-  uint64_t sinks = 0;        // [heads], or 0
-  float softcap = 0;         // 0: none
+  uint32_t value_dim = 0;     // elements of a value: the first of a key in a latent cache
+  uint32_t slices = 0;        // of kSliceDims elements of a key
+  uint32_t value_slices = 0;  // of a value
+  uint32_t spans = 0;         // entries of a row's head for chunks that rows share
+  uint32_t span_blocks = 0;   // spans that positions may lie in, each a block's
+  uint32_t own_chunks = 0;    // entries for those of its own, behind
+  uint32_t own_blocks = 0;    // of a tile
+  uint32_t own_warps = 0;     // of such a block that have something to do
+  uint32_t stages = 0;        // of the ring that a block has for all its warps
+  uint32_t warp_stages = 0;   // of a ring that a warp has for itself
+  uint32_t queries_at = 0;    // bytes of shared memory before them
+  uint64_t sinks = 0;         // [heads], or 0
+  float softcap = 0;          // 0: none
 
   CANOPY_SHARED constexpr uint32_t group() const { return heads / cache.kv_heads; }
   CANOPY_SHARED constexpr uint32_t entries() const { return spans + own_chunks; }
@@ -471,12 +482,21 @@ struct NormAddParams {
   uint32_t aux_stride = 0, aux_offset = 0;
   float aux_scale = 1;
   float eps = 0;
+  float x_scale = 1;
 };
 
 struct CapLogitsParams {
   uint64_t logits = 0;  // [rows, vocab]
   uint32_t vocab = 0;
   float cap = 0;
+};
+
+struct ConvRowsParams {
+  uint64_t in = 0;      // [rows, cols]
+  uint64_t base = 0;    // [2, taps, cols]
+  uint64_t kernel = 0;  // [rows, 2, taps, cols / group]
+  uint64_t x = 0;       // [rows, cols]
+  uint32_t cols = 0, taps = 0, group = 0, side = 0;
 };
 
 struct AddBiasParams {
@@ -497,6 +517,7 @@ struct DeltaShapeParams {
   uint32_t key_dim = 0, value_dim = 0;
   uint32_t taps = 0;
   uint32_t tiled = 0;
+  uint32_t corrects = 1;
 };
 
 struct DeltaInputsParams {
@@ -507,6 +528,7 @@ struct DeltaInputsParams {
   DeltaShapeParams shape;
   float query_scale = 1;  // 1 / sqrt(key_dim)
   float eps = 0;
+  uint64_t conv_bias = 0;  // 0: none
 };
 
 struct DeltaNetParams {
@@ -516,6 +538,7 @@ struct DeltaNetParams {
   uint64_t states = 0, spare = 0;
   DeltaShapeParams shape;
   uint32_t step_count = 0;
+  uint64_t skip = 0;  // of a scan
 };
 
 struct GatedNormParams {
@@ -523,11 +546,34 @@ struct GatedNormParams {
   ActivationsParams out;
   uint32_t head_dim = 0;
   float eps = 0;
+  uint32_t gate_within = 0;
 };
 
 struct GateParams {
   uint64_t gate = 0;
   ActivationsParams x;
+};
+
+struct SquareReluParams {
+  uint64_t in = 0;  // [rows, cols]
+  ActivationsParams out;
+};
+
+struct GateInputsParams {
+  uint64_t gate = 0;    // [rows, cols]
+  uint64_t inputs = 0;  // [rows, stride]
+  ActivationsParams out;
+  uint32_t stride = 0, offset = 0;
+  float scale = 1;
+};
+
+struct ShortConvParams {
+  uint64_t in = 0;  // [rows, 3 cols]
+  uint64_t steps = 0;
+  uint64_t kernel = 0;    // [cols, taps]
+  uint64_t tails = 0;     // [kept, taps - 1, cols]
+  ActivationsParams out;  // without an address: tails alone are written
+  uint32_t cols = 0, taps = 0;
 };
 
 struct KvMoveParams {

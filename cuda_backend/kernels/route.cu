@@ -19,6 +19,41 @@ CANOPY_DEVICE uint32_t logit_key(float logit) {
   return bits == magnitude ? magnitude + 0x80000000u : 0x80000000u - magnitude;
 }
 
+/// The other way; of NaN the least number.
+CANOPY_DEVICE float number_of(uint32_t key) {
+  if (key == 0) return gpu::from_bits(0xFF800000u);
+  return gpu::from_bits(key >= 0x80000000u ? key - 0x80000000u : (0x80000000u - key) | 0x80000000u);
+}
+
+CANOPY_DEVICE float logistic(float logit) {
+  return 1.0f / (1.0f + expf(-logit));
+}
+
+/// Experts of groups that are not taken get the key of NaN. `sums`: a number for each group.
+CANOPY_DEVICE void choose_groups(const RouteParams& p, const gpu::Shared<uint32_t>& keys,
+                                 const gpu::Shared<uint32_t>& sums) {
+  const uint32_t each = p.experts / p.groups;
+  for (uint32_t g = gpu::thread(); g < p.groups; g += kRouteThreads) {
+    uint32_t first = 0, second = 0;
+    for (uint32_t e = g * each; e < (g + 1) * each; ++e) {
+      const uint32_t key = keys[e], lower = key < first ? key : first;
+      second = second > lower ? second : lower;
+      first = first > key ? first : key;
+    }
+    sums[g] = logit_key(number_of(first) + number_of(second));
+  }
+  gpu::sync();
+  for (uint32_t e = gpu::thread(); e < p.experts; e += kRouteThreads) {
+    const uint32_t own = e / each;
+    uint32_t rank = 0;
+    for (uint32_t other = 0; other < p.groups; ++other) {
+      rank += sums[other] > sums[own] || (sums[other] == sums[own] && other < own) ? 1 : 0;
+    }
+    if (rank >= p.groups_used) keys[e] = 0;
+  }
+  gpu::sync();
+}
+
 /// A lane's part of the product of a router's row and a row of activations.
 CANOPY_DEVICE float sum_of_columns(uint64_t router, uint64_t values, uint32_t cols) {
   float sum = 0;
@@ -56,12 +91,22 @@ CANOPY_DEVICE float sum_of_quads(uint64_t router, uint64_t values, uint32_t cols
 }
 
 CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
-  const Span<const float> logits{p.logits + uint64_t{row} * (p.experts + p.shared_experts) * 4};
+  const Span<const float> logits{p.logits + uint64_t{row} * (p.experts + p.shared_gates) * 4};
   const gpu::Shared<uint32_t> keys(16, kMostExperts);
   const gpu::Shared<float> best(16 + kMostExperts * 4, kMostUsedExperts);
   const gpu::Shared<float> sums(16 + (kMostExperts + kMostUsedExperts) * 4, kRouteThreads);
-  for (uint32_t e = gpu::thread(); e < p.experts; e += kRouteThreads) keys[e] = logit_key(logits[e]);
+  const Span<const uint32_t> chosen{p.chosen + uint64_t{row} * p.used * 4};
+  for (uint32_t e = gpu::thread(); e < p.experts; e += kRouteThreads) {
+    float by = logits[e];
+    if (p.sigmoid != 0) {
+      by = logistic(by);
+      if (p.choice_bias != 0) by = by + Span<const float>{p.choice_bias}[e];
+    }
+    keys[e] = logit_key(by);
+  }
   gpu::sync();
+  // Where sums come later.
+  if (p.groups > 1) choose_groups(p, keys, {16 + kMostExperts * 4, kMostUsedExperts + kRouteThreads});
   for (uint32_t e = gpu::thread(); e < p.experts; e += kRouteThreads) {
     const uint32_t own = keys[e];
     uint32_t rank = 0;
@@ -70,7 +115,7 @@ CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
     }
     if (rank >= p.used) continue;
     Span<uint32_t>{p.chosen}[uint64_t{row} * p.used + rank] = e;
-    best[rank] = logits[e];
+    best[rank] = p.sigmoid != 0 ? logistic(logits[e]) : logits[e];
     if (p.touched != 0 && Span<const Row>{p.rows}[row].ancestor_count != 0) {
       gpu::atomic_or(gpu::element<uint32_t>(p.touched, e / 32), 1u << e % 32);
     }
@@ -79,18 +124,23 @@ CANOPY_DEVICE void choose_experts(const RouteParams& p, uint32_t row) {
   const float largest = best[0];
   float own = 0;
   if (p.of_chosen != 0) {
-    if (gpu::thread() < p.used) own = expf(best[gpu::thread()] - largest);
-  } else {
+    if (gpu::thread() < p.used) own = p.sigmoid != 0 ? best[gpu::thread()] : expf(best[gpu::thread()] - largest);
+  } else if (p.sigmoid == 0) {
     for (uint32_t e = gpu::thread(); e < p.experts; e += kRouteThreads) own = own + expf(logits[e] - largest);
   }
   sums[gpu::thread()] = own;
   gpu::sync();
   const Span<float> shares{p.shares + uint64_t{row} * (p.used + p.shared_experts) * 4};
-  if (p.shared_experts != 0 && gpu::thread() == 0) shares[p.used] = 1.0f / (1.0f + expf(-logits[p.experts]));
+  if (p.shared_experts != 0 && gpu::thread() == 0) {
+    shares[p.used] = p.shared_gates != 0 ? logistic(logits[p.experts]) : 1.0f;
+  }
   if (gpu::thread() >= p.used) return;
   float sum = 0;
   for (uint32_t i = 0; i < kRouteThreads; ++i) sum = sum + sums[i];
-  shares[gpu::thread()] = expf(best[gpu::thread()] - largest) / sum;
+  const float score = p.sigmoid != 0 ? best[gpu::thread()] : expf(best[gpu::thread()] - largest);
+  const float over = p.sigmoid == 0 ? sum : p.of_chosen != 0 ? sum + 1e-20f : 1.0f;
+  const float share = score / over * p.factor;
+  shares[gpu::thread()] = p.scales != 0 ? share * Span<const float>{p.scales}[chosen[gpu::thread()]] : share;
 }
 
 /// Two numbers of each expert, or of several together.
@@ -125,7 +175,7 @@ CANOPY_DEVICE PairsAndTiles sums_before(const PairsAndTiles& own, PairsAndTiles&
 
 CANOPY_KERNEL(route, RouteParams, 256) {
   const uint32_t row = gpu::block_y(), expert = gpu::block_x() * kRouteExperts + gpu::warp();
-  if (expert < p.experts + p.shared_experts) {
+  if (expert < p.experts + p.shared_gates) {
     const uint32_t cols = p.in.cols;
     const uint64_t values = p.in.values + uint64_t{row} * p.in.stride * 4,
                    router = p.router + uint64_t{expert} * cols * 4;
@@ -133,7 +183,7 @@ CANOPY_KERNEL(route, RouteParams, 256) {
     const float factor = p.norm_eps > 0 ? norm_factor(p.in, row, p.norm_eps) : 1.0f;
     float logit = sum_of_warp(sum) * factor;
     if (p.bias != 0) logit = logit + Span<const float>{p.bias}[expert];
-    if (gpu::lane() == 0) Span<float>{p.logits}[uint64_t{row} * (p.experts + p.shared_experts) + expert] = logit;
+    if (gpu::lane() == 0) Span<float>{p.logits}[uint64_t{row} * (p.experts + p.shared_gates) + expert] = logit;
   }
   const gpu::Shared<uint32_t> flag(0, 1);
   if (comes_last(p.counters, row, gpu::blocks_x(), flag)) choose_experts(p, row);

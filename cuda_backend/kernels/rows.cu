@@ -1,5 +1,5 @@
-// Ops that copy, choose or shift rows: select, copy_rows, norm_rows, norm_add, add_bias, pick, cap_logits, and the
-// moves of K/V between slots.
+// Ops that copy, choose, mix or shift rows: select, copy_rows, norm_rows, norm_add, add_bias, conv_rows, pick,
+// cap_logits, and the moves of K/V between slots.
 
 #include "cuda_backend/kernels/common.h"
 
@@ -64,7 +64,7 @@ CANOPY_KERNEL(norm_add, NormAddParams, kNormAddThreads) {
   const float factor = 1.0f / sqrtf(sum_of_block(sum, room) / static_cast<float>(p.out.cols) + p.eps);
   sum = 0;
   for (uint32_t k = gpu::thread(); k < p.out.cols; k += gpu::threads()) {
-    const float value = fmaf(in[row + k] * factor, weight[k], x[row + k]);
+    const float value = fmaf(in[row + k] * factor, weight[k], x[row + k]) * p.x_scale;
     x[row + k] = value;
     out[w * p.out.stride + k] = value * norm[k];
     if (p.aux != 0) aux[w * p.aux_stride + p.aux_offset + k] = p.aux_scale * value;
@@ -90,6 +90,23 @@ CANOPY_KERNEL(add_bias, AddBiasParams, 128) {
   for (uint32_t c = gpu::thread(); c < p.cols; c += gpu::threads()) {
     float& x = Span<float>{p.x}[uint64_t{gpu::block_x()} * p.cols + c];
     x = x + Span<const float>{p.bias}[c];
+  }
+}
+
+// A block for each row.
+CANOPY_KERNEL(conv_rows, ConvRowsParams, 128) {
+  const uint32_t w = gpu::block_x(), groups = p.cols / p.group;
+  const Span<const float> in{p.in}, base{p.base}, kernel{p.kernel};
+  for (uint32_t c = gpu::thread(); c < p.cols; c += gpu::threads()) {
+    float& x = Span<float>{p.x}[uint64_t{w} * p.cols + c];
+    float sum = x;
+    for (uint32_t j = 0; j < p.taps && j <= w; ++j) {
+      const uint32_t tap = p.side * p.taps + j;
+      const float factor =
+          base[uint64_t{tap} * p.cols + c] + kernel[(uint64_t{w} * 2 * p.taps + tap) * groups + c / p.group];
+      sum = fmaf(factor, in[uint64_t{w - j} * p.cols + c], sum);
+    }
+    x = sum;
   }
 }
 

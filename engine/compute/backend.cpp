@@ -1,7 +1,6 @@
 #include "engine/compute/backend.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -35,9 +34,6 @@ double best_seconds(const std::function<double(uint32_t times)>& run, uint32_t m
 }
 
 namespace {
-
-// The best first.
-constexpr std::array<std::string_view, 5> kTypes = {"discrete", "integrated", "virtual", "cpu", "software"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -73,7 +69,7 @@ size_t best_device(std::span<const ListedDevice> devices, std::span<const std::s
   bool any_fits = false;
   const auto key = [&](size_t i) {
     const ListedDevice& d = devices[i];
-    return std::tuple(place_of(kTypes, d.type), backends.size() - place_of(backends, d.backend), d.number);
+    return std::tuple(place_of(kDeviceTypes, d.type), backends.size() - place_of(backends, d.backend), d.number);
   };
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!fits(devices[i])) continue;
@@ -106,7 +102,7 @@ size_t choose_device(std::span<const ListedDevice> devices, std::string_view sel
   if (names_backend(word, backends)) {
     return best(" called" + quoted, [&](const ListedDevice& d) { return d.id() == word; });
   }
-  if (place_of(kTypes, word) < kTypes.size()) {
+  if (place_of(kDeviceTypes, word) < kDeviceTypes.size()) {
     return best(" of type" + quoted, [&](const ListedDevice& d) { return d.type == word; });
   }
   return best(" with a name like" + quoted, is_called_so);

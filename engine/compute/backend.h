@@ -1,6 +1,7 @@
 #pragma once
 // What a backend is to the rest of the program: how its devices are found, chosen, opened, described and measured.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,11 +35,15 @@ struct ListedDevice {
   std::string id() const { return backend + ":" + std::to_string(ordinal); }
 };
 
+/// The types of devices that selectors name, the best first.
+inline constexpr std::array<std::string_view, 5> kDeviceTypes = {"discrete", "integrated", "virtual", "cpu",
+                                                                 "software"};
+
 /// Position of the device that `selector` names: a number of the list, an id ("cuda:0"), a backend ("cuda"), a type or
-/// a part of a name ("4090"), ignoring case. Empty: the best one, i.e. discrete before integrated before virtual before
-/// cpu before software; of these, one of the backend that is later in `backends` (the names of all there are), then the
-/// lowest number. A word that fits several devices takes the best of those that can be used. Throws unavailable,
-/// listing what exists, if nothing fits or what fits cannot be used.
+/// a part of a name ("4090"), ignoring case. Empty: the best one, i.e. of the first type in kDeviceTypes; of these, one
+/// of the backend that is later in `backends` (the names of all there are), then the lowest number. A word that fits
+/// several devices takes the best of those that can be used. Throws unavailable, listing what exists, if nothing fits
+/// or what fits cannot be used.
 size_t choose_device(std::span<const ListedDevice> devices, std::string_view selector,
                      std::span<const std::string> backends);
 

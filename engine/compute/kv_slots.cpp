@@ -80,6 +80,12 @@ void check_keeps_heads(CacheType type, uint32_t head_dim) {
                   std::to_string(kKvBlock) + ". f16 and f32 take heads of this size.");
 }
 
+void check_latent_values(const KvShape& shape) {
+  if (shape.latent_values % 4 == 0 && shape.latent_values <= shape.head_dim) return;
+  throw bad_input("A latent cache has values of " + std::to_string(shape.latent_values) + " elements in keys of " +
+                  std::to_string(shape.head_dim) + "; allowed: multiples of 4, up to the keys' own.");
+}
+
 uint64_t slot_bytes(const KvShape& shape) {
   switch (shape.type) {
     case CacheType::f32: return slot_elements(shape) * sizeof(float);

@@ -30,6 +30,8 @@ inline bool keeps_heads(CacheType type, uint32_t head_dim) {
 }
 /// Throws bad_input where they are not.
 void check_keeps_heads(CacheType type, uint32_t head_dim);
+/// Throws bad_input for a latent cache whose values are no part of its keys, or no multiple of 4.
+void check_latent_values(const KvShape& shape);
 
 /// Bytes that the keys (or the values) of one slot take.
 uint64_t slot_bytes(const KvShape& shape);

@@ -7,7 +7,7 @@ namespace canopy {
 std::string describe(const DeltaShape& shape) {
   return std::to_string(shape.key_heads) + " key heads of " + std::to_string(shape.key_dim) + ", " +
          std::to_string(shape.value_heads) + " value heads of " + std::to_string(shape.value_dim) + ", " +
-         std::to_string(shape.taps) + " taps";
+         std::to_string(shape.taps) + " taps" + (shape.corrects ? "" : ", scanned");
 }
 
 void check_delta_shape(const DeltaShape& shape, const char* op) {
@@ -60,7 +60,29 @@ std::string to_string(std::span<const Op> ops) {
   return text + std::to_string(ops.size()) + " ops; " + price_text(price_of(ops)) + "\n";
 }
 
+void check_short_conv(const ShortConvArgs& args) {
+  if (args.width > 0 && args.cols > 0 && args.taps >= 2 && args.taps <= ShortConvArgs::kMostTaps) return;
+  throw bad_input("short_conv has " + std::to_string(args.width) + " steps, " + std::to_string(args.cols) +
+                  " columns and " + std::to_string(args.taps) + " taps; allowed: 1 or more of the first two and 2 to " +
+                  std::to_string(ShortConvArgs::kMostTaps) + " taps.");
+}
+
+void check_conv_rows(const ConvRowsArgs& args) {
+  if (args.group == 0 || args.cols % args.group != 0) {
+    throw bad_input("conv_rows has " + std::to_string(args.cols) + " columns in groups of " +
+                    std::to_string(args.group) + "; whole groups are allowed.");
+  }
+  if (args.taps == 0 || args.side > 1) {
+    throw bad_input("conv_rows has " + std::to_string(args.taps) + " taps and side " + std::to_string(args.side) +
+                    "; 1 or more and 0 or 1 are allowed.");
+  }
+  if (args.in == args.x) throw bad_input("conv_rows has one buffer as input and output; they must be two.");
+}
+
 void check_heads(const ProjectHeadsArgs& args) {
+  if (args.heads.shape.is_latent()) {
+    throw bad_input("project_heads was given a latent cache, whose keys are no products; rope_store takes one.");
+  }
   uint64_t rows = 0;
   for (const Weight* weight : args.weights) rows += weight->rows();
   if (rows != args.heads.elements()) {
@@ -77,6 +99,23 @@ void check_experts(const ExpertCounts& experts, const char* op) {
   throw bad_input(std::string(op) + " is asked for " + describe(experts) + "; allowed: 1 to " +
                   std::to_string(kMaxExperts) + " experts, and 1 to " + std::to_string(kMaxUsedExperts) +
                   " of them for a row.");
+}
+
+void check_route(const RouteArgs& args) {
+  check_experts(args.experts, "route");
+  const uint32_t all = args.experts.all, groups = args.groups, taken = args.groups_used;
+  if (!args.sigmoid && (args.choice_bias != nullptr || groups != 1 || taken != 1)) {
+    throw bad_input("route is asked for groups or a bias of the choice without a sigmoid; allowed: with one.");
+  }
+  if (groups == 1 && taken == 1) return;
+  if (groups >= 1 && groups <= kMaxExpertGroups && all % groups == 0 && all / groups >= 2 && taken >= 1 &&
+      taken <= groups && args.experts.used <= all / groups * taken) {
+    return;
+  }
+  throw bad_input("route is asked for " + std::to_string(args.experts.used) + " of " + std::to_string(all) +
+                  " experts out of " + std::to_string(taken) + " of " + std::to_string(groups) +
+                  " groups; allowed: up to " + std::to_string(kMaxExpertGroups) +
+                  " groups of the same number, at least 2, that have as many.");
 }
 
 std::string describe(const ExpertCounts& experts) {

@@ -139,37 +139,43 @@ struct LinearSwigluArgs {
   }
 };
 
-/// Splits qkv into heads, applies the optional q/k norms and the rotation, writes q, and writes K and V to each row's
-/// slot, rounded to the cache's type. The rotation table holds cos and sin per position and pair, computed in double
-/// precision on the CPU. A row without a slot stores nothing, and its q means nothing. Without query heads (heads = 0)
-/// it stores K and V only: q and q_norm are null then.
+/// Splits qkv into heads, applies the optional norms, to q and K also the rotation, writes q, and writes K and V to
+/// each row's slot, rounded to the cache's type. The rotation table holds cos and sin per position and pair, computed
+/// in double precision on the CPU. A row without a slot stores nothing, and its q means nothing. Without query heads
+/// (heads = 0) it stores K and V only: q and q_norm are null then; without a cache (shape.kv_heads = 0) it writes q
+/// only. A latent cache has no values: neither have qkv and v_norm.
 struct RopeStoreArgs {
   uint32_t width = 0;
-  const Buffer* qkv = nullptr;       // [W, (heads + 2 kv_heads) * head_dim]
+  const Buffer* qkv = nullptr;       // [W, (heads + 2 kv_heads) * head_dim]; latent: (heads + kv_heads)
   const Buffer* rows = nullptr;      // Row [W]
   const Buffer* rotation = nullptr;  // [context, head_dim / 2, 2]: cos, sin
+  uint32_t query_offset = 0;         // a query is turned by the table's row of its position plus this
   const Buffer* q_norm = nullptr;    // [head_dim] or null
   const Buffer* k_norm = nullptr;    // [head_dim] or null
+  const Buffer* v_norm = nullptr;    // [head_dim] or null
   float norm_eps = 0;
   uint32_t heads = 0;  // of the queries
   KvShape shape;
   bool interleaved = false;  // pairs are (2i, 2i+1); otherwise (i, i + head_dim/2)
-  KvLayer* cache = nullptr;
-  Buffer* q = nullptr;  // [W, heads * head_dim]
+  KvLayer* cache = nullptr;  // null: there are no K and V
+  Buffer* q = nullptr;       // [W, heads * head_dim]
 
-  /// Elements of a row of qkv.
-  uint32_t elements() const { return (heads + 2 * shape.kv_heads) * shape.head_dim; }
+  /// Heads of a row of qkv, and their elements.
+  uint32_t row_heads() const { return heads + shape.planes() * shape.kv_heads; }
+  uint32_t elements() const { return row_heads() * shape.head_dim; }
 
   static constexpr const char* name = "rope_store";
   std::string shapes() const {
     return std::to_string(width) + " rows, " + std::to_string(heads) + " heads, " + describe(shape);
   }
   OpPrice price() const {
-    // qkv read, q, K and V written, a row of the rotation table for each row; 6 FLOPs for each pair of q and K.
+    // qkv read, q, K and V written, a row of the rotation table for each row, or one for q and one for K; 6 FLOPs for
+    // each pair of q and K.
     const uint64_t kv = uint64_t{shape.kv_heads} * shape.head_dim;
     const uint64_t q = uint64_t{heads} * shape.head_dim;
-    return {width * (word_bytes(q + 2 * kv) + word_bytes(q) + 2 * slot_bytes(shape) + sizeof(Row) +
-                     word_bytes(shape.head_dim)),
+    const uint64_t planes = shape.planes(), turns = query_offset != 0 && q != 0 && kv != 0 ? 2 : 1;
+    return {width * (word_bytes(q + planes * kv) + word_bytes(q) + planes * slot_bytes(shape) + sizeof(Row) +
+                     turns * word_bytes(shape.head_dim)),
             width * 3 * (q + kv)};
   }
 };
@@ -199,7 +205,7 @@ struct ProjectHeadsArgs {
   }
 };
 
-/// Throws bad_input when the weights do not have the rows of the heads.
+/// Throws bad_input when the weights do not have the rows of the heads, or the cache is a latent one.
 void check_heads(const ProjectHeadsArgs& args);
 
 inline constexpr uint32_t kAttentionChunk = 64;  // positions
@@ -216,7 +222,7 @@ enum class AttentionMask : uint32_t {
 /// order that their positions fix. With a window, a row sees itself and the window - 1 positions before it, and under a
 /// block mask also those after it. The contents of slots that a row does not see have no influence on its result, even
 /// if they are NaN. A sink is a score of its head that counts in the sum of the softmax and has no value: it is merged
-/// last.
+/// last. Values of a latent cache are the first elements of its keys.
 struct AttentionArgs {
   uint32_t width = 0;
   const Buffer* q = nullptr;          // [W, heads * head_dim]
@@ -228,7 +234,7 @@ struct AttentionArgs {
   float scale = 0;
   uint32_t max_positions = 0;  // no row has more keys than this
   const KvLayer* cache = nullptr;
-  Activations* out = nullptr;  // [W, heads * head_dim]
+  Activations* out = nullptr;  // [W, heads * shape.value_dim()]
   AttentionMask mask = AttentionMask::causal;
   uint32_t window = 0;            // positions; 0: no limit
   const Buffer* sinks = nullptr;  // [heads], as they are after the scale; null: none
@@ -241,9 +247,10 @@ struct AttentionArgs {
   }
   OpPrice price() const {
     // Two products of each query with each key; K and V of the longest row once, as rows share their prefix.
-    const uint64_t q = uint64_t{heads} * shape.head_dim;
+    const uint64_t q = uint64_t{heads} * shape.head_dim, out_cols = uint64_t{heads} * shape.value_dim();
     const uint64_t kv = keys() * slot_bytes(shape);
-    return {word_bytes(2 * width * q) + 2 * kv + width * sizeof(Row), 4 * uint64_t{width} * keys() * q};
+    return {word_bytes(width * (q + out_cols)) + shape.planes() * kv + width * sizeof(Row),
+            2 * uint64_t{width} * keys() * (q + out_cols)};
   }
   /// Largest number of keys that a row may have.
   uint64_t keys() const {
@@ -367,7 +374,7 @@ struct KvMoveArgs {
     return std::to_string(count) + " slots of " + std::to_string(cache->layers()) + " layers, " + describe(shape);
   }
   OpPrice price() const {
-    const uint64_t slot = 2 * slot_bytes(shape);
+    const uint64_t slot = shape.planes() * slot_bytes(shape);
     return {count * (2 * slot * cache->layers() + word_bytes(2)), 0};
   }
 };
@@ -421,9 +428,10 @@ struct NormRowsArgs {
   }
 };
 
-/// x[w] += in[w] / sqrt(mean of squares of in[w] + eps) * weight; out = x * norm.weight; aux[w, offset + c] = aux_scale
-/// * x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own before it is
-/// added.
+/// x[w] = x_scale * (x[w] + in[w] / sqrt(mean of squares of in[w] + eps) * weight); out = x * norm.weight; aux[w,
+/// offset
+/// + c] = aux_scale * x[w, c] where aux is given. What a mixer or a feed-forward gives goes through a norm of its own
+/// before it is added. An x_scale of 1 changes no bit.
 struct NormAddArgs {
   uint32_t width = 0;
   const Buffer* in = nullptr;      // [W, cols]
@@ -436,6 +444,7 @@ struct NormAddArgs {
   uint32_t aux_stride = 0;
   uint32_t aux_offset = 0;
   float aux_scale = 1;
+  float x_scale = 1;
 
   static constexpr const char* name = "norm_add";
   std::string shapes() const {
@@ -445,7 +454,8 @@ struct NormAddArgs {
     // Bytes: in, x read and written, the activations, aux, both weights. FLOPs: the sums of squares of in and of x, the
     // scale, both weights and the sum.
     const uint64_t cols = out->cols(), elements = uint64_t{width} * cols;
-    return {word_bytes((aux != nullptr ? 5 : 4) * elements + 2 * cols), (aux != nullptr ? 9 : 8) * elements};
+    return {word_bytes((aux != nullptr ? 5 : 4) * elements + 2 * cols),
+            ((aux != nullptr ? 9 : 8) + (x_scale != 1 ? 1 : 0)) * elements};
   }
 };
 
@@ -471,16 +481,18 @@ struct CapLogitsArgs {
 inline constexpr uint32_t kMaxExperts = 1024, kMaxUsedExperts = 64;
 
 /// A layer's experts: how many there are, and through how many each row goes. `shared`: each row also goes through a
-/// further one, a dense feed-forward, for whose share the router has a row of its own, behind the others.
+/// further one, a dense feed-forward, for whose share the router has a row of its own, behind the others; without
+/// `shared_gate` it has none, and the share is 1.
 struct ExpertCounts {
   uint32_t all = 0;   // 1 ... kMaxExperts
   uint32_t used = 0;  // 1 ... kMaxUsedExperts, at most all
   bool shared = false;
+  bool shared_gate = true;
 
   /// Words of a bit for each.
   uint32_t touched_words() const { return (all + 31) / 32; }
   /// Rows of the router.
-  uint32_t router_rows() const { return all + (shared ? 1 : 0); }
+  uint32_t router_rows() const { return all + (shared && shared_gate ? 1 : 0); }
   /// Shares of a row of the pass.
   uint32_t row_shares() const { return used + (shared ? 1 : 0); }
 
@@ -497,6 +509,11 @@ struct ExpertCounts {
 inline constexpr double kEnoughReadAgain = 4;
 /// Throws bad_input, with the op's name in front, for counts out of their bounds.
 void check_experts(const ExpertCounts& experts, const char* op);
+/// Most groups of experts of a router.
+inline constexpr uint32_t kMaxExpertGroups = 256;
+struct RouteArgs;
+/// The same of a router, its groups included.
+void check_route(const RouteArgs& args);
 /// "8 of 128 experts", "8 of 256 experts and a shared one"
 std::string describe(const ExpertCounts& experts);
 
@@ -512,9 +529,15 @@ inline OpPrice expert_price(const Weight& weight, const ExpertCounts& experts, u
 /// The experts that each row goes through, and what each counts. logit[w, e] = scale(w) * sum_k router[e, k] * in[w,
 /// k], in f32 on every device, as a choice hangs on it; scale is the norm's. chosen[w] = the experts of the largest
 /// logits, largest first, ties to the lower one, NaN below all numbers. shares[w, i] = exp(logit of chosen[w, i]) over
-/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all. With a shared expert, logit[w,
-/// all] is of its row, which nothing chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])). Where `touched` is
-/// given, the bits of the experts are set there that rows with ancestors go through; those that are set stay so.
+/// the sum of these exponentials, of the chosen ones where `of_chosen`, else of all; times `factor` and
+/// scales[chosen[w, i]] where there are scales. With a shared expert, logit[w, all] is of its row, which nothing
+/// chooses, and shares[w, used] = 1 / (1 + exp(-logit[w, all])), or 1 without a gate. Where `touched` is given, the
+/// bits of the experts are set there that rows with ancestors go through; those that are set stay so.
+///
+/// With a sigmoid (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) the experts' scores are 1 / (1 + exp(-logit)),
+/// and those are chosen whose scores plus choice_bias are the largest; of several groups of neighbouring experts in
+/// those `groups_used` alone in which the sums of the two largest are the largest, ties to the lower one. Shares are
+/// the scores, over their sum plus 1e-20 where `of_chosen`.
 struct RouteArgs {
   uint32_t width = 0;
   ExpertCounts experts;
@@ -522,13 +545,20 @@ struct RouteArgs {
   const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;               // 0: no norm
   bool of_chosen = true;
-  Buffer* logits = nullptr;      // [W, router_rows()]
-  Buffer* chosen = nullptr;      // uint32 [W, used]
-  Buffer* shares = nullptr;      // [W, row_shares()]
-  const Buffer* bias = nullptr;  // [router_rows()], added to the logits of each row; null: none
-  const Buffer* rows = nullptr;  // Row [W], where touched
-  Buffer* touched = nullptr;     // uint32 [layer + 1, touched_words()]: bit e mod 32 of word e / 32; or null
-  uint32_t layer = 0;            // whose words
+  Buffer* logits = nullptr;        // [W, router_rows()]
+  Buffer* chosen = nullptr;        // uint32 [W, used]
+  Buffer* shares = nullptr;        // [W, row_shares()]
+  const Buffer* bias = nullptr;    // [router_rows()], added to the logits of each row; null: none
+  const Buffer* scales = nullptr;  // [all], of the shares; null: none
+  const Buffer* rows = nullptr;    // Row [W], where touched
+  Buffer* touched = nullptr;       // uint32 [layer + 1, touched_words()]: bit e mod 32 of word e / 32; or null
+  uint32_t layer = 0;              // whose words
+  float factor = 1;                // of the shares, but of a shared expert's
+  bool sigmoid = false;
+  const Buffer* choice_bias = nullptr;   // [all], with a sigmoid; null: none
+  uint32_t groups = 1, groups_used = 1;  // of all / groups experts, at least 2 in several; with a sigmoid
+
+  static constexpr float kLeastSum = 1e-20f;
 
   static constexpr const char* name = "route";
   std::string shapes() const {
@@ -557,7 +587,7 @@ struct CountExpertsArgs {
 /// What a clamped gate is multiplied by in its sigmoid (gpt-oss).
 inline constexpr float kClampedSlope = 1.702f;
 
-/// linear_swiglu with the experts of each row: out[w * used + i, f] = silu(s * g) * (s * u), g and u the products of
+/// linear_swiglu with the experts of each row: out[w * used + i, f] = f(s * g) * (s * u), g and u the products of
 /// rows 2 f and 2 f + 1 of expert chosen[w, i] with in[w]. Each is summed as if it were alone, so that it does not
 /// matter which rows have chosen the same expert. A bias is added to s * g and s * u. With a limit l > 0 the result is
 /// (u' + 1) * g' * sigmoid(kClampedSlope * g'), g' = min(g, l) and u' = u between -l and l.
@@ -567,10 +597,11 @@ struct ExpertSwigluArgs {
   const Weight* weight = nullptr;   // [all * 2 * ffn, cols]: paired, expert after expert
   const Activations* in = nullptr;  // [W, cols]
   float norm_eps = 0;
-  const Buffer* chosen = nullptr;  // uint32 [W, used], each below `all`
-  Activations* out = nullptr;      // [W * used, ffn], no sums of squares
-  const Buffer* bias = nullptr;    // [all * 2 * ffn], of each row of the weight; null: none
-  float limit = 0;                 // 0: none
+  const Buffer* chosen = nullptr;          // uint32 [W, used], each below `all`
+  Activations* out = nullptr;              // [W * used, ffn], no sums of squares
+  const Buffer* bias = nullptr;            // [all * 2 * ffn], of each row of the weight; null: none
+  float limit = 0;                         // 0: none
+  GateFunction gate = GateFunction::silu;  // where there is no limit
 
   /// Rows of the weight that an expert has.
   uint32_t expert_rows() const { return weight->rows() / experts.all; }
@@ -586,14 +617,15 @@ struct ExpertSwigluArgs {
 
 /// linear_add with the experts of each row: x[w, r] += sum over i, in order, of shares[w, i] * products[w, i, r], where
 /// products[w, i, r] is that of row r of expert chosen[w, i] with in[w * used + i], plus its bias, and, last, shares[w,
-/// used] * shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there.
+/// used] * shared[w, r] where there is a shared expert; out = x * norm.weight; aux as there. Without x the products are
+/// all that it makes: so heads that each have a matrix of their own multiply by it, as rows that have chosen it.
 struct ExpertAddArgs {
   uint32_t width = 0;
   ExpertCounts experts;
   const Weight* weight = nullptr;   // [all * rows, cols]: expert after expert
   const Activations* in = nullptr;  // [W * used, cols]
   const Buffer* chosen = nullptr;   // uint32 [W, used], each below `all`
-  const Buffer* shares = nullptr;   // [W, row_shares()]
+  const Buffer* shares = nullptr;   // [W, row_shares()]; null without x, as what follows but for products and bias
   const Buffer* shared = nullptr;   // [W, rows], what the shared expert makes of the rows; null where there is none
   Buffer* products = nullptr;       // [W, used, rows]
   Buffer* x = nullptr;              // [W, rows]
@@ -610,12 +642,18 @@ struct ExpertAddArgs {
   static constexpr const char* name = "expert_add";
   std::string shapes() const {
     return std::to_string(width) + " x " + describe(*weight) + ", " + describe(experts) +
-           (aux != nullptr ? ", with aux" : "");
+           (x == nullptr     ? ", products alone"
+            : aux != nullptr ? ", with aux"
+                             : "");
   }
   OpPrice price() const {
     // Bytes: the products written and read, x read and written, the activations, aux. FLOPs: shares, x * norm and the
     // sum of squares.
     const uint64_t elements = uint64_t{width} * expert_rows(), used = experts.used, shares = experts.row_shares();
+    if (x == nullptr) {
+      return expert_price(*weight, experts, width) +
+             OpPrice{word_bytes(width * used * (uint64_t{weight->cols()} + 1) + used * elements), 0};
+    }
     const uint64_t read = width * (used * (uint64_t{weight->cols()} + 1) + shares);
     return expert_price(*weight, experts, width) +
            OpPrice{word_bytes(read + (used + shares + (aux != nullptr ? 4 : 3)) * elements + expert_rows()),
@@ -623,12 +661,16 @@ struct ExpertAddArgs {
   }
 };
 
-// The ops of a gated delta net (Yang et al., "Gated Delta Networks", 2024).
+// The ops of two recurrences: a gated delta net (Yang et al., "Gated Delta Networks", 2024), and a scan, the state
+// space model of Mamba-2 (Dao and Gu, "Transformers are SSMs", 2024), which does not correct what it has kept.
 //
 // Each value head has a state S [key_dim, value_dim]. A row with query q, key k, value v, decay d and beta b makes of
 // the state of the row before it, its parent:
 //
-//   S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q
+//   delta net:  S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q
+//   scan:       S <- d S;  u = b v;            S <- S + k u^T;  out = S^T q + skip v
+//
+// In Mamba-2's words a scan's queries are C, its keys B, its values x and its betas dt.
 //
 // Rows of a pass form a forest: a row's parent is a row of the pass, or the text behind which the pass stands. How they
 // are gone through is a list of steps, made on the host: parents come first, and where a row does not follow its
@@ -641,6 +683,7 @@ struct DeltaShape {
   uint32_t value_dim = 0;    // a multiple of 4
   uint32_t taps = 0;         // of the convolution, its row included: 2 ... kMostTaps
   bool tiled = false;        // value head h reads key head h % key_heads; otherwise h / (value_heads / key_heads)
+  bool corrects = true;      // false: a scan
 
   static constexpr uint32_t kMostKeyDim = 128, kMostValueDim = 1024, kMostTaps = 8;
 
@@ -650,6 +693,8 @@ struct DeltaShape {
   uint32_t channels() const { return 2 * keys() + values(); }
   /// Elements of a row: the channels, then two numbers for each value head; rounded up to a multiple of 4.
   uint32_t row_elements() const { return (channels() + 2 * value_heads + 3) / 4 * 4; }
+  /// The numbers of value heads that stand behind the channels of what is prepared: b and a, of a scan a alone.
+  uint32_t head_inputs() const { return (corrects ? 2 : 1) * value_heads; }
   uint64_t state_elements() const { return uint64_t{values()} * key_dim; }
   uint64_t tail_elements() const { return uint64_t{taps - 1} * channels(); }
   uint32_t key_head(uint32_t value_head) const {
@@ -658,29 +703,31 @@ struct DeltaShape {
   bool operator==(const DeltaShape&) const = default;
 };
 
-/// "16 key heads of 128, 48 value heads of 128, 4 taps"
+/// "16 key heads of 128, 48 value heads of 128, 4 taps", and ", scanned" of a scan.
 std::string describe(const DeltaShape& shape);
 /// Throws bad_input, naming the op, for a shape that breaks what the members say.
 void check_delta_shape(const DeltaShape& shape, const char* op);
 
 /// What the recurrence reads of each step's row: queries and keys, values, and what each head forgets and takes.
-///   x[c] = silu(sum_t taps[c, t] * window[t, c]),  the window being the inputs of the row's last ancestors and, last,
-///          its own; beyond the rows of the pass those that the text's tail has
-///   query head: x / (sqrt(sum x^2 + eps) sqrt(key_dim));  key head: x / sqrt(sum x^2 + eps);  values: x
-///   decay[h] = exp(rate[h] * softplus(a[h] + bias[h]));  beta[h] = 1 / (1 + exp(-b[h]))
+///   x[c] = silu(sum_t taps[c, t] * window[t, c] + conv_bias[c]),  the window being the inputs of the row's last
+///          ancestors and, last, its own; beyond the rows of the pass those that the text's tail has
+///   query head: x / (sqrt(sum x^2 + eps) sqrt(key_dim));  key head: x / sqrt(sum x^2 + eps);  values, and all of a
+///          scan: x
+///   decay[h] = exp(rate[h] * softplus(a[h] + bias[h]));  beta[h] = 1 / (1 + exp(-b[h])), of a scan that softplus
 /// A step that keeps a state (`to` not spare) also writes its tail, the inputs of the last taps - 1 rows, oldest first;
 /// no step may take what another keeps.
 struct DeltaInputsArgs {
   uint32_t width = 0;             // steps
   uint32_t rows = 0;              // R: that `in` and `out` have
-  const Buffer* in = nullptr;     // [R, row_elements]: queries, keys, values, b, a
+  const Buffer* in = nullptr;     // [R, row_elements]: queries, keys, values, b, a; of a scan without b
   const Buffer* steps = nullptr;  // DeltaStep [W]
   DeltaShape shape;
-  const Buffer* taps = nullptr;  // [channels, taps], the row's own last
-  const Buffer* bias = nullptr;  // [value_heads]
-  const Buffer* rate = nullptr;  // [value_heads], negative
-  Buffer* tails = nullptr;       // [kept, taps - 1, channels]
-  Buffer* out = nullptr;         // [R, row_elements]: queries, keys, values, beta, decay; of rows with a step
+  const Buffer* taps = nullptr;       // [channels, taps], the row's own last
+  const Buffer* bias = nullptr;       // [value_heads]
+  const Buffer* rate = nullptr;       // [value_heads], negative
+  Buffer* tails = nullptr;            // [kept, taps - 1, channels]
+  Buffer* out = nullptr;              // [R, row_elements]: queries, keys, values, beta, decay; of rows with a step
+  const Buffer* conv_bias = nullptr;  // [channels], or null
 
   static constexpr float kEps = 1e-6f;
 
@@ -696,39 +743,84 @@ struct DeltaInputsArgs {
   }
 };
 
-/// The recurrence over the steps, in their order: out[row, h] = S^T q. States may be kept without any out.
+/// The recurrence over the steps, in their order: out[row, h] as above. States may be kept without any out.
 struct DeltaNetArgs {
   uint32_t width = 0;             // steps
   uint32_t rows = 0;              // R: that `in` and `out` have
   const Buffer* in = nullptr;     // [R, row_elements], of delta_inputs
   const Buffer* steps = nullptr;  // DeltaStep [W]
   DeltaShape shape;
-  Buffer* states = nullptr;  // [kept, value_heads, key_dim, value_dim]
-  Buffer* spare = nullptr;   // [spare, value_heads, key_dim, value_dim]
-  Buffer* out = nullptr;     // [R, values], or null
+  Buffer* states = nullptr;      // [kept, value_heads, key_dim, value_dim]
+  Buffer* spare = nullptr;       // [spare, value_heads, key_dim, value_dim]
+  Buffer* out = nullptr;         // [R, values], or null
+  const Buffer* skip = nullptr;  // [value_heads], of a scan; else null
 
   static constexpr const char* name = "delta_net";
   std::string shapes() const { return std::to_string(width) + " rows, " + describe(shape); }
   OpPrice price() const {
     // The state read and written once, the rows read, the results written; for each element of the state and row a
-    // decay, a product with the key, a sum with k u and a product with the query.
+    // decay, of a delta net a product with the key, a sum with k u and a product with the query.
     const uint64_t results = out != nullptr ? uint64_t{width} * shape.values() : 0;
+    const uint64_t of_element = (out != nullptr ? 5 : 3) + (shape.corrects ? 2 : 0);
     return {word_bytes(2 * shape.state_elements() + uint64_t{width} * shape.row_elements() + results) +
                 width * sizeof(DeltaStep),
-            (out != nullptr ? 7 : 5) * uint64_t{width} * shape.state_elements()};
+            of_element * uint64_t{width} * shape.state_elements()};
   }
 };
 
-/// out[w, h] = in[w, h] / sqrt(mean of squares of in[w, h] + eps) * weight * silu(gate[w, h]) for each head h.
+/// A short convolution between two gates (LFM2; Liquid AI, "LFM2 Technical Report", 2025): out[row, c] = C[row, c] *
+/// sum_t taps[c, t] * window[t, c], the window being B * x of the row's last ancestors and, last, its own, summed in
+/// that order; beyond the rows of the pass what the text's tail has. Steps as of a gated delta net: a step that keeps a
+/// state writes its tail, B * x of the last taps - 1 rows, oldest first; no step may take what another keeps.
+struct ShortConvArgs {
+  uint32_t width = 0;              // steps
+  uint32_t rows = 0;               // R: that `in` has
+  uint32_t cols = 0;               // C
+  uint32_t taps = 0;               // 2 ... kMostTaps, a row's own included
+  const Buffer* in = nullptr;      // [R, 3 C]: B, C and x
+  const Buffer* steps = nullptr;   // DeltaStep [W]
+  const Buffer* kernel = nullptr;  // [C, taps], the row's own last
+  Buffer* tails = nullptr;         // [kept, taps - 1, C]
+  Activations* out = nullptr;      // [out_rows(), C] of rows with a step, which lie below it, no sums of squares; null:
+                                   // tails alone are written
+
+  static constexpr uint32_t kMostTaps = DeltaShape::kMostTaps;
+
+  /// What is read of `out` is of the pass, and a device may lay activations out by its width.
+  uint32_t out_rows() const { return width < rows ? width : rows; }
+
+  uint64_t tail_elements() const { return uint64_t{taps - 1} * cols; }
+
+  static constexpr const char* name = "short_conv";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(cols) + ", " + std::to_string(taps) + " taps";
+  }
+  OpPrice price() const {
+    // Rows read and written, the kernel, the tail read and written.
+    const uint64_t elements = uint64_t{width} * cols, results = out != nullptr ? elements : 0;
+    return {
+        word_bytes(3 * elements + results + uint64_t{taps} * cols + 2 * tail_elements()) + width * sizeof(DeltaStep),
+        (2 * uint64_t{taps} + 2) * elements};
+  }
+};
+
+/// Throws bad_input for no steps, and for columns or taps that break what the members say.
+void check_short_conv(const ShortConvArgs& args);
+
+/// out[w, h] = in[w, h] / sqrt(mean of squares of in[w, h] + eps) * weight * silu(gate[w, h]) for each head h; or with
+/// the gate within the norm, x = in[w, h] * silu(gate[w, h]): x / sqrt(mean of squares of x + eps) * weight[h].
 struct GatedNormArgs {
   uint32_t width = 0;
   uint32_t heads = 0;
   uint32_t head_dim = 0;
   const Buffer* in = nullptr;      // [W, heads * head_dim]
   const Buffer* gate = nullptr;    // [W, heads * head_dim]
-  const Buffer* weight = nullptr;  // [head_dim]
+  const Buffer* weight = nullptr;  // [head_dim]; with the gate within the norm [heads * head_dim]
   float eps = 0;
   Activations* out = nullptr;  // [W, heads * head_dim], no sums of squares
+  bool gate_within = false;
+
+  uint32_t weights() const { return gate_within ? heads * head_dim : head_dim; }
 
   static constexpr const char* name = "gated_norm";
   std::string shapes() const {
@@ -736,7 +828,7 @@ struct GatedNormArgs {
   }
   OpPrice price() const {
     const uint64_t elements = uint64_t{width} * heads * head_dim;
-    return {word_bytes(3 * elements + head_dim), 5 * elements};
+    return {word_bytes(3 * elements + weights()), 5 * elements};
   }
 };
 
@@ -754,12 +846,76 @@ struct GateArgs {
   }
 };
 
+/// A convolution along the rows of a pass whose kernels depend on the rows (DFlash2): x[w, c] += sum over taps j <= w,
+/// in order, of (base[side, j, c] + kernel[w, side, j, c / group]) * in[w - j, c]. Tap 0 is the row itself; before row
+/// 0 there is nothing.
+struct ConvRowsArgs {
+  uint32_t width = 0;
+  uint32_t cols = 0;
+  uint32_t taps = 0;               // 1 or more
+  uint32_t group = 0;              // columns that share a kernel; divides cols
+  uint32_t side = 0;               // of the tables: 0 or 1
+  const Buffer* in = nullptr;      // [W, cols], another buffer than x
+  const Buffer* base = nullptr;    // [2, taps, cols]
+  const Buffer* kernel = nullptr;  // [W, 2, taps, cols / group]
+  Buffer* x = nullptr;             // [W, cols]
+
+  uint32_t groups() const { return cols / group; }
+  uint32_t kernel_cols() const { return 2 * taps * groups(); }
+
+  static constexpr const char* name = "conv_rows";
+  std::string shapes() const {
+    return std::to_string(width) + " rows of " + std::to_string(cols) + ", " + std::to_string(taps) +
+           " taps in groups of " + std::to_string(group);
+  }
+  OpPrice price() const {
+    // Of the tables the side that is used.
+    const uint64_t elements = uint64_t{width} * cols;
+    return {word_bytes(3 * elements + uint64_t{taps} * (cols + uint64_t{width} * groups())), 3 * taps * elements};
+  }
+};
+
+/// Throws bad_input for taps, groups or a side that break what the members say.
+void check_conv_rows(const ConvRowsArgs& args);
+
+/// out[w, c] = gelu(scale * gate[w, c]) * inputs[w, offset + c], gelu as of GateFunction.
+struct GateInputsArgs {
+  uint32_t width = 0;
+  const Buffer* gate = nullptr;  // [W, cols]
+  float scale = 1;
+  const Buffer* inputs = nullptr;  // [W, stride]
+  uint32_t stride = 0;
+  uint32_t offset = 0;
+  Activations* out = nullptr;  // [W, cols], no sums of squares
+
+  static constexpr const char* name = "gate_inputs";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * out->cols();
+    return {word_bytes(3 * elements), 2 * elements};
+  }
+};
+
+/// out[w, c] = in[w, c]^2 where in is above 0, else 0; NaN stays (So et al., "Primer", 2021).
+struct SquareReluArgs {
+  uint32_t width = 0;
+  const Buffer* in = nullptr;  // [W, cols]
+  Activations* out = nullptr;  // [W, cols], no sums of squares
+
+  static constexpr const char* name = "square_relu";
+  std::string shapes() const { return std::to_string(width) + " rows of " + std::to_string(out->cols()); }
+  OpPrice price() const {
+    const uint64_t elements = uint64_t{width} * out->cols();
+    return {word_bytes(2 * elements), elements};
+  }
+};
+
 /// One op with its arguments. The buffers and weights it points to must outlive the Commands compiled from it.
-using Op =
-    std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs, ExpertAddArgs,
-                 AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs, ArgmaxArgs, TopKArgs,
-                 SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs, DeltaInputsArgs, DeltaNetArgs,
-                 GatedNormArgs, GateArgs, NormAddArgs, CapLogitsArgs, CountExpertsArgs>;
+using Op = std::variant<EmbedArgs, LinearArgs, LinearAddArgs, LinearSwigluArgs, RouteArgs, ExpertSwigluArgs,
+                        ExpertAddArgs, AddBiasArgs, RopeStoreArgs, ProjectHeadsArgs, AttentionArgs, SelectArgs,
+                        ArgmaxArgs, TopKArgs, SampleArgs, PickArgs, CopyRowsArgs, NormRowsArgs, KvMoveArgs,
+                        DeltaInputsArgs, DeltaNetArgs, GatedNormArgs, GateArgs, NormAddArgs, CapLogitsArgs,
+                        CountExpertsArgs, ConvRowsArgs, GateInputsArgs, SquareReluArgs, ShortConvArgs>;
 
 // A recording: ops in the order they run in, as data. Devices compile it (Device::compile); tests and tools list,
 // count, price and print it.

@@ -68,8 +68,9 @@ std::string describe(const Weight& weight) {
 }
 
 std::string describe(const KvShape& shape) {
-  return std::to_string(shape.kv_heads) + " K/V heads of " + std::to_string(shape.head_dim) + " in " +
-         to_string(shape.type);
+  return std::to_string(shape.kv_heads) + " K/V heads of " + std::to_string(shape.head_dim) +
+         (shape.is_latent() ? ", values their first " + std::to_string(shape.latent_values) + " elements," : "") +
+         " in " + to_string(shape.type);
 }
 
 std::span<const std::byte> read_rows(const WeightPart& part, uint32_t first, uint32_t count,

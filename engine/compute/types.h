@@ -138,8 +138,8 @@ class Activations {
   uint32_t cols_;
 };
 
-/// One layer's keys and values: [slots, kv_heads, head_dim] each, in `type`. Which slot holds what is the business of
-/// those who name slots in rows and page tables.
+/// One layer's keys and values: [slots, kv_heads, head_dim] each, in `type`; of a latent cache keys alone. Which slot
+/// holds what is the business of those who name slots in rows and page tables.
 class KvLayer {
  public:
   virtual ~KvLayer() = default;
@@ -162,6 +162,16 @@ struct KvShape {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;  // even; in q8_0 a multiple of 32
   CacheType type = CacheType::f16;
+  /// Of a latent cache (multi-head latent attention: DeepSeek-AI, "DeepSeek-V2", 2024): a value is the first so many
+  /// elements of its key, as they are stored, so that only keys have memory. A multiple of 4, at most head_dim; 0: not
+  /// latent.
+  uint32_t latent_values = 0;
+
+  bool is_latent() const { return latent_values != 0; }
+  /// Elements of a value.
+  uint32_t value_dim() const { return is_latent() ? latent_values : head_dim; }
+  /// What a slot has of head_dim elements for each head: keys and values, or keys alone.
+  uint32_t planes() const { return is_latent() ? 1 : 2; }
   bool operator==(const KvShape&) const = default;
 };
 

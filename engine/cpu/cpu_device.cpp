@@ -83,6 +83,7 @@ class CpuDevice : public Device {
     require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
     require(shape.head_dim % 2 == 0, "The head dimension of a K/V cache is odd; rotations need pairs.");
     check_keeps_heads(shape.type, shape.head_dim);
+    check_latent_values(shape);
     std::vector<std::unique_ptr<KvLayer>> all;
     for (uint32_t i = 0; i < layers; ++i) all.push_back(std::make_unique<CpuKv>(ledger_, shape, name));
     return std::make_unique<KvCache>(std::move(all));
@@ -227,7 +228,7 @@ std::vector<float> CpuDevice::read_kv(const KvLayer& layer, bool values, uint32_
   float* to = result.data();
   for (uint32_t slot = first; slot < first + count; ++slot) {
     for (uint32_t head = 0; head < shape.kv_heads; ++head, to += shape.head_dim) {
-      if (values) {
+      if (values && !shape.is_latent()) {
         kv.load_value(slot, head, to);
       } else {
         kv.load_key(slot, head, 1, to);

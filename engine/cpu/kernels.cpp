@@ -397,7 +397,7 @@ CANOPY_LANES void scores(const PageView& page, const PageQuery* queries, float (
 /// Adds positions [first, end) to the weighted sums of values of Q queries.
 template <uint32_t Q>
 CANOPY_LANES void weigh(const PageView& page, float (*const weights)[kPage], uint32_t first, uint32_t end,
-                        float (*sums)[512]) {
+                        float (*sums)[kMostValueDim]) {
   constexpr uint32_t columns = kSide * kWide < 16 ? 16 : kSide * kWide;
   constexpr uint32_t registers = columns / kWide;
   uint32_t d = 0;
@@ -458,7 +458,7 @@ CANOPY_LANES float exponentials(const PageView& page, const PageQuery& query, fl
 template <uint32_t Q>
 __attribute__((noinline)) void attend_together(const PageView& page, const PageQuery* queries) {
   alignas(64) float weights[Q][kPage];
-  alignas(64) float sums[Q][512];
+  alignas(64) float sums[Q][kMostValueDim];
   scores<Q>(page, queries, weights);
   uint32_t first = 0, end = kPage;  // what all of them see
   for (uint32_t q = 0; q < Q; ++q) {
@@ -475,7 +475,7 @@ __attribute__((noinline)) void attend_together(const PageView& page, const PageQ
   weigh<Q>(page, weights, first, end, sums);
   for (uint32_t q = 0; q < Q; ++q) {
     if (first < end && end < queries[q].end) weigh<1>(page, weights + q, end, queries[q].end, sums + q);
-    std::memcpy(queries[q].part + 2, sums[q], page.dim * sizeof(float));
+    std::memcpy(queries[q].part + 2, sums[q], page.value_dim * sizeof(float));
   }
 }
 
@@ -590,6 +590,18 @@ void delta_step(float* state, uint32_t key_dim, const float* query, const float*
   if (out != nullptr) store16(out, result);
 }
 
+void scan_step(float* state, uint32_t key_dim, const float* query, const float* key, const float* value, float beta,
+               float decay, float skip, float* out) {
+  const F change = all16(beta) * load16(value);
+  F result = all16(0);
+  for (uint32_t k = 0; k < key_dim; ++k) {
+    const F s = fma(all16(key[k]), change, load16(state + size_t{k} * 16) * all16(decay));
+    store16(state + size_t{k} * 16, s);
+    result = fma(s, all16(query[k]), result);
+  }
+  if (out != nullptr) store16(out, fma(all16(skip), load16(value), result));
+}
+
 // ---- measurements -------------------------------------------------------------------------------------------------
 
 float read_memory(const void* memory, uint64_t bytes) {
@@ -642,6 +654,7 @@ const Kernels CANOPY_TABLE_OF(CANOPY_CPU_SET) = {
     largest,
     top_k,
     delta_step,
+    scan_step,
     read_memory,
     multiply_add,
     kWide,

@@ -72,10 +72,13 @@ struct PageQuery {
 };
 
 /// Keys [dim][64] and values [64][value_stride] of a page. value_stride is dim filled up to a multiple of 16.
+/// Elements of a value in attention, at most.
+inline constexpr uint32_t kMostValueDim = 512;
+
 struct PageView {
   const float* keys = nullptr;
   const float* values = nullptr;
-  uint32_t dim = 0, value_stride = 0;
+  uint32_t dim = 0, value_dim = 0, value_stride = 0;
   float scale = 0, softcap = 0;  // softcap 0: none
 };
 
@@ -124,6 +127,9 @@ struct Kernels {
   /// A step of a gated delta net over 16 columns of a head's state [key_dim][16] (DeltaNetArgs). out may be null.
   void (*delta_step)(float* state, uint32_t key_dim, const float* query, const float* key, const float* value,
                      float beta, float decay, float* out);
+  /// The same of a scan.
+  void (*scan_step)(float* state, uint32_t key_dim, const float* query, const float* key, const float* value,
+                    float beta, float decay, float skip, float* out);
 
   /// For measurements: adds up `bytes` of memory, a multiple of 256, and does `steps` times 16 multiply-adds of a
   /// register; `lanes` says how many floats that has.

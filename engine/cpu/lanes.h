@@ -3,6 +3,8 @@
 // kernels.cpp includes this. Operators are the compiler's own on vectors, which round as the language says; only what
 // it has no operator for is an instruction by name.
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #if defined(__x86_64__)
@@ -44,6 +46,24 @@ CANOPY_LANES I all(int32_t x) {
   return x - I{};
 }
 
+#if defined(_WIN32)
+/// a * b + c, rounded once. MinGW's fmaf rounds twice, to a double first: here that one is rounded to odd, so that its
+/// last bit says whether anything was left, and rounding it again gives what rounding once would have given.
+CANOPY_LANES float rounded_fma(float a, float b, float c) {
+  const double product = static_cast<double>(a) * b;  // exact
+  const double sum = product + c;
+  const double rest = sum - product;
+  const double left = (product - (sum - rest)) + (c - rest);  // exactly what the sum is short of
+  auto bits = std::bit_cast<uint64_t>(sum);
+  if (std::isfinite(sum) && left != 0 && (bits & 1) == 0) bits += (left > 0) == (sum > 0) ? 1 : -1;
+  return static_cast<float>(std::bit_cast<double>(bits));
+}
+#else
+CANOPY_LANES float rounded_fma(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+#endif
+
 CANOPY_LANES V fma(V a, V b, V c) {
 #if defined(__AVX512F__)
   return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -53,7 +73,7 @@ CANOPY_LANES V fma(V a, V b, V c) {
   return (V)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   V r;
-  for (uint32_t i = 0; i < kWide; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  for (uint32_t i = 0; i < kWide; ++i) r[i] = rounded_fma(a[i], b[i], c[i]);
   return r;
 #endif
 }

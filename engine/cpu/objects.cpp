@@ -10,6 +10,8 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#elif defined(_WIN32)
+#include <windows.h>
 #endif
 
 #include "engine/base/error.h"
@@ -47,6 +49,18 @@ std::byte* map(uint64_t bytes, Pages pages) {
 }
 void unmap(std::byte* data, uint64_t bytes) {
   munmap(data, rounded_up(bytes, kLargePage));
+}
+#elif defined(_WIN32)
+bool is_mapped(uint64_t bytes) {
+  return bytes >= kLargePage;
+}
+/// Large pages need a right that users do not have, so these are the usual ones; zero, and there once they are written
+/// to.
+std::byte* map(uint64_t bytes, Pages) {
+  return static_cast<std::byte*>(VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+void unmap(std::byte* data, uint64_t) {
+  if (data != nullptr) VirtualFree(data, 0, MEM_RELEASE);
 }
 #else
 bool is_mapped(uint64_t) {
@@ -157,7 +171,7 @@ uint64_t page_bytes(const KvShape& shape) {
   return uint64_t{shape.head_dim} * kPage * element_bytes(shape.type) + scales;
 }
 uint64_t layer_bytes(const KvShape& shape) {
-  return (uint64_t{shape.slots} + kPage - 1) / kPage * shape.kv_heads * 2 * page_bytes(shape);
+  return (uint64_t{shape.slots} + kPage - 1) / kPage * shape.kv_heads * shape.planes() * page_bytes(shape);
 }
 
 float code_value(std::byte code) {
@@ -209,9 +223,13 @@ void CpuKv::load_values(const Kernels& kernels, uint32_t page, uint32_t head, ui
 }
 
 void CpuKv::load_key(uint32_t slot, uint32_t head, uint32_t step, float* to) const {
+  load_key(slot, head, step, shape_.head_dim, to);
+}
+
+void CpuKv::load_key(uint32_t slot, uint32_t head, uint32_t step, uint32_t count, float* to) const {
   const std::byte* from = keys(slot / kPage, head);
   const uint32_t place = slot % kPage;
-  for (uint32_t d = 0; d < shape_.head_dim; ++d, to += step) {
+  for (uint32_t d = 0; d < count; ++d, to += step) {
     const size_t at = size_t{d} * kPage + place;
     if (shape_.type == CacheType::f32) {
       std::memcpy(to, from + at * sizeof(float), sizeof(float));
@@ -225,6 +243,7 @@ void CpuKv::load_key(uint32_t slot, uint32_t head, uint32_t step, float* to) con
 }
 
 void CpuKv::load_value(uint32_t slot, uint32_t head, float* to) const {
+  if (shape_.is_latent()) return load_key(slot, head, 1, shape_.latent_values, to);
   const std::byte* from = values(slot / kPage, head);
   const size_t first = size_t{slot % kPage} * shape_.head_dim;
   for (uint32_t d = 0; d < shape_.head_dim; ++d) {
@@ -247,16 +266,17 @@ void CpuKv::for_pieces(uint32_t slot, Visit visit) const {
   const bool scales = shape_.type == CacheType::q8_0;
   for (uint32_t head = 0; head < shape_.kv_heads; ++head) {
     std::byte* key = keys(slot / kPage, head);
-    std::byte* value = values(slot / kPage, head);
     visit(key + place * size, size, dim, kPage * size);
     if (scales) visit(key + dim * kPage + place * 2, 2, dim / kKvBlock, uint64_t{kPage} * 2);
+    if (shape_.is_latent()) continue;
+    std::byte* value = values(slot / kPage, head);
     visit(value + place * dim * size, dim * size, 1, 0);
     if (scales) visit(value + dim * kPage + place * dim / kKvBlock * 2, dim / kKvBlock * 2, 1, 0);
   }
 }
 
 uint64_t CpuKv::slot_bytes() const {
-  return 2 * shape_.kv_heads * page_bytes_ / kPage;
+  return shape_.planes() * shape_.kv_heads * page_bytes_ / kPage;
 }
 
 void CpuKv::save_slot(uint32_t slot, std::byte* to) const {

@@ -79,19 +79,19 @@ class CpuWeight : public Weight {
 
 /// Keys and values of a layer: for each page of 64 slots and each head keys [dim][64], then values [64][dim], in the
 /// type of the cache. In q8_0 bytes of code + 128, and behind those of a page its scales, halves: of keys [dim /
-/// 32][64], of values [64][dim / 32].
+/// 32][64], of values [64][dim / 32]. A latent cache has keys alone.
 class CpuKv : public KvLayer {
  public:
   CpuKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name);
   const KvShape& shape() const { return shape_; }
 
   std::byte* keys(uint32_t page, uint32_t head) const { return memory_.data() + at(page, head); }
-  std::byte* values(uint32_t page, uint32_t head) const { return keys(page, head) + page_bytes_; }
+  std::byte* values(uint32_t page, uint32_t head) const { return keys(page, head) + page_bytes_; }  // if not latent
 
-  /// Keys of a page as floats [dim][64], and values as [64][stride].
+  /// Keys of a page as floats [dim][64], and values, not of a latent cache, as [64][stride].
   void load_keys(const Kernels& kernels, uint32_t page, uint32_t head, float* to) const;
   void load_values(const Kernels& kernels, uint32_t page, uint32_t head, uint32_t stride, float* to) const;
-  /// One head of a slot as floats [dim]: keys go to every `step`-th element of `to`.
+  /// One head of a slot as floats [dim], of values [value_dim]: keys go to every `step`-th element of `to`.
   void load_key(uint32_t slot, uint32_t head, uint32_t step, float* to) const;
   void load_value(uint32_t slot, uint32_t head, float* to) const;
   /// Stores a slot, [kv_heads, dim] floats, rounded to the cache's type (engine/compute/kv_slots.h).
@@ -105,8 +105,9 @@ class CpuKv : public KvLayer {
 
  private:
   uint64_t at(uint32_t page, uint32_t head) const {
-    return (uint64_t{page} * shape_.kv_heads + head) * 2 * page_bytes_;
+    return (uint64_t{page} * shape_.kv_heads + head) * shape_.planes() * page_bytes_;
   }
+  void load_key(uint32_t slot, uint32_t head, uint32_t step, uint32_t count, float* to) const;
   template <class Visit>
   void for_pieces(uint32_t slot, Visit visit) const;
 

@@ -103,14 +103,15 @@ void Compiler::add(const NormAddArgs& args) {
   to.aux_scale = args.aux_scale;
   const float* in = elements(args.in, uint64_t{args.width} * cols, "norm_add: in");
   const float* weight = elements(args.weight, cols, "norm_add: weight");
-  const float eps = args.eps;
-  step_of_each(args.width, [&k = k_, to, in, weight, cols, eps](Worker&, uint32_t w) {
+  const float eps = args.eps, x_scale = args.x_scale;
+  step_of_each(args.width, [&k = k_, to, in, weight, cols, eps, x_scale](Worker&, uint32_t w) {
     const float* row = in + size_t{w} * cols;
     const auto factor = static_cast<float>(1 / std::sqrt(sum_of_squares(row, cols) / cols + double{eps}));
     for (uint32_t c = 0; c < cols; c += kBlock) {
       float x[kBlock];
       const uint32_t count = std::min(kBlock, cols - c);
       for (uint32_t i = 0; i < count; ++i) x[i] = to.x[size_t{w} * cols + c + i] + row[c + i] * factor * weight[c + i];
+      for (uint32_t i = 0; x_scale != 1 && i < count; ++i) x[i] *= x_scale;
       to.store(k, w, c / kBlock, x, count);
     }
   });
@@ -166,21 +167,62 @@ void Compiler::add(const GateArgs& args) {
   });
 }
 
+void Compiler::add(const GateInputsArgs& args) {
+  require(args.out != nullptr, "gate_inputs: out is missing.");
+  const uint32_t cols = args.out->cols(), stride = args.stride;
+  require(uint64_t{args.offset} + cols <= stride, "gate_inputs: offset + columns exceed the stride.");
+  const RowsView out = rows_of(args.out, args.width, cols, "gate_inputs: out");
+  const float* gate = elements(args.gate, uint64_t{args.width} * cols, "gate_inputs: gate");
+  const float* inputs = elements(args.inputs, uint64_t{args.width} * stride, "gate_inputs: inputs") + args.offset;
+  const float scale = args.scale;
+  step_of_each(args.width * out.blocks, [&k = k_, out, gate, inputs, cols, stride, scale](Worker&, uint32_t unit) {
+    const uint32_t w = unit / out.blocks, begin = unit % out.blocks * kBlock, count = std::min(kBlock, cols - begin);
+    float gates[kBlock] = {}, opened[kBlock] = {}, result[kBlock] = {};
+    for (uint32_t i = 0; i < count; ++i) {
+      gates[i] = scale * gate[size_t{w} * cols + begin + i];
+      opened[i] = inputs[size_t{w} * stride + begin + i];
+    }
+    k.gated(1, gates, opened, 0, result, count);
+    k.write_block(out, w, begin / kBlock, result, nullptr);
+  });
+}
+
+void Compiler::add(const SquareReluArgs& args) {
+  require(args.out != nullptr, "square_relu: out is missing.");
+  const uint32_t cols = args.out->cols();
+  const RowsView out = rows_of(args.out, args.width, cols, "square_relu: out");
+  const float* in = elements(args.in, uint64_t{args.width} * cols, "square_relu: in");
+  step_of_each(args.width * out.blocks, [&k = k_, out, in, cols](Worker&, uint32_t unit) {
+    const uint32_t w = unit / out.blocks, begin = unit % out.blocks * kBlock, count = std::min(kBlock, cols - begin);
+    float result[kBlock] = {};
+    for (uint32_t i = 0; i < count; ++i) {
+      const float x = in[size_t{w} * cols + begin + i];
+      result[i] = x <= 0 ? 0 : x * x;
+    }
+    k.write_block(out, w, begin / kBlock, result, nullptr);
+  });
+}
+
 void Compiler::add(const GatedNormArgs& args) {
   const uint32_t cols = args.heads * args.head_dim, dim = args.head_dim;
   const float* in = elements(args.in, uint64_t{args.width} * cols, "gated_norm: in");
   const float* gate = elements(args.gate, uint64_t{args.width} * cols, "gated_norm: gate");
-  const float* weight = elements(args.weight, dim, "gated_norm: weight");
+  const float* weight = elements(args.weight, args.weights(), "gated_norm: weight");
   const RowsView out = rows_of(args.out, args.width, cols, "gated_norm: out");
   const float eps = args.eps;
   step_of_each(
       args.width,
-      [&k = k_, in, gate, weight, out, eps, cols, dim](Worker& worker, uint32_t w) {
+      [&k = k_, in, gate, weight, out, eps, cols, dim, within = args.gate_within](Worker& worker, uint32_t w) {
         float* open = worker.scratch();
         float* result = open + cols;
         std::copy_n(gate + size_t{w} * cols, cols, open);
         k.silu(open, cols);
-        for (uint32_t h = 0; h < cols; h += dim) {
+        for (uint32_t h = 0; within && h < cols; h += dim) {
+          for (uint32_t d = h; d < h + dim; ++d) result[d] = in[size_t{w} * cols + d] * open[d];
+          const auto scale = static_cast<float>(1 / std::sqrt(sum_of_squares(result + h, dim) / dim + double{eps}));
+          for (uint32_t d = h; d < h + dim; ++d) result[d] = result[d] * scale * weight[d];
+        }
+        for (uint32_t h = 0; !within && h < cols; h += dim) {
           const float* head = in + size_t{w} * cols + h;
           const auto scale = static_cast<float>(1 / std::sqrt(sum_of_squares(head, dim) / dim + double{eps}));
           for (uint32_t d = 0; d < dim; ++d) result[h + d] = head[d] * scale * weight[d] * open[h + d];
@@ -404,6 +446,24 @@ void Compiler::add(const CopyRowsArgs& args) {
     for (uint32_t i = 0; i < count; ++i) {
       const size_t from = moves[2 * i], to = moves[2 * i + 1];
       if (from < in_rows && to < out_rows) std::copy_n(in + from * cols, cols, out + to * cols);
+    }
+  });
+}
+
+void Compiler::add(const ConvRowsArgs& args) {
+  check_conv_rows(args);
+  const uint32_t cols = args.cols, taps = args.taps, group = args.group, groups = args.groups(), side = args.side;
+  const float* in = elements(args.in, uint64_t{args.width} * cols, "conv_rows: in");
+  const float* base = elements(args.base, uint64_t{2} * taps * cols, "conv_rows: base") + size_t{side} * taps * cols;
+  const float* kernel = elements(args.kernel, uint64_t{args.width} * args.kernel_cols(), "conv_rows: kernel") +
+                        size_t{side} * taps * groups;
+  float* x = elements(args.x, uint64_t{args.width} * cols, "conv_rows: x");
+  step_of_each(args.width, [=, stride = args.kernel_cols()](Worker&, uint32_t w) {
+    for (uint32_t j = 0; j < taps && j <= w; ++j) {
+      for (uint32_t c = 0; c < cols; ++c) {
+        const float factor = base[size_t{j} * cols + c] + kernel[size_t{w} * stride + size_t{j} * groups + c / group];
+        x[size_t{w} * cols + c] += factor * in[size_t{w - j} * cols + c];
+      }
     }
   });
 }

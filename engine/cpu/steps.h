@@ -1,6 +1,6 @@
 #pragma once
 // Ops as steps of a team. steps.cpp has rows of activations, products and logits; steps_attention.cpp heads, attention
-// and moves in caches; steps_experts.cpp mixtures; steps_recurrence.cpp gated delta nets.
+// and moves in caches; steps_experts.cpp mixtures; steps_recurrence.cpp gated delta nets and short convolutions.
 
 #include <algorithm>
 #include <string>
@@ -67,6 +67,10 @@ class Compiler {
   void add(const NormAddArgs& args);
   void add(const CapLogitsArgs& args);
   void add(const CountExpertsArgs& args);
+  void add(const ConvRowsArgs& args);
+  void add(const GateInputsArgs& args);
+  void add(const SquareReluArgs& args);
+  void add(const ShortConvArgs& args);
 
  private:
   /// A step whose units [first, end) are done by work(worker, first, end), each thread taking several at a time.

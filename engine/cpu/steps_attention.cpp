@@ -10,13 +10,17 @@ namespace canopy::cpu {
 
 namespace {
 
+void norm_head(const float* head, uint32_t dim, const float* norm, float eps, float* to) {
+  const auto scale = static_cast<float>(1 / std::sqrt(sum_of_squares(head, dim) / dim + double{eps}));
+  for (uint32_t d = 0; d < dim; ++d) to[d] = head[d] * (scale * norm[d]);
+}
+
 /// One head after its norm, if any, and the rotation; angles has (cos, sin) for each pair.
 void rotate(const float* head, uint32_t dim, const float* norm, float eps, const float* angles, bool interleaved,
             float* to) {
   float normed[1024];
   if (norm != nullptr) {
-    const auto scale = static_cast<float>(1 / std::sqrt(sum_of_squares(head, dim) / dim + double{eps}));
-    for (uint32_t d = 0; d < dim; ++d) normed[d] = head[d] * (scale * norm[d]);
+    norm_head(head, dim, norm, eps, normed);
     head = normed;
   }
   const uint32_t pairs = dim / 2;
@@ -36,31 +40,39 @@ void Compiler::add(const RopeStoreArgs& args) {
   const size_t in_stride = args.elements(), q_stride = size_t{heads} * dim;
   const float* qkv = elements(args.qkv, args.width * in_stride, "rope_store: qkv");
   const Row* rows = elements<Row>(args.rows, args.width, "rope_store: rows");
-  const float* rotation = elements(args.rotation, dim, "rope_store: rotation");
+  const size_t query_offset = args.query_offset;
+  const float* rotation = elements(args.rotation, (query_offset + 1) * dim, "rope_store: rotation");
   const float* q_norm = args.q_norm != nullptr ? elements(args.q_norm, dim, "rope_store: q norm") : nullptr;
   const float* k_norm = args.k_norm != nullptr ? elements(args.k_norm, dim, "rope_store: k norm") : nullptr;
+  const float* v_norm = args.v_norm != nullptr ? elements(args.v_norm, dim, "rope_store: v norm") : nullptr;
   float* q = heads > 0 ? elements(args.q, args.width * q_stride, "rope_store: q") : nullptr;
-  CpuKv& cache = kv_of(args.cache, args.shape, "rope_store: cache");
-  const uint64_t positions = args.rotation->bytes() / sizeof(float) / dim;
+  require(args.cache != nullptr || kv_heads == 0, "rope_store: K and V have no cache.");
+  CpuKv* cache = kv_heads > 0 ? &kv_of(args.cache, args.shape, "rope_store: cache") : nullptr;
+  const uint64_t positions = args.rotation->bytes() / sizeof(float) / dim - query_offset;
   const float eps = args.norm_eps;
   const bool interleaved = args.interleaved;
   const uint32_t slots = args.shape.slots;
   step_of_each(
       args.width,
-      [=, &k = k_, &cache](Worker& worker, uint32_t w) {
+      [=, &k = k_](Worker& worker, uint32_t w) {
         const Row& row = rows[w];
         const float* angles = rotation + std::min<uint64_t>(row.position, positions - 1) * dim;
         const float* in = qkv + w * in_stride;
         for (uint32_t h = 0; h < heads; ++h, in += dim) {
-          rotate(in, dim, q_norm, eps, angles, interleaved, q + w * q_stride + size_t{h} * dim);
+          rotate(in, dim, q_norm, eps, angles + query_offset * dim, interleaved, q + w * q_stride + size_t{h} * dim);
         }
-        if (row.slot >= slots) return;
+        if (cache == nullptr || row.slot >= slots) return;
         float* keys = worker.scratch();
         for (uint32_t h = 0; h < kv_heads; ++h, in += dim) {
           rotate(in, dim, k_norm, eps, angles, interleaved, keys + size_t{h} * dim);
         }
-        cache.store_keys(k, row.slot, keys);
-        cache.store_values(k, row.slot, in);
+        cache->store_keys(k, row.slot, keys);
+        if (cache->shape().is_latent()) return;
+        if (v_norm == nullptr) return cache->store_values(k, row.slot, in);
+        float* values = keys;  // which are stored
+        for (uint32_t h = 0; h < kv_heads; ++h)
+          norm_head(in + size_t{h} * dim, dim, v_norm, eps, values + size_t{h} * dim);
+        cache->store_values(k, row.slot, values);
       },
       uint64_t{kv_heads} * dim);
 }
@@ -93,15 +105,15 @@ struct Attention {
   const uint32_t* ancestors;
   const uint32_t* pages;
   const CpuKv* cache;
-  uint32_t heads, group, dim, value_stride, window, page_count, slots;
+  uint32_t heads, group, dim, value_dim, value_stride, window, page_count, slots;
   uint64_t ancestor_count;
   bool causal;
   float scale, softcap;
 
   Visible visible(uint32_t w) const { return {rows[w], causal, window}; }
-  /// parts: [rows at once, heads, pages, 2 + dim]
+  /// parts: [rows at once, heads, pages, 2 + value_dim]
   float* part(float* parts, uint32_t r, uint32_t head, uint32_t page) const {
-    return parts + ((size_t{r} * heads + head) * page_count + page) * (2 + dim);
+    return parts + ((size_t{r} * heads + head) * page_count + page) * (2 + value_dim);
   }
   /// The first position that does not lie where the page table has it.
   static uint32_t placed_end(const Row& row) { return row.prefix + row.in_place; }
@@ -119,6 +131,7 @@ struct Attention {
     view.keys = keys;
     view.values = values;
     view.dim = dim;
+    view.value_dim = value_dim;
     view.value_stride = value_stride;
     view.scale = scale;
     view.softcap = softcap;
@@ -139,7 +152,11 @@ struct Attention {
       if (!needs || loaded) return;
       const uint32_t stored = std::min(pages[page], (slots - 1) / kPage);
       cache->load_keys(k, stored, kv_head, keys);
-      cache->load_values(k, stored, kv_head, value_stride, values);
+      if (cache->shape().is_latent()) {
+        take_values(keys, values);
+      } else {
+        cache->load_values(k, stored, kv_head, value_stride, values);
+      }
       loaded = true;
     };
     for (uint32_t w = begin; w < end; ++w) {
@@ -166,7 +183,7 @@ struct Attention {
         const uint32_t slot = std::min(ancestors[at], slots - 1), place = p - page * kPage;
         cache->load_key(slot, kv_head, kPage, keys + place);
         cache->load_value(slot, kv_head, values + size_t{place} * value_stride);
-        std::fill_n(values + size_t{place} * value_stride + dim, value_stride - dim, 0.0f);
+        std::fill_n(values + size_t{place} * value_stride + value_dim, value_stride - value_dim, 0.0f);
       }
       count = 0;
       add(w);
@@ -174,18 +191,26 @@ struct Attention {
     }
   }
 
+  /// Of a latent cache: the values of a page from its keys.
+  void take_values(const float* keys, float* values) const {
+    for (uint32_t j = 0; j < kPage; ++j, values += value_stride) {
+      for (uint32_t d = 0; d < value_dim; ++d) values[d] = keys[size_t{d} * kPage + j];
+      std::fill_n(values + value_dim, value_stride - value_dim, 0.0f);
+    }
+  }
+
   /// A row's result: its parts in the order of the pages.
   void merge(const Kernels& k, uint32_t w, uint32_t r, const float* sinks, float* parts, float* to) const {
     const Visible own = visible(w);
-    for (uint32_t h = 0; h < heads; ++h, to += dim) {
+    for (uint32_t h = 0; h < heads; ++h, to += value_dim) {
       if (own.end <= own.first) {
-        std::fill_n(to, dim, 0.0f);
+        std::fill_n(to, value_dim, 0.0f);
         continue;
       }
       float* sum = part(parts, r, h, own.first_page());
       for (uint32_t page = own.first_page() + 1; page < own.end_page(); ++page)
-        k.merge(sum, part(parts, r, h, page), dim);
-      k.finish(sum, sinks != nullptr ? sinks[h] : -std::numeric_limits<float>::infinity(), to, dim);
+        k.merge(sum, part(parts, r, h, page), value_dim);
+      k.finish(sum, sinks != nullptr ? sinks[h] : -std::numeric_limits<float>::infinity(), to, value_dim);
     }
   }
 };
@@ -206,13 +231,15 @@ uint32_t attention_rows_at_once(uint32_t heads, uint32_t dim, uint32_t max_posit
 void Compiler::add(const AttentionArgs& args) {
   require(args.shape.kv_heads > 0 && args.heads % args.shape.kv_heads == 0,
           "attention: heads are no multiple of the kv heads.");
-  require(args.shape.head_dim <= 512, "attention: heads of more than 512 elements.");
+  require(args.shape.head_dim <= 1024, "attention: heads of more than 1024 elements.");
+  require(args.shape.value_dim() <= kMostValueDim, "attention: values of more than 512 elements.");
   require(args.max_positions > 0, "attention: no positions.");
   Attention a = {};
   a.heads = args.heads;
   a.group = args.heads / args.shape.kv_heads;
   a.dim = args.shape.head_dim;
-  a.value_stride = (a.dim + 15) / 16 * 16;
+  a.value_dim = args.shape.value_dim();
+  a.value_stride = (a.value_dim + 15) / 16 * 16;
   a.window = args.window;
   a.page_count = page_count(args.max_positions);
   a.slots = args.shape.slots;
@@ -226,9 +253,9 @@ void Compiler::add(const AttentionArgs& args) {
   a.pages = elements<uint32_t>(args.pages, a.page_count, "attention: pages");
   a.cache = &kv_of(args.cache, args.shape, "attention: cache");
   const float* sinks = args.sinks != nullptr ? elements(args.sinks, a.heads, "attention: sinks") : nullptr;
-  const RowsView out = rows_of(args.out, args.width, a.heads * a.dim, "attention: out");
-  const uint32_t at_once = attention_rows_at_once(a.heads, a.dim, args.max_positions, args.width);
-  reserve_common(row_part_floats(a.heads, a.dim, args.max_positions) * at_once);
+  const RowsView out = rows_of(args.out, args.width, a.heads * a.value_dim, "attention: out");
+  const uint32_t at_once = attention_rows_at_once(a.heads, a.value_dim, args.max_positions, args.width);
+  reserve_common(row_part_floats(a.heads, a.value_dim, args.max_positions) * at_once);
   const uint32_t kv_heads = args.shape.kv_heads;
   for (uint32_t begin = 0; begin < args.width; begin += at_once) {
     const uint32_t end = std::min(begin + at_once, args.width);
@@ -286,8 +313,8 @@ void Compiler::add(const KvMoveArgs& args) {
 }
 
 uint64_t attention_bytes(const KvShape& shape, uint32_t heads, uint32_t max_width, uint32_t max_positions) {
-  const uint32_t rows = attention_rows_at_once(heads, shape.head_dim, max_positions, std::max(1u, max_width));
-  return row_part_floats(heads, shape.head_dim, max_positions) * rows * sizeof(float);
+  const uint32_t rows = attention_rows_at_once(heads, shape.value_dim(), max_positions, std::max(1u, max_width));
+  return row_part_floats(heads, shape.value_dim(), max_positions) * rows * sizeof(float);
 }
 
 }  // namespace canopy::cpu

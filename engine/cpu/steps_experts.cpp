@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "engine/compute/rows.h"
 #include "engine/cpu/fixed_math.h"
@@ -10,8 +12,44 @@
 
 namespace canopy::cpu {
 
+namespace {
+
+float logistic(float logit) {
+  return static_cast<float>(1 / (1 + fixed_exp(-double{logit})));
+}
+
+/// By what a router with a sigmoid chooses: NaN of experts in groups that are not taken.
+void choice_scores(const float* logits, const float* bias, uint32_t all, uint32_t groups, uint32_t groups_used,
+                   float* scores) {
+  for (uint32_t e = 0; e < all; ++e) scores[e] = bias != nullptr ? logistic(logits[e]) + bias[e] : logistic(logits[e]);
+  if (groups == 1) return;
+  constexpr float least = -std::numeric_limits<float>::infinity();
+  const uint32_t each = all / groups;
+  float* sums = scores + all;
+  for (uint32_t g = 0; g < groups; ++g) {
+    float first = least, second = least;
+    for (uint32_t e = g * each; e < (g + 1) * each; ++e) {
+      if (scores[e] > first) {
+        second = std::exchange(first, scores[e]);
+      } else if (scores[e] > second) {
+        second = scores[e];
+      }
+    }
+    sums[g] = first + second;
+  }
+  for (uint32_t g = 0; g < groups; ++g) {
+    uint32_t rank = 0;
+    for (uint32_t other = 0; other < groups; ++other) {
+      rank += sums[other] > sums[g] || (sums[other] == sums[g] && other < g) ? 1 : 0;
+    }
+    if (rank >= groups_used) std::fill_n(scores + g * each, each, std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
 void Compiler::add(const RouteArgs& args) {
-  check_experts(args.experts, "route");
+  check_route(args);
   const ExpertCounts experts = args.experts;
   const uint32_t router_rows = experts.router_rows(), width = args.width;
   require(args.in != nullptr, "route: in is missing.");
@@ -21,8 +59,12 @@ void Compiler::add(const RouteArgs& args) {
   uint32_t* chosen = elements<uint32_t>(args.chosen, uint64_t{width} * experts.used, "route: chosen");
   float* shares = elements(args.shares, uint64_t{width} * experts.row_shares(), "route: shares");
   const float* bias = args.bias != nullptr ? elements(args.bias, router_rows, "route: bias") : nullptr;
-  const float eps = args.norm_eps;
-  const bool of_chosen = args.of_chosen;
+  const float* scales = args.scales != nullptr ? elements(args.scales, experts.all, "route: scales") : nullptr;
+  const float* choice_bias =
+      args.choice_bias != nullptr ? elements(args.choice_bias, experts.all, "route: choice bias") : nullptr;
+  const float eps = args.norm_eps, factor_of_all = args.factor;
+  const bool of_chosen = args.of_chosen, sigmoid = args.sigmoid;
+  const uint32_t groups = args.groups, groups_used = args.groups_used;
   step_of_each(router_rows, [&k = k_, in, router, logits, bias, router_rows, width, eps](Worker&, uint32_t e) {
     for (uint32_t w = 0; w < width; ++w) {
       float factor = 0;
@@ -34,31 +76,42 @@ void Compiler::add(const RouteArgs& args) {
   });
   step_of_each(
       width,
-      [logits, chosen, shares, experts, router_rows, of_chosen](Worker& worker, uint32_t w) {
+      [=](Worker& worker, uint32_t w) {
         const float* own = logits + size_t{w} * router_rows;
         auto* order = reinterpret_cast<uint32_t*>(worker.scratch());
         for (uint32_t e = 0; e < experts.all; ++e) order[e] = e;
-        const auto before = [own](uint32_t a, uint32_t b) {
-          if (std::isnan(own[a]) || std::isnan(own[b]))
-            return std::isnan(own[b]) ? !std::isnan(own[a]) || a < b : false;
-          return own[a] != own[b] ? own[a] > own[b] : a < b;
+        const float* by = own;
+        if (sigmoid) {
+          float* scores = worker.scratch() + experts.all;
+          choice_scores(own, choice_bias, experts.all, groups, groups_used, scores);
+          by = scores;
+        }
+        const auto before = [by](uint32_t a, uint32_t b) {
+          if (std::isnan(by[a]) || std::isnan(by[b])) {
+            if (std::isnan(by[a]) && std::isnan(by[b])) return a < b;
+            return std::isnan(by[b]);
+          }
+          return by[a] != by[b] ? by[a] > by[b] : a < b;
         };
         std::partial_sort(order, order + experts.used, order + experts.all, before);
-        double sum = 0;
-        for (uint32_t i = 0; of_chosen && i < experts.used; ++i)
-          sum += fixed_exp(double{own[order[i]]} - own[order[0]]);
-        for (uint32_t e = 0; !of_chosen && e < experts.all; ++e) sum += fixed_exp(double{own[e]} - own[order[0]]);
+        const auto score = [&](uint32_t e) {
+          return sigmoid ? double{logistic(own[e])} : fixed_exp(double{own[e]} - own[order[0]]);
+        };
+        double sum = sigmoid ? double{RouteArgs::kLeastSum} : 0;
+        for (uint32_t i = 0; of_chosen && i < experts.used; ++i) sum += score(order[i]);
+        for (uint32_t e = 0; !of_chosen && !sigmoid && e < experts.all; ++e) sum += score(e);
+        if (sigmoid && !of_chosen) sum = 1;
         for (uint32_t i = 0; i < experts.used; ++i) {
           chosen[size_t{w} * experts.used + i] = order[i];
-          shares[size_t{w} * experts.row_shares() + i] =
-              static_cast<float>(fixed_exp(double{own[order[i]]} - own[order[0]]) / sum);
+          const float share = static_cast<float>(score(order[i]) / sum) * factor_of_all;
+          shares[size_t{w} * experts.row_shares() + i] = scales != nullptr ? share * scales[order[i]] : share;
         }
         if (experts.shared) {
           shares[size_t{w} * experts.row_shares() + experts.used] =
-              static_cast<float>(1 / (1 + fixed_exp(-double{own[experts.all]})));
+              experts.shared_gate ? logistic(own[experts.all]) : 1.0f;
         }
       },
-      experts.all);
+      uint64_t{2} * experts.all + groups);
   if (args.touched == nullptr) return;
   const uint32_t words = experts.touched_words();
   const Row* rows = elements<Row>(args.rows, width, "route: rows");
@@ -185,8 +238,9 @@ void Compiler::add(const ExpertSwigluArgs& args) {
   const uint32_t* chosen = elements<uint32_t>(args.chosen, pairs, "expert_swiglu: chosen");
   const float* bias = args.bias != nullptr ? elements(args.bias, weight.rows, "expert_swiglu: bias") : nullptr;
   const float eps = args.norm_eps, limit = args.limit;
+  const uint32_t function = limit > 0 ? 2 : args.gate == GateFunction::gelu ? 1 : 0;
   const uint64_t lists = PairsByExpert::floats(pairs, all);
-  const auto work = [&k = k_, weight, in, out, chosen, bias, eps, limit, rows, used, pairs, all,
+  const auto work = [&k = k_, weight, in, out, chosen, bias, eps, limit, function, rows, used, pairs, all,
                      lists](Worker& worker) {
     const PairsByExpert order(chosen, pairs, all, worker.scratch());
     const ExpertProducts products{weight, in, rows, used, eps};
@@ -202,7 +256,7 @@ void Compiler::add(const ExpertSwigluArgs& args) {
                      for (uint32_t i = 0; more != nullptr && i < 2 * outputs; ++i) own[i] += more[i];
                      float gate[kBlock], up[kBlock], result[kBlock] = {};
                      split_pairs(own, outputs, gate, up);
-                     k.gated(limit > 0 ? 2 : 0, gate, up, limit, result, outputs);
+                     k.gated(function, gate, up, limit, result, outputs);
                      k.write_block(out, pair, block, result, nullptr);
                    });
     }
@@ -215,16 +269,16 @@ void Compiler::add(const ExpertAddArgs& args) {
   const Packed& weight = packed_of(args.weight, "expert_add: weight");
   const uint32_t rows = rows_of_expert(weight, args.experts, "expert_add"), used = args.experts.used;
   require(args.out != args.in, "expert_add: in and out are the same activations.");
+  const bool adds = args.x != nullptr;
   const uint32_t width = args.width, pairs = width * used, all = args.experts.all;
   const uint32_t row_shares = args.experts.row_shares();
   const RowsView in = rows_of(args.in, pairs, weight.cols, "expert_add: in");
   const uint32_t* chosen = elements<uint32_t>(args.chosen, pairs, "expert_add: chosen");
-  const float* shares = elements(args.shares, uint64_t{width} * row_shares, "expert_add: shares");
+  const float* shares = adds ? elements(args.shares, uint64_t{width} * row_shares, "expert_add: shares") : nullptr;
   const float* shared =
-      args.experts.shared ? elements(args.shared, uint64_t{width} * rows, "expert_add: shared") : nullptr;
+      adds && args.experts.shared ? elements(args.shared, uint64_t{width} * rows, "expert_add: shared") : nullptr;
   float* products = elements(args.products, uint64_t{pairs} * rows, "expert_add: products");
   const float* bias = args.bias != nullptr ? elements(args.bias, weight.rows, "expert_add: bias") : nullptr;
-  const ResidualOut to = residual_out(args, rows, "expert_add");
   const uint64_t lists = PairsByExpert::floats(pairs, all);
   static constexpr uint32_t kOutputs = 4 * kBand;
   const uint32_t units = (rows + kOutputs - 1) / kOutputs;
@@ -247,6 +301,8 @@ void Compiler::add(const ExpertAddArgs& args) {
   };
   plan_.scratch_floats = std::max(plan_.scratch_floats, lists + ExpertProducts::floats(weight.cols, kOutputs));
   plan_.steps.push_back({work, false});
+  if (!adds) return;
+  const ResidualOut to = residual_out(args, rows, "expert_add");
   step_of_each(width * to.out.blocks,
                [&k = k_, to, shares, shared, products, rows, used, row_shares](Worker&, uint32_t unit) {
                  const uint32_t w = unit / to.out.blocks, block = unit % to.out.blocks;

@@ -1,4 +1,4 @@
-// Gated delta nets.
+// Recurrences: gated delta nets, scans and short convolutions.
 
 #include <cmath>
 
@@ -17,6 +17,8 @@ void Compiler::add(const DeltaInputsArgs& args) {
   const float* taps = elements(args.taps, uint64_t{channels} * shape.taps, "delta_inputs: taps");
   const float* bias = elements(args.bias, heads, "delta_inputs: bias");
   const float* rate = elements(args.rate, heads, "delta_inputs: rate");
+  const float* conv_bias =
+      args.conv_bias != nullptr ? elements(args.conv_bias, channels, "delta_inputs: conv_bias") : nullptr;
   float* tails = elements(args.tails, shape.tail_elements(), "delta_inputs: tails");
   const uint64_t tail_size = shape.tail_elements(), kept = args.tails->bytes() / sizeof(float) / tail_size;
   const auto work = [=, &k = k_, rows = args.rows](Worker& worker, uint32_t i) {
@@ -37,13 +39,13 @@ void Compiler::add(const DeltaInputsArgs& args) {
     }
     float* to = out + size_t{step.row} * size;
     for (uint32_t c = 0; c < channels; ++c) {
-      float sum = 0;
+      float sum = conv_bias != nullptr ? conv_bias[c] : 0;
       for (uint32_t t = 0; t < shape.taps; ++t) sum += taps[size_t{c} * shape.taps + t] * window[t][c];
       to[c] = sum;
     }
     k.silu(to, channels);
     const double query_scale = 1 / std::sqrt(static_cast<double>(shape.key_dim));
-    for (uint32_t h = 0; h < 2 * shape.key_heads; ++h) {
+    for (uint32_t h = 0; shape.corrects && h < 2 * shape.key_heads; ++h) {
       float* head = to + size_t{h} * shape.key_dim;
       const double norm = 1 / std::sqrt(sum_of_squares(head, shape.key_dim) + double{DeltaInputsArgs::kEps});
       const auto scale = static_cast<float>(h < shape.key_heads ? norm * query_scale : norm);
@@ -51,8 +53,8 @@ void Compiler::add(const DeltaInputsArgs& args) {
     }
     const float* gates = window[shape.taps - 1] + channels;
     for (uint32_t h = 0; h < heads; ++h) {
-      to[channels + h] = static_cast<float>(1 / (1 + fixed_exp(-double{gates[h]})));
-      const double soft = fixed_softplus(double{gates[heads + h]} + double{bias[h]});
+      const double soft = fixed_softplus(double{gates[shape.corrects ? heads + h : h]} + double{bias[h]});
+      to[channels + h] = static_cast<float>(shape.corrects ? 1 / (1 + fixed_exp(-double{gates[h]})) : soft);
       to[channels + heads + h] = static_cast<float>(fixed_exp(rate[h] * soft));
     }
     if (step.to >= kept) return;  // keeps nothing
@@ -73,6 +75,8 @@ void Compiler::add(const DeltaNetArgs& args) {
   const DeltaStep* steps = elements<DeltaStep>(args.steps, args.width, "delta_net: steps");
   float* out =
       args.out != nullptr ? elements(args.out, uint64_t{args.rows} * shape.values(), "delta_net: out") : nullptr;
+  require((args.skip != nullptr) == !shape.corrects, "delta_net: a skip belongs to scans, and each has one.");
+  const float* skip = args.skip != nullptr ? elements(args.skip, shape.value_heads, "delta_net: skip") : nullptr;
   float* states = elements(args.states, 0, "delta_net: states");
   float* spare = args.spare != nullptr ? elements(args.spare, 0, "delta_net: spare") : nullptr;
   const uint64_t kept = args.states->bytes() / sizeof(float) / state_size;
@@ -100,8 +104,14 @@ void Compiler::add(const DeltaNetArgs& args) {
       const float* key = row + size_t{shape.key_head(h)} * shape.key_dim;
       float value[16] = {}, result[16];
       std::copy_n(row + 2 * size_t{shape.keys()} + size_t{h} * dim + column, lanes, value);
-      k.delta_step(state, shape.key_dim, key, key + shape.keys(), value, row[channels + h],
-                   row[channels + shape.value_heads + h], out != nullptr ? result : nullptr);
+      // What is prepared has queries first.
+      const float beta = row[channels + h], decay = row[channels + shape.value_heads + h];
+      float* const to_read = out != nullptr ? result : nullptr;
+      if (skip == nullptr) {
+        k.delta_step(state, shape.key_dim, key, key + shape.keys(), value, beta, decay, to_read);
+      } else {
+        k.scan_step(state, shape.key_dim, key, key + shape.keys(), value, beta, decay, skip[h], to_read);
+      }
       if (out != nullptr)
         std::copy_n(result, lanes, out + uint64_t{step.row} * shape.values() + size_t{h} * dim + column);
       if (step.to == DeltaStep::kNone) continue;
@@ -111,6 +121,55 @@ void Compiler::add(const DeltaNetArgs& args) {
     }
   };
   step_of_each(shape.value_heads * groups, work, uint64_t{shape.key_dim} * 16);
+}
+
+void Compiler::add(const ShortConvArgs& args) {
+  check_short_conv(args);
+  const uint32_t cols = args.cols, taps = args.taps;
+  const bool reads = args.out != nullptr;
+  const uint32_t shown = args.out_rows();
+  const RowsView out = reads ? rows_of(args.out, shown, cols, "short_conv: out") : RowsView{};
+  const float* in = elements(args.in, uint64_t{args.rows} * 3 * cols, "short_conv: in");
+  const DeltaStep* steps = elements<DeltaStep>(args.steps, args.width, "short_conv: steps");
+  const float* kernel = elements(args.kernel, uint64_t{cols} * taps, "short_conv: kernel");
+  float* tails = elements(args.tails, args.tail_elements(), "short_conv: tails");
+  const uint64_t tail_size = args.tail_elements(), kept = args.tails->bytes() / sizeof(float) / tail_size;
+  const uint32_t blocks = blocks_of(cols);
+  const auto work = [=, &k = k_, rows = args.rows](Worker&, uint32_t unit) {
+    const uint32_t i = unit / blocks, begin = unit % blocks * kBlock, count = std::min(kBlock, cols - begin);
+    const DeltaStep& step = steps[i];
+    if (step.row >= rows) return;
+    struct Place {
+      const float *gate, *x;  // x alone where it is a tail
+    } window[ShortConvArgs::kMostTaps];
+    uint32_t at = i, last = i, beyond = 0;
+    for (uint32_t t = taps; t-- > 0;) {
+      if (at != DeltaStep::kNone) {
+        const float* row = in + size_t{std::min(steps[at].row, rows - 1)} * 3 * cols + begin;
+        window[t] = {row, row + size_t{2} * cols};
+        last = at;
+        at = steps[at].parent < at ? steps[at].parent : DeltaStep::kNone;
+      } else {
+        window[t] = {nullptr, tails + std::min<uint64_t>(steps[last].from, kept - 1) * tail_size +
+                                  size_t{taps - 2 - beyond++} * cols + begin};
+      }
+    }
+    float sums[kBlock] = {}, gated[kBlock] = {};
+    for (uint32_t t = 0; t < taps; ++t) {
+      for (uint32_t c = 0; c < count; ++c) {
+        gated[c] = window[t].gate != nullptr ? window[t].gate[c] * window[t].x[c] : window[t].x[c];
+        sums[c] += kernel[size_t{begin + c} * taps + t] * gated[c];
+      }
+      // Oldest first: what is written here was read before, should it be the same memory.
+      if (t > 0 && step.to < kept)
+        std::copy_n(gated, count, tails + step.to * tail_size + size_t{t - 1} * cols + begin);
+    }
+    if (!reads || step.row >= shown) return;
+    const float* outer = in + (size_t{step.row} * 3 + 1) * cols + begin;
+    for (uint32_t c = 0; c < count; ++c) sums[c] *= outer[c];
+    k.write_block(out, step.row, begin / kBlock, sums, nullptr);
+  };
+  step_of_each(args.width * blocks, work);
 }
 
 }  // namespace canopy::cpu

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #endif
 
+#include "engine/base/atomic_wait.h"
+
 namespace canopy::cpu {
 namespace {
 
@@ -31,7 +33,7 @@ Team::Team(uint32_t threads) : scratch_(threads) {
 Team::~Team() {
   for (std::jthread& thread : threads_) thread.request_stop();
   run_.fetch_add(1, std::memory_order_release);
-  run_.notify_all();
+  wake_all(run_);
   threads_.clear();
 }
 
@@ -47,7 +49,7 @@ void Team::wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, uin
     if (value.load(std::memory_order_acquire) != old) return;
     pause_briefly();
   }
-  value.wait(old, std::memory_order_acquire);
+  wait_while(value, old);
 }
 
 bool Team::run(std::span<const Step> steps, const std::stop_token& stop) {
@@ -64,7 +66,7 @@ bool Team::run(std::span<const Step> steps, const std::stop_token& stop) {
   step_.store(0, std::memory_order_relaxed);
   left_.store(0, std::memory_order_relaxed);
   run_.fetch_add(1, std::memory_order_release);
-  run_.notify_all();
+  wake_all(run_);
   go_through(0);
   // Nobody may still look at this run's steps when the next is prepared.
   const auto others = static_cast<uint32_t>(threads_.size());
@@ -85,7 +87,7 @@ void Team::work(uint32_t index, const std::stop_token& stop) {
     seen = now;
     go_through(index);
     left_.fetch_add(1, std::memory_order_release);
-    left_.notify_one();
+    wake_one(left_);
   }
 }
 
@@ -107,7 +109,7 @@ void Team::go_through(uint32_t index) {
       const bool stopped = following < count && steps_[following].starts_op && stop_->stop_requested();
       arrived_.store(0, std::memory_order_relaxed);
       step_.store(stopped ? kStopped : following, std::memory_order_release);
-      step_.notify_all();
+      wake_all(step_);
       if (stopped) return;
     } else if (following < count) {
       uint32_t now = step_.load(std::memory_order_acquire);

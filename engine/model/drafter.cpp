@@ -47,6 +47,17 @@ MatrixPlan plan_head(const DrafterFile& file, const HeadSource& target) {
   return plan_rows("drafted rows of the head", head_of(*target.file), config.draft_token_ids, target.type);
 }
 
+/// Of w2 the rows of the drafted tokens. Both count in the plan.
+MarkovPlan plan_markov(const DrafterFile& file, const AddMatrix& add) {
+  const DrafterConfig& config = file.config();
+  const uint32_t rank = config.markov.rank;
+  const bool some = !config.draft_token_ids.empty() && !config.own_head;
+  const uint64_t rows = config.own_head ? config.draft_token_ids.size() : config.vocab;
+  return {add("markov_w1", {&file.require("markov_w1", config.vocab, rank)}, WeightLayout::stacked, {}),
+          add("markov_w2", {&file.require("markov_w2", rows, rank)}, WeightLayout::stacked,
+              some ? config.draft_token_ids : std::vector<uint32_t>())};
+}
+
 /// Throws bad_input where a tensor is missing, has another shape or cannot be decoded, and where the head is rows of
 /// the target's and there is no file of it.
 DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const HeadSource& target) {
@@ -68,9 +79,33 @@ DrafterPlan plan_drafter(const DrafterFile& file, const Device& device, const He
     plan.layers.push_back(plan_layer(config, n, QkvJoin::keys_values, require, add));
   }
   if (!file.config().draft_token_ids.empty()) plan.head.push_back(count(plan_head(file, target)));
+  if (file.config().markov.rank > 0) plan.markov.push_back(plan_markov(file, add));
+  const DrafterConvConfig& conv = file.config().conv;
+  for (uint32_t n = 0; conv.taps > 0 && n < config.layers; ++n) {
+    for (const char* const part : {".attn_conv_proj", ".ffn_conv_proj"}) {
+      const std::string name = "blk." + std::to_string(n) + part;
+      plan.conv.push_back(
+          add(name, {&require(name, conv.kernel_rows(config.hidden), config.hidden)}, WeightLayout::stacked));
+    }
+    plan.device_bytes += 2 * 2 * uint64_t{conv.taps} * config.hidden * sizeof(float);
+  }
+  if (const uint32_t rank = file.config().selector.rank; rank > 0) {
+    plan.selector_hidden.push_back(
+        add("selector_hidden", {&require("selector_hidden", rank, config.hidden)}, WeightLayout::stacked));
+  }
   const uint64_t norms = uint64_t{config.layers} * (2 * config.hidden + 2 * config.head_dim) + 2 * config.hidden;
   plan.device_bytes += norms * sizeof(float);
   return plan;
+}
+
+/// Candidates of a list behind a path.
+constexpr uint32_t kMarkovListed = 32;
+uint32_t listed_of(const DrafterConfig& config) {
+  return std::min(kMarkovListed, config.drafted_tokens());
+}
+/// Rows of a pass of a Markov head.
+uint32_t most_paths(const Device& device) {
+  return padded_width(device.info(), kMostBeams);
 }
 
 /// Throws what load_weights() throws.
@@ -82,6 +117,9 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   std::vector<const MatrixPlan*> matrices = {&plan.fc};
   for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
   for (const MatrixPlan& head : plan.head) matrices.push_back(&head);
+  for (const MarkovPlan& markov : plan.markov) matrices.insert(matrices.end(), {&markov.w1, &markov.w2});
+  for (const MatrixPlan& conv : plan.conv) matrices.push_back(&conv);
+  for (const MatrixPlan& hidden : plan.selector_hidden) matrices.push_back(&hidden);
   TensorLoader tensors(device, matrices, monitor, [&file] { file.check_unchanged(); });
   const std::vector<LayerSpec> specs = layer_specs(file.config());
   DrafterWeights weights;
@@ -92,6 +130,21 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
   }
   weights.body.output_norm = tensors.norm(require("output_norm", 1, config.hidden));
   if (!plan.head.empty()) weights.body.output = tensors.matrix(plan.head[0]);
+  if (!plan.markov.empty()) {
+    weights.markov = std::make_unique<MarkovHead>(file, plan.markov[0], device, tensors, most_paths(device),
+                                                  listed_of(file.config()));
+  }
+  for (size_t i = 0; i < plan.conv.size(); ++i) {
+    LayerWeights& layer = weights.body.layers[i / 2];
+    std::unique_ptr<ConvWeights>& conv = i % 2 == 0 ? layer.attn_conv : layer.ffn_conv;
+    const std::string base = "blk." + std::to_string(i / 2) + (i % 2 == 0 ? ".attn_conv_base" : ".ffn_conv_base");
+    conv = std::make_unique<ConvWeights>();
+    conv->project = tensors.matrix(plan.conv[i]);
+    conv->base = tensors.norm(require(base, 2 * uint64_t{file.config().conv.taps}, config.hidden));
+  }
+  if (!plan.selector_hidden.empty()) {
+    weights.selector = std::make_unique<CandidateSelector>(file, plan.selector_hidden[0], device, tensors);
+  }
   monitor.report();
   file.check_unchanged();  // what is wrong with the file was wrong when it was read
   return weights;
@@ -99,61 +152,10 @@ DrafterWeights load_drafter_weights(const DrafterFile& file, const DrafterPlan& 
 
 }  // namespace
 
-DraftState::DraftState(Drafter& drafter) : DraftState(drafter, PageTable(drafter.pages_)) {}
-
-DraftState::DraftState(Drafter& drafter, const PageTable& table) : drafter_(drafter), table_(table) {}
-
-DraftState::~DraftState() {
-  release_store();
-}
-
-void DraftState::hold_store() {
-  if (store_ == kNone) store_ = drafter_.acquire_store();
-}
-
-void DraftState::release_store() {
-  if (store_ != kNone) drafter_.release_store(std::exchange(store_, kNone));
-}
-
-void DraftState::truncate(uint32_t positions) {
-  injected_ = std::min(injected_, positions);
-  waiting_ = std::min(waiting_, positions - injected_);
-  table_.cut(injected_);
-  if (waiting_ == 0) release_store();
-}
-
-void DraftState::pretend(uint32_t injected, uint32_t waiting) {
-  const uint32_t context = drafter_.context();
-  if (waiting > Drafter::most_waiting() || uint64_t{injected} + waiting > context) {
-    throw bad_input(std::to_string(injected) + " injected and " + std::to_string(waiting) +
-                    " waiting features were pretended; allowed: at most " + std::to_string(Drafter::most_waiting()) +
-                    " waiting, in all " + std::to_string(context) + ".");
-  }
-  table_.reserve(0, injected);
-  waiting > 0 ? hold_store() : release_store();
-  injected_ = injected;
-  waiting_ = waiting;
-}
-
-std::unique_ptr<DraftState> DraftState::fork() const {
-  auto copy = std::unique_ptr<DraftState>(new DraftState(drafter_, table_));
-  if (waiting_ > 0) {
-    copy->hold_store();
-    drafter_.copy_waiting(store_, copy->store_, waiting_);
-  }
-  copy->injected_ = injected_;
-  copy->waiting_ = waiting_;
-  return copy;
-}
-
 namespace {
 
 /// Features that may wait, and rows that are injected at once.
-constexpr uint32_t kMostWaiting = Drafter::most_waiting();
-
-uint32_t aux_layer_count(const DrafterConfig& config) {
-  return static_cast<uint32_t>(config.aux_layers.size());
-}
+constexpr uint32_t kMostWaiting = FeatureDrafter::most_waiting();
 
 /// Counts of one block have recordings of their own, larger ones share them in steps of a tile: a prompt's lengths are
 /// many.
@@ -167,10 +169,11 @@ ModelLimits limits_of(const DrafterConfig& config, const Model& target, CacheTyp
   ModelLimits limits;
   // A block behind the last position stands beyond the context; it needs positions, though nothing of it is kept.
   limits.context = checked_add(target.limits().context, config.block_size, "context of the drafter");
+  limits.texts = target.limits().texts;
   limits.spare_pages = target.limits().spare_pages;
   limits.tree_slots = config.block_size;
   limits.max_width = std::max(config.block_size, kMostWaiting);
-  limits.head_rows = config.block_size - 1;
+  limits.head_rows = config.depths();
   // What was asked for is the target's type: the drafter's heads may be of another size.
   limits.cache_type = keeps_heads(cache_type, config.transformer.head_dim) ? cache_type : CacheType::f16;
   return limits;
@@ -184,26 +187,56 @@ void require_aux_layers(const DrafterConfig& config, const Model& target) {
   }
 }
 
-uint64_t feature_bytes(const DrafterConfig& config, const Device& device) {
-  const uint32_t hidden = config.transformer.hidden;
-  const uint32_t width = hidden * aux_layer_count(config);
-  const uint64_t rows = uint64_t{kMostWaiting} * (width + hidden + sizeof(Row) / 4 + 2) * sizeof(float);
+/// Of what features go through on their way into the cache.
+uint64_t injection_bytes(const DrafterConfig& config, const Device& device) {
+  const uint32_t hidden = config.transformer.hidden, width = static_cast<uint32_t>(config.feature_width());
+  const uint64_t rows = uint64_t{kMostWaiting} * (hidden * sizeof(float) + sizeof(Row));
   return rows + device.activation_bytes(kMostWaiting, width) + device.activation_bytes(kMostWaiting, hidden);
+}
+
+uint64_t conv_bytes(const DrafterConfig& config, const Device& device) {
+  if (config.conv.taps == 0) return 0;
+  const uint64_t block = config.block_size, hidden = config.transformer.hidden;
+  const uint64_t floats = hidden + block * (3 * hidden + config.conv.kernel_rows(hidden));
+  return floats * sizeof(float) + block * 2 * sizeof(uint32_t) +
+         2 * device.activation_bytes(config.block_size, config.transformer.hidden);
+}
+
+std::unique_ptr<ConvBuffers> conv_buffers(const DrafterConfig& config, Device& device) {
+  if (config.conv.taps == 0) return nullptr;
+  const uint32_t block = config.block_size, hidden = config.transformer.hidden;
+  const uint64_t rows = uint64_t{block} * hidden * sizeof(float);
+  auto conv = std::make_unique<ConvBuffers>();
+  conv->taps = config.conv.taps;
+  conv->group = config.conv.group;
+  conv->zero = device.allocate(hidden * sizeof(float), "zeros");
+  conv->zero_moves = device.allocate(block * 2 * sizeof(uint32_t), "rows of zeros");
+  std::vector<uint32_t> moves;
+  for (uint32_t i = 0; i < block; ++i) moves.insert(moves.end(), {0, i});
+  device.write(*conv->zero, 0, as_bytes_of(std::vector<float>(hidden)));
+  device.write(*conv->zero_moves, 0, as_bytes_of(moves));
+  conv->normed = device.allocate(rows, "normed rows of a convolution");
+  conv->kernels = device.allocate(block * config.conv.kernel_rows(hidden) * sizeof(float), "kernels of rows");
+  conv->mixed = device.allocate(rows, "mixed rows");
+  conv->branch = device.allocate(rows, "rows to be mixed");
+  conv->rows = device.allocate_activations(block, hidden, "mixed rows");
+  conv->spare = device.allocate_activations(block, hidden, "normed rows of a convolution");
+  return conv;
 }
 
 /// Where the parts of a draft's input and results lie, in bytes.
 struct DraftLayout {
   /// positions: the most that its rows see.
-  DraftLayout(uint64_t block, uint64_t candidates, uint32_t positions) {
+  DraftLayout(const DrafterConfig& config, uint64_t candidates, uint32_t positions) {
     Packing input;
-    rows = input.add(block * sizeof(Row));
-    ancestors = input.add(block * sizeof(uint32_t));
+    rows = input.add(config.block_size * sizeof(Row));
+    ancestors = input.add(config.block_size * sizeof(uint32_t));
     pages = input.add(pages_for(positions) * sizeof(uint32_t));
     injected = input.add(0);
     Packing results;
-    tokens = results.add((block - 1) * candidates * sizeof(uint32_t));
-    logits = results.add((block - 1) * candidates * sizeof(float));
-    log_sum_exp = results.add((block - 1) * sizeof(float));
+    tokens = results.add(config.depths() * candidates * sizeof(uint32_t));
+    logits = results.add(config.depths() * candidates * sizeof(float));
+    log_sum_exp = results.add(config.depths() * sizeof(float));
     result_bytes = results.end();
   }
   uint64_t rows = 0, ancestors = 0, pages = 0, injected = 0;
@@ -220,72 +253,35 @@ std::unique_ptr<Drafter> Drafter::load(const DrafterFile& file, Model& target, c
 }
 
 Drafter::Drafter(const DrafterFile& file, const DrafterPlan& plan, Model& target, const DrafterOptions& options)
-    : device_(target.device()),
-      target_(target),
+    : FeatureDrafter(target, limits_of(file.config(), target, options.cache_type),
+                     static_cast<uint32_t>(file.config().feature_width())),
       config_(file.config()),
-      limits_(limits_of(config_, target, options.cache_type)),
-      layers_(layer_specs(config_)),
-      pages_(limits_.pages()) {
+      layers_(layer_specs(config_)) {
   config_.transformer.vocab = target.config().vocab;  // of the tokens that it reads
   ModelConfig transformer = config_.transformer;
   const auto named = static_cast<uint32_t>(config_.draft_token_ids.size());
   if (named > 0) transformer.vocab = named;  // of those that it writes
-  candidates_ = std::min(kMaxTopK, transformer.vocab);
-  const MemoryPlan memory = plan_memory(transformer, limits_, plan.device_bytes, device_);
-  device_bytes_ = memory.weights + memory.cache + memory.working + feature_bytes(config_, device_);
-  ReclaimableMemory nothing_replaced;
-  ReclaimableMemory& reclaimable = options.memory != nullptr ? *options.memory : nothing_replaced;
-  if (const uint64_t available = reclaimable.available(device_); device_bytes_ > available) {
-    throw out_of_memory("The drafter needs " + mebibytes(device_bytes_) + " on the device, but only " +
-                        mebibytes(available) +
-                        " are available beside the model. Choose a shorter context, or go on "
-                        "without a drafter.");
+  candidates_ = config_.selector.rank > 0 ? config_.selector.top_k : std::min(kMaxTopK, transformer.vocab);
+  uint64_t further = injection_bytes(config_, device_) + conv_bytes(config_, device_);
+  if (config_.selector.rank > 0) further += CandidateSelector::device_bytes(config_);
+  if (!plan.markov.empty()) {
+    further += MarkovHead::device_bytes(file.config(), device_, most_paths(device_), listed_of(file.config()));
   }
-  reclaimable.make_room(device_, device_bytes_);
-  store_bytes_ = uint64_t{kMostWaiting} * transformer.hidden * aux_layer_count(config_) * sizeof(float);
-  stores_.push_back(allocate_features());
-  taken_.push_back(false);
-  cache_ = std::make_unique<KvCaches>(device_, transformer, limits_, "drafter K/V");
-  buffers_ = allocate_pass_buffers(device_, transformer, limits_);
-  mover_ = std::make_unique<KvMover>(device_, *buffers_.moves, *cache_);
+  allocate(transformer, plan.device_bytes, further, options.memory);
   const uint64_t word = sizeof(float);
-  const uint32_t width = transformer.hidden * aux_layer_count(config_);
-  feature_moves_ = device_.allocate_exchanged(kMostWaiting * 2 * word, HostUse::writes, "feature moves");
   projected_ = device_.allocate(kMostWaiting * transformer.hidden * word, "projected features");
-  feature_activations_ = device_.allocate_activations(kMostWaiting, width, "aux hidden states");
+  feature_activations_ = device_.allocate_activations(kMostWaiting, feature_width_, "aux hidden states");
   context_activations_ = device_.allocate_activations(kMostWaiting, transformer.hidden, "drafter context");
+  conv_ = conv_buffers(config_, device_);
   make_parts();
   weights_ = load_drafter_weights(file, plan, device_, options.callbacks);
 }
 
 Drafter::~Drafter() = default;
 
-std::unique_ptr<Buffer> Drafter::allocate_features() {
-  return device_.allocate(store_bytes_, "features");
-}
-
-uint32_t Drafter::acquire_store() {
-  const auto free = std::find(taken_.begin(), taken_.end(), false);
-  const auto store = static_cast<uint32_t>(free - taken_.begin());
-  if (free == taken_.end()) {
-    require_memory(device_, store_bytes_, "What waits of another text for its drafter");
-    stores_.push_back(allocate_features());
-    taken_.push_back(false);
-  }
-  taken_[store] = true;
-  return store;
-}
-
-void Drafter::copy_waiting(uint32_t from, uint32_t to, uint32_t waiting) {
-  std::vector<float> features(size_t{waiting} * config_.transformer.hidden * aux_layer_count(config_));
-  device_.read(*stores_[from], 0, std::as_writable_bytes(std::span(features)));
-  device_.finish();  // a copy that was started may write features
-  device_.write(*stores_[to], 0, as_bytes_of(features));
-}
-
 void Drafter::make_parts() {
-  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
-  const uint64_t block = config_.block_size, depths = block - 1, word = sizeof(uint32_t);
+  const DraftLayout layout(config_, candidates_, limits_.context);
+  const uint64_t block = config_.block_size, depths = config_.depths(), word = sizeof(uint32_t);
   Buffer& input = *buffers_.input;
   parts_.rows = device_.part(input, layout.rows, block * sizeof(Row), "rows of the block");
   parts_.ancestors = device_.part(input, layout.ancestors, block * word, "slots of the block");
@@ -296,61 +292,9 @@ void Drafter::make_parts() {
   logits_ = device_.part(*results_, layout.logits, depths * candidates_ * word, "drafted logits");
   log_sum_exp_ = device_.part(*results_, layout.log_sum_exp, depths * word, "drafted sums");
   std::vector<uint32_t> block_rows(depths);
-  std::iota(block_rows.begin(), block_rows.end(), 1u);  // row 0 is the root, which predicts nothing
+  std::iota(block_rows.begin(), block_rows.end(), config_.first_slot());
   parts_.head_rows = device_.allocate(depths * word, "drafted rows");
   device_.write(*parts_.head_rows, 0, as_bytes_of(block_rows));
-}
-
-bool Drafter::append_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop) {
-  while (!rows.empty()) {
-    if (text.waiting_ == kMostWaiting && !inject(text, stop)) return false;
-    const auto count = std::min<size_t>(rows.size(), kMostWaiting - text.waiting_);
-    if (!copy_features(text, rows.first(count), stop)) return false;
-    rows = rows.subspan(count);
-  }
-  return true;
-}
-
-void Drafter::append_features_soon(DraftState& text, std::span<const uint32_t> rows) {
-  if (rows.size() > kMostWaiting - text.waiting_) inject(text, {});
-  device_.start(prepare_copies(text, rows));
-  text.waiting_ += static_cast<uint32_t>(rows.size());
-}
-
-bool Drafter::copy_features(DraftState& text, std::span<const uint32_t> rows, const std::stop_token& stop) {
-  if (!device_.run(prepare_copies(text, rows), stop)) return false;
-  text.waiting_ += static_cast<uint32_t>(rows.size());
-  return true;
-}
-
-Commands& Drafter::prepare_copies(DraftState& text, std::span<const uint32_t> rows) {
-  const auto count = static_cast<uint32_t>(rows.size());
-  if (text.known() + count > context()) {
-    throw bad_input("Features of position " + std::to_string(text.known() + count - 1) +
-                    " were kept; the context has " + std::to_string(context()) + " positions.");
-  }
-  // Copies of all lengths share a few recordings: the last row is copied again.
-  const uint32_t padded = std::bit_ceil(count);
-  feature_rows_.clear();
-  for (uint32_t i = 0; i < padded; ++i) {
-    const uint32_t row = std::min(i, count - 1);
-    feature_rows_.insert(feature_rows_.end(), {rows[row], text.waiting_ + row});
-  }
-  device_.finish();  // a copy that was started reads the moves before these
-  text.hold_store();
-  device_.write(*feature_moves_, 0, as_bytes_of(feature_rows_));
-  return copy_commands(text.store_, padded);
-}
-
-Commands& Drafter::copy_commands(uint32_t store, uint32_t count) {
-  if (Commands* known = copies_.find({store, count})) return *known;
-  Recorder record;
-  record(CopyRowsArgs{.count = count,
-                      .cols = config_.transformer.hidden * aux_layer_count(config_),
-                      .in = target_.aux_hidden_states(),
-                      .moves = feature_moves_.get(),
-                      .out = stores_[store].get()});
-  return copies_.keep({store, count}, device_.compile(record.finish()));
 }
 
 bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
@@ -366,38 +310,151 @@ bool Drafter::inject(DraftState& text, const std::stop_token& stop) {
   put_each(upload_, 0, shape.injected, [&](size_t i) { return injected_row(text, static_cast<uint32_t>(i)); });
   device_.write(*injected_rows_, 0, upload_);
   if (!device_.run(*commands, stop)) return false;
-  end_injection(text);
+  text.end_injection(text.waiting_);
   return true;
 }
 
-void Drafter::end_injection(DraftState& text) {
-  text.injected_ += std::exchange(text.waiting_, 0);
-  text.release_store();
+std::string Drafter::identity() const {
+  const std::string kind(config_.kind());
+  return (kind == "DFlash" ? "" : kind + ", ") + std::to_string(device_bytes()) + " bytes, block " +
+         std::to_string(max_depth() + 1) + ", " + std::to_string(drafted_tokens()) + " tokens";
 }
 
-std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, uint32_t depths, const std::stop_token& stop) {
+std::optional<Draft> Drafter::draft(DraftState& text, uint32_t root, const DraftWish& wish,
+                                    const std::stop_token& stop) {
+  const uint32_t depths = wish.depths;
   if (depths == 0 || depths > max_depth()) {
     throw bad_input("A draft of " + std::to_string(depths) + " tokens was asked for; allowed: 1 to " +
                     std::to_string(max_depth()) + ".");
   }
   if (stop.stop_requested()) return std::nullopt;  // a short pass is not asked in between
-  const uint32_t positions = rounded_positions(text.known() + config_.block_size, limits_.context);
-  const uint32_t injected = text.waiting_ > 0 ? padded_count(device_, text.waiting_, config_.block_size) : 0;
+  if (has_paths()) {
+    text_ = &text;
+    by_confidence_ = wish.by_confidence;
+    device_ms_ = 0;
+    places_.clear();
+    confidence_.clear();
+    Draft draft;
+    draft.candidates = weights_.markov ? weights_.markov->candidates() : candidates_;
+    if (!draft_paths(*this, root, wish, tree_, draft, stop)) return std::nullopt;
+    draft.device_ms = device_ms_;
+    draft.drafter = this;
+    draft.number = drafts_;
+    return draft;
+  }
   // Where widths share recordings, drafts of all depths do.
   const bool pads = !device_.info().width_buckets.empty();
-  const Shape shape{injected, pads ? max_depth() : depths, positions, injected > 0 ? text.store_ : 0};
-  Commands* const commands = commands_for(shape, stop);
-  if (commands == nullptr) return std::nullopt;
-  ++drafts_;
-  reserve(text);
-  upload(text, root, shape.injected);
-  if (!device_.run(*commands, stop)) return std::nullopt;
-  end_injection(text);
+  if (!run_pass(text, root, {.depths = pads ? max_depth() : depths}, stop)) return std::nullopt;
   return read_results(depths);
 }
 
+/// Injects what waits and drafts the block behind the root; `shape` says what of it is wanted.
+bool Drafter::run_pass(DraftState& text, uint32_t root, const Shape& wanted, const std::stop_token& stop) {
+  Shape shape = wanted;
+  shape.max_positions = rounded_positions(text.known() + config_.block_size, limits_.context);
+  shape.injected = text.waiting_ > 0 ? padded_count(device_, text.waiting_, config_.block_size) : 0;
+  shape.store = shape.injected > 0 ? text.store_ : 0;
+  Commands* const commands = commands_for(shape, stop);
+  if (commands == nullptr) return false;
+  ++drafts_;
+  reserve(text);
+  upload(text, root, shape.injected);
+  if (!device_.run(*commands, stop)) return false;
+  text.end_injection(text.waiting_);
+  return true;
+}
+
+/// What is likeliest behind nodes, of the block's place of their depth; what the draft has of a place and the token
+/// before it stays.
+bool Drafter::run(const DraftTree& tree, uint32_t first, BlockDraft& draft, const std::stop_token& stop) {
+  std::vector<BlockPlace> wanted;
+  for (uint32_t node = first; node < tree.width(); ++node) {
+    const BlockPlace place{tree[node].depth, tree[node].token};
+    if (std::ranges::find(places_, place) == places_.end() && std::ranges::find(wanted, place) == wanted.end()) {
+      wanted.push_back(place);
+    }
+  }
+  if (weights_.markov) {
+    if (!wanted.empty() && !run_markov(tree[0].token, first == 0, wanted, stop)) return false;
+  } else if (first == 0) {
+    if (!run_pass(*text_, tree[0].token, {.depths = max_depth()}, stop)) return false;
+    device_ms_ = device_.last_run_ms();
+    block_ = read_results(max_depth());
+    weights_.selector->read_block();
+  }
+  add_lists(tree, first, wanted, draft);
+  return !stop.stop_requested();
+}
+
+/// The pass over rows of a Markov head; the first of a draft comes behind the block's.
+bool Drafter::run_markov(uint32_t root, bool is_first, std::span<const BlockPlace> places,
+                         const std::stop_token& stop) {
+  const uint32_t rows = padded_width(device_.info(), static_cast<uint32_t>(places.size()));
+  weights_.markov->write(places, rows);
+  if (is_first) {
+    if (!run_pass(*text_, root, {.depths = max_depth(), .paths = rows}, stop)) return false;
+  } else {
+    Commands* const commands = commands_for({.paths = rows}, stop);
+    if (commands == nullptr || !device_.run(*commands, stop)) return false;
+  }
+  device_ms_ += device_.last_run_ms();
+  return true;
+}
+
+PlaceLists Drafter::lists_of(std::span<const BlockPlace> places) {
+  if (places.empty()) return {};
+  if (weights_.selector) return weights_.selector->lists(places, block_);
+  PlaceLists lists = weights_.markov->read(places);
+  for (uint32_t& token : lists.tokens) token = token_at(token);
+  return lists;
+}
+
+namespace {
+
+/// Gives the first of a list that probability, and the others what is left of theirs.
+void trust(double confidence, float log_sum_exp, std::span<float> logits) {
+  constexpr double least = 1e-4;
+  const double sure = std::clamp(confidence, least, 1 - least);
+  const double first = std::exp(std::min(0.0, double{logits[0]} - log_sum_exp));
+  if (!(first > 0)) return;
+  const double change = sure < first ? std::log(sure / first) : std::log((1 - sure) / std::max(least, 1 - first));
+  for (float& logit : logits) logit = static_cast<float>(logit + std::min(0.0, change));
+  if (sure >= first) logits[0] = static_cast<float>(log_sum_exp + std::log(sure));
+}
+
+}  // namespace
+
+void Drafter::add_lists(const DraftTree& tree, uint32_t first, std::span<const BlockPlace> run, BlockDraft& draft) {
+  const size_t listed = draft.candidates;
+  const PlaceLists lists = lists_of(run);
+  for (uint32_t node = first; node < tree.width(); ++node) {
+    const BlockPlace place{tree[node].depth, tree[node].token};
+    const auto made = static_cast<size_t>(std::ranges::find(run, place) - run.begin());
+    if (made < run.size()) {
+      const auto tokens = std::span(lists.tokens).subspan(made * listed, listed);
+      const auto logits = std::span(lists.logits).subspan(made * listed, listed);
+      std::vector<float> trusted(logits.begin(), logits.end());
+      if (!lists.confidence.empty()) confidence_.push_back(lists.confidence[made]);
+      if (by_confidence_ && !lists.confidence.empty()) {
+        trust(lists.confidence[made], lists.log_sum_exp[made], trusted);
+      }
+      add_list(tokens, trusted, lists.log_sum_exp[made], config_.transformer.vocab, draft);
+    } else {
+      const auto known = static_cast<uint32_t>(std::ranges::find(places_, place) - places_.begin());
+      const DepthCandidates same = draft.list(known);
+      const std::vector<uint32_t> tokens(same.tokens.begin(), same.tokens.end());
+      const std::vector<float> logits(same.logits.begin(), same.logits.end());
+      draft.tokens.insert(draft.tokens.end(), tokens.begin(), tokens.end());
+      draft.logits.insert(draft.logits.end(), logits.begin(), logits.end());
+      draft.log_sum_exp.push_back(draft.log_sum_exp[known]);
+      if (!confidence_.empty()) confidence_.push_back(confidence_[known]);
+    }
+    places_.push_back(place);
+  }
+}
+
 Draft Drafter::read_results(uint32_t depths) {
-  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
+  const DraftLayout layout(config_, candidates_, limits_.context);
   Draft draft;
   draft.device_ms = device_.last_run_ms();
   download_.resize(layout.result_bytes);
@@ -441,16 +498,6 @@ std::vector<float> Drafter::hidden_states() {
   return x;
 }
 
-void Drafter::reserve(DraftState& text) {
-  const std::vector<KvMove> moves = text.table_.reserve(text.injected_, text.known());
-  try {
-    mover_->move(moves);
-  } catch (...) {
-    text.truncate(text.injected_ / kPagePositions * kPagePositions);  // the page that was to be copied holds nothing
-    throw;
-  }
-}
-
 // Rows beyond those that wait are features too, stale ones, but their keys go to a slot of the block, which is written
 // after them.
 Row Drafter::injected_row(const DraftState& text, uint32_t i) const {
@@ -469,7 +516,7 @@ void Drafter::upload(const DraftState& text, uint32_t root, uint32_t padded) {
   block.pages.assign(text.table_.pages().begin(), text.table_.pages().end());
   block.add_block(block_tokens_, limits_.first_tree_slot(), text.known());
   validate_block(block, config_.transformer.vocab, limits_.context, limits_.slots());
-  const DraftLayout layout(config_.block_size, candidates_, limits_.context);
+  const DraftLayout layout(config_, candidates_, limits_.context);
   upload_.clear();
   put(upload_, layout.rows, block.rows);
   put(upload_, layout.ancestors, block.ancestors);
@@ -484,6 +531,7 @@ Commands* Drafter::commands_for(const Shape& shape, const std::stop_token& stop)
   Recorder record;
   if (shape.injected > 0) record_injection(record, shape);
   if (shape.depths > 0) record_block(record, shape);
+  if (shape.paths > 0) weights_.markov->record_rows(record, shape.paths, *buffers_.logits);
   std::unique_ptr<Commands> commands = device_.compile(record.finish(), stop);
   return commands == nullptr ? nullptr : &recordings_.keep(shape, std::move(commands));
 }
@@ -529,6 +577,9 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
   pass.head = HeadOutput::logits;
   pass.head_rows = shape.depths;
   record_forward(record, forward_context(), pass);
+  if (weights_.markov) {
+    return weights_.markov->record_block(record, *buffers_.gathered, config_.transformer.residual_eps());
+  }
   record(TopKArgs{.width = shape.depths,
                   .logits = buffers_.logits.get(),
                   .vocab = drafted_tokens(),
@@ -538,6 +589,9 @@ void Drafter::record_block(Recorder& record, const Shape& shape) {
                   .log_sum_exp = log_sum_exp_.get(),
                   .multiplier = config_.output_multiplier,
                   .softcap = config_.final_logit_softcapping});
+  if (weights_.selector) {
+    weights_.selector->record_block(record, *buffers_.gathered, config_.transformer.residual_eps());
+  }
 }
 
 ForwardContext Drafter::forward_context() const {
@@ -550,7 +604,8 @@ ForwardContext Drafter::forward_context() const {
           .parts = parts_,
           .cache = *cache_,
           .aux_layers = {},
-          .embedding_scale = config_.input_embedding_scale};
+          .embedding_scale = config_.input_embedding_scale,
+          .conv = conv_.get()};
 }
 
 }  // namespace canopy

@@ -70,6 +70,18 @@ class Recordings {
   uint64_t made_ = 0;
 };
 
+/// What convolutions along rows work in (LayerWeights::attn_conv).
+struct ConvBuffers {
+  uint32_t taps = 0, group = 0;
+  std::unique_ptr<Buffer> zero, zero_moves;  // [1, H]; uint32 [W, 2]: that row to each
+  std::unique_ptr<Buffer> normed;            // [W, H] rms_norm(x)
+  std::unique_ptr<Buffer> kernels;           // [W, 2, taps, H / group] of the rows
+  std::unique_ptr<Buffer> mixed;             // [W, H] what goes into the matrices
+  std::unique_ptr<Buffer> branch;            // [W, H] what comes out of them
+  std::unique_ptr<Activations> rows;         // [W, H] mixed
+  std::unique_ptr<Activations> spare;        // [W, H]
+};
+
 /// The model, buffers and caches that a pass is recorded over. References must outlive the recording's commands.
 struct ForwardContext {
   const ModelConfig& config;
@@ -83,9 +95,19 @@ struct ForwardContext {
   std::span<const uint32_t> aux_layers;
   float embedding_scale = 1;
   const RecurrentMemory* recurrent = nullptr;  // where some layers are recurrences
+  const Activations* qkv_input = nullptr;      // of queries, keys and values in the place of rms_norm(x); null: none
+  const ConvBuffers* conv = nullptr;           // where layers have convolutions along the rows
+  const Buffer* seen_rows = nullptr;  // Row [W]: what attention sees, where `rows` do not say it; null: they do
 };
 
 /// The whole pass; with pass.head_only its head alone, over what the pass before left.
 void record_forward(Recorder& record, const ForwardContext& model, const PassShape& pass);
+
+// Its parts, for a drafter whose rows begin with more than embeddings.
+
+/// From x and normed = x * the first layer's attn_norm through all layers; normed = x * output_norm then.
+void record_layers(Recorder& record, const ForwardContext& model, const PassShape& pass);
+/// What pass.head names, of these.
+void record_head(Recorder& record, const ForwardContext& model, const PassShape& pass);
 
 }  // namespace canopy

@@ -24,14 +24,16 @@ class KvCaches {
  public:
   /// Zeroed slots of all layers of attention. Throws what Device::allocate_kv() throws.
   KvCaches(Device& device, const ModelConfig& config, const ModelLimits& limits, std::string_view name);
+  /// Those of another: layer n is its layer `layers[n]`.
+  KvCaches(const KvCaches& other, std::span<const uint32_t> layers);
 
-  /// Of a layer of the model that is one of attention.
+  /// Of a layer of the model that is one of attention; some share one.
   KvLayer& layer(uint32_t n) const;
   const KvShape& shape(uint32_t n) const { return parts_[places_[n].part].shape; }
 
   struct Part {
     KvShape shape;
-    std::unique_ptr<KvCache> cache;
+    std::shared_ptr<KvCache> cache;
   };
   std::span<const Part> parts() const { return parts_; }
 

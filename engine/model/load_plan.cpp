@@ -1,14 +1,17 @@
 #include "engine/model/load_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
 #include "engine/compute/kv_slots.h"
+#include "engine/compute/rows.h"
 #include "engine/model/pass_buffers.h"
 #include "engine/model/recurrent_memory.h"
 
@@ -18,7 +21,10 @@ namespace {
 uint64_t cache_bytes(const ModelConfig& config, const ModelLimits& limits) {
   uint64_t slot = 0;  // keys and values of all layers
   for (uint32_t n = 0; n < config.layers; ++n) {
-    if (!config.is_recurrent(n)) slot += 2 * slot_bytes(kv_shape(config, limits, n));
+    if (config.is_attention(n) && config.has_own_kv(n)) {
+      const KvShape shape = kv_shape(config, limits, n);
+      slot += shape.planes() * slot_bytes(shape);
+    }
   }
   return checked_mul(slot, uint64_t{limits.slots()}, "size of the K/V cache");
 }
@@ -39,14 +45,57 @@ uint64_t attended_bytes(const ModelConfig& config, const ModelLimits& limits, co
 
 /// That attention works in, which all layers share.
 uint64_t attention_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
-  std::set<std::pair<uint32_t, uint32_t>> known;  // heads, K/V heads
+  std::set<std::array<uint32_t, 3>> known;  // heads, K/V heads and their dimension
   uint64_t bytes = 0;
   for (uint32_t n = 0; n < config.layers; ++n) {
     const uint32_t heads = config.heads_of(n);
-    if (config.is_recurrent(n) || !known.emplace(heads, config.kv_heads_of(n)).second) continue;
+    if (!config.is_attention(n)) continue;
+    if (config.has_latent_attention()) {  // whose query heads are rows
+      const KvShape shape = kv_shape(config, limits, n);
+      return device.attention_bytes(shape, 1, limits.rows() * heads, limits.context);
+    }
+    if (!known.insert({heads, config.kv_heads_of(n), config.head_dim_of(n)}).second) continue;
     bytes = std::max(bytes, device.attention_bytes(kv_shape(config, limits, n), heads, limits.rows(), limits.context));
   }
   return bytes;
+}
+
+/// Of latent attention: LatentBuffers.
+uint64_t latent_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  if (!config.has_latent_attention()) return 0;
+  const LatentAttention& latent = config.latent;
+  const uint64_t width = limits.rows(), heads = config.heads, piece = latent_piece(config);
+  const uint64_t of_head = uint64_t{latent.key_dim} + config.rotary_dim + latent.value_dim +
+                           sizeof(Row) / sizeof(float) + 3 + 2 * config.rotary_dim / piece;
+  const uint64_t of_row = latent.query_rank + 2 * uint64_t{latent.rank} + config.head_dim + 2 + 2 * latent.rank / piece;
+  const auto activations = [&](uint64_t rows, uint64_t cols) {
+    return cols == 0 ? 0
+                     : device.activation_bytes(static_cast<uint32_t>(rows),
+                                               checked_cast<uint32_t>(cols, "number of columns of activations"));
+  };
+  return (width * (heads * of_head + of_row) + 2 * uint64_t{latent.rank}) * sizeof(float) +
+         activations(width, latent.query_rank) + activations(width * heads, latent.key_dim) +
+         activations(width, latent.rank) + activations(width * heads, latent.rank) +
+         activations(width, heads * latent.value_dim);
+}
+
+/// Of what layers are given of tokens besides the residual stream.
+uint64_t layer_input_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  if (config.layer_inputs == 0) return 0;
+  return device.activation_bytes(limits.rows(), config.layers * config.layer_inputs) +
+         device.activation_bytes(limits.rows() * config.layers, config.layer_inputs) +
+         device.activation_bytes(limits.rows(), config.layer_inputs);
+}
+
+/// Of feed-forwards and experts without gates.
+uint64_t ungated_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
+  if (!config.has_square_relu) return 0;
+  const uint64_t width = limits.rows(), hidden = config.hidden, upper = width * ungated_width(config);
+  if (config.layers_with_experts() == 0) return upper * sizeof(float);
+  const uint32_t pairs = limits.rows() * config.experts_used;
+  const uint64_t of_rows = hidden + width * (hidden + 2), of_pairs = hidden + config.expert_ffn + 2;
+  return (upper + of_rows + pairs * of_pairs) * sizeof(float) + device.activation_bytes(limits.rows(), config.hidden) +
+         device.activation_bytes(pairs, config.hidden);
 }
 
 uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
@@ -59,37 +108,59 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
   const uint64_t of_shared = has_experts && config.shared_ffn != 0 ? uint64_t{2} + config.hidden : 0;  // per row
   const uint64_t of_experts =
       has_experts ? config.experts + used * (uint64_t{2} + config.hidden) + of_shared : 0;  // likewise
-  const uint64_t logits = uint64_t{limits.head_rows} * config.vocab;
+  const uint64_t of_inputs = config.layer_inputs != 0 ? (2 * uint64_t{config.layers} + 1) * config.layer_inputs : 0;
+  const uint64_t of_sums = config.has_experts_beside ? 2 * uint64_t{config.hidden} + 2 : 0;  // per row
+  const bool writes_aux_apart = config.scales_branches() && limits.aux_layers > 0;
+  const uint64_t zeros = config.has_experts_beside ? config.hidden : writes_aux_apart ? width * config.hidden : 0;
+  const uint64_t logits = uint64_t{limits.head_rows} * config.vocab + zeros;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
   const uint64_t rotation = rotation_words(config, limits.context);
   const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
                          (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
-  const uint64_t activations = gated + device.activation_bytes(limits.rows(), config.hidden) +
+  const uint64_t activations = gated + (writes_aux_apart ? device.activation_bytes(limits.rows(), config.hidden) : 0) +
+                               ungated_bytes(config, limits, device) + layer_input_bytes(config, limits, device) +
+                               latent_bytes(config, limits, device) +
+                               device.activation_bytes(limits.rows(), config.hidden) +
                                attended_bytes(config, limits, device) + gated_bytes(config, limits, device) +
                                device.activation_bytes(limits.head_rows, config.hidden);
-  const uint64_t words =
-      checked_mul(width, per_row + of_experts, "size of the activations") + logits + moves + rotation;
+  const uint64_t words = checked_mul(width, per_row + of_experts + of_inputs + of_sums, "size of the activations") +
+                         logits + moves + rotation;
   return words * sizeof(float) + activations + pass_input_bytes(limits) + pass_result_bytes(config, limits) +
          (has_experts ? touched_words(config) * sizeof(uint32_t) : 0);
 }
 
-uint32_t states_for(const ModelConfig& config, uint64_t rest) {
+constexpr uint64_t kStorageRange = uint64_t{128} << 20;  // that every device has in one buffer
+
+/// Whether every device takes the keys of a layer in one buffer.
+bool fits_buffers(const ModelConfig& config, const ModelLimits& limits) {
+  for (uint32_t n = 0; n < config.layers; ++n) {
+    if (config.is_attention(n) && uint64_t{limits.slots()} * slot_bytes(kv_shape(config, limits, n)) > kStorageRange)
+      return false;
+  }
+  return true;
+}
+
+uint32_t states_for(const ModelConfig& config, uint32_t texts, uint64_t rest) {
   if (config.recurrent_layers() == 0) return 0;
   ModelLimits one;
   one.states = 1;
   const uint64_t fit = rest / 4 / std::max<uint64_t>(1, kept_state_bytes(config, one));
-  return static_cast<uint32_t>(std::clamp<uint64_t>(fit, kFewestStates, kMostStates));
+  const uint64_t fewest = kFewestStates + uint64_t{kStatesOfText} * (texts - 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(fit, fewest, std::max<uint64_t>(fewest, kMostStates)));
 }
 
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
   std::string states;
   if (limits.states > 0)
     states = ", " + std::to_string(limits.states) + " states of recurrent layers " + mebibytes(plan.states);
+  const bool is_one = limits.texts == 1;
+  const std::string several = is_one ? "" : std::to_string(limits.texts) + " texts at once, each of ";
   throw out_of_memory("The model needs " + mebibytes(plan.total()) + " on the device (weights " +
-                      mebibytes(plan.weights) + ", K/V cache of " + std::to_string(limits.context) + " positions " +
-                      mebibytes(plan.cache) + states + ", working memory " + mebibytes(plan.working + plan.reserve) +
-                      "), but only " + mebibytes(available) +
-                      " are available. Choose a shorter context, a smaller model, or another device.");
+                      mebibytes(plan.weights) + ", K/V cache of " + several + std::to_string(limits.context) +
+                      " positions " + mebibytes(plan.cache) + states + ", working memory " +
+                      mebibytes(plan.working + plan.reserve) + "), but only " + mebibytes(available) +
+                      " are available. Choose a shorter context, " +
+                      (is_one ? "" : "fewer texts at once (--parallel), ") + "a smaller model, or another device.");
 }
 
 }  // namespace
@@ -106,7 +177,7 @@ void require_memory(const Device& device, uint64_t bytes, const std::string& wha
 }
 
 KvShape kv_shape(const ModelConfig& config, const ModelLimits& limits, uint32_t layer) {
-  return {limits.slots(), config.kv_heads_of(layer), config.head_dim, limits.cache_type};
+  return {limits.slots(), config.kv_heads_of(layer), config.head_dim_of(layer), limits.cache_type, config.latent.rank};
 }
 
 MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uint64_t weight_bytes,
@@ -126,12 +197,11 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width) {
   constexpr uint64_t most_rows = 32, fewest_rows = 8;  // whole tiles on every device
   constexpr uint64_t wanted_bytes = uint64_t{32} << 20;
-  constexpr uint64_t storage_range = uint64_t{128} << 20;  // that every device has
   const uint64_t row = uint64_t{config.vocab} * sizeof(float);
   // A twelfth of a byte for each weight of the head: small models have little memory beside which more is nothing.
   const uint64_t wanted = std::min(wanted_bytes / row, uint64_t{config.hidden} * config.vocab / 12 / row);
   const uint64_t rows = std::clamp(wanted / fewest_rows * fewest_rows, fewest_rows, most_rows);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, storage_range / row), 1, max_width));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(rows, kStorageRange / row), 1, max_width));
 }
 
 uint32_t ModelLimits::max_token_logits() const {
@@ -151,14 +221,10 @@ MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32
                     std::to_string(config.max_context) + ".");
   }
   const uint64_t rest = available > weight_bytes ? available - weight_bytes : 0;
-  limits.states = states_for(config, rest);
+  limits.states = states_for(config, limits.texts, rest);
   limits.context = requested != 0 ? requested : config.max_context;
   MemoryPlan plan = plan_memory(config, limits, weight_bytes, device);
-  if (requested != 0) {
-    if (plan.total() > available) refuse(plan, limits, available);
-    return plan;
-  }
-  const uint32_t minimum = std::min(kMinimumContext, config.max_context);
+  const uint32_t minimum = requested != 0 ? requested : std::min(kMinimumContext, config.max_context);
   const auto fits = [&] { return plan.total() <= available && plan.cache <= rest / 2; };
   while (!fits() && limits.context > minimum) {
     const uint32_t step = std::max<uint32_t>(256, limits.context / 16);
@@ -167,6 +233,13 @@ MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32
     plan = plan_memory(config, limits, weight_bytes, device);
   }
   if (plan.total() > available) refuse(plan, limits, available);
+  while (limits.texts < limits.most_texts) {
+    ++limits.texts;
+    const MemoryPlan fewer = std::exchange(plan, plan_memory(config, limits, weight_bytes, device));
+    if (fits() && fits_buffers(config, limits)) continue;
+    --limits.texts;
+    return fewer;
+  }
   return plan;
 }
 
@@ -250,6 +323,17 @@ class LoadPlanner {
 };
 
 }  // namespace
+
+MemoryPlan plan_roomy(const ModelConfig& config, uint64_t weight_bytes, uint32_t max_width, const Device& device) {
+  ModelLimits limits;
+  limits.max_width = max_width;
+  limits.padded_rows = padded_width(device.info(), max_width);
+  limits.tree_slots = max_width;
+  limits.head_rows = head_rows_for(config, max_width);
+  limits.states = config.recurrent_layers() > 0 ? kFewestStates : 0;
+  limits.context = std::min(kRoomyContext, config.max_context);
+  return plan_memory(config, limits, weight_bytes, device);
+}
 
 LoadPlan plan_load(const ModelFile& file, const Device& device, uint64_t available, ModelLimits& limits,
                    uint32_t requested_context, QuantizeOnLoad quantize,

@@ -21,7 +21,9 @@ namespace canopy {
 /// The sizes a model is set up for.
 struct ModelLimits {
   uint32_t context = 0;      // positions of committed text
-  uint32_t spare_pages = 0;  // of the K/V cache, beside those of one text of that length
+  uint32_t texts = 1;        // of that length, which the K/V cache has pages for
+  uint32_t most_texts = 1;   // so many where there is ample memory: choose_context() raises `texts`
+  uint32_t spare_pages = 0;  // beside those
   uint32_t tree_slots = 0;   // K/V slots behind the pages, for the rows of a draft tree
   uint32_t max_width = 0;    // rows of one pass
   uint32_t padded_rows = 0;  // that such a pass is padded to: padded_width()
@@ -31,7 +33,7 @@ struct ModelLimits {
   CacheType cache_type = CacheType::f16;
 
   /// Pages of the K/V cache, which all texts share.
-  uint32_t pages() const { return pages_for(context) + spare_pages; }
+  uint32_t pages() const { return texts * pages_for(context) + spare_pages; }
   uint32_t first_tree_slot() const { return pages() * kPagePositions; }
   uint32_t slots() const { return first_tree_slot() + tree_slots; }
   /// Rows that the buffers of a pass have room for.
@@ -57,6 +59,8 @@ struct MemoryPlan {
 /// and one to go back to. And at most, as far as they take no more than a quarter of what the weights leave: each is
 /// one more point that a text can be gone back to, or the end of another text.
 inline constexpr uint32_t kFewestStates = 4, kMostStates = 16;
+/// That each further text takes at once: its own, and the place for its next one.
+inline constexpr uint32_t kStatesOfText = 2;
 
 /// A context chosen by itself never gets shorter than this (or than the model's own limit); asking for less is allowed.
 inline constexpr uint32_t kMinimumContext = 512;
@@ -85,8 +89,10 @@ MemoryPlan plan_memory(const ModelConfig& config, const ModelLimits& limits, uin
 uint32_t head_rows_for(const ModelConfig& config, uint32_t max_width);
 
 /// Sets limits.context: `requested`, or, where that is 0, the longest that the model was trained for and that fits the
-/// `available` bytes (the cache takes at most half of what the weights leave). Throws bad_input when more positions are
-/// asked for than the model has, and out_of_memory, with needed and available bytes, when it does not fit.
+/// `available` bytes (the cache takes at most half of what the weights leave). Then raises limits.texts up to
+/// limits.most_texts, where the cache takes no more than that and its buffers fit every device. Throws bad_input when
+/// more positions are asked for than the model has, and out_of_memory, with needed and available bytes, when it does
+/// not fit.
 MemoryPlan choose_context(const ModelConfig& config, ModelLimits& limits, uint32_t requested, uint64_t weight_bytes,
                           const Device& device, uint64_t available);
 
@@ -139,6 +145,10 @@ struct LoadPlan {
 /// A model whose context would be shortened below this (or below its own limit) counts as one that does not fit as it
 /// is: quantizing it then serves its user better.
 inline constexpr uint32_t kRoomyContext = 4096;
+
+/// The memory of a model with so many bytes of weights as it is opened where nothing else is asked for: passes of
+/// `max_width` rows, and a context of kRoomyContext or its own limit. For a model whose file is not here yet.
+MemoryPlan plan_roomy(const ModelConfig& config, uint64_t weight_bytes, uint32_t max_width, const Device& device);
 
 /// Plans the load and sets limits.context, see choose_context(). `automatic` quantizes only where the file's own types
 /// do not fit, or leave less than kRoomyContext positions where a context is to be chosen.

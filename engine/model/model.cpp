@@ -20,13 +20,26 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
   if (options.tree_slots > 65536) {
     throw bad_input("The number of tree slots is " + std::to_string(options.tree_slots) + "; allowed: up to 65536.");
   }
+  if (options.texts == 0 || options.texts > 1024) {
+    throw bad_input("The cache was to have pages for " + std::to_string(options.texts) + " texts; allowed: 1 to 1024.");
+  }
   check_keeps_heads(options.cache_type, config.head_dim);
+  if (config.local_head_dim != 0) check_keeps_heads(options.cache_type, config.local_head_dim);
   for (size_t i = 0; i < options.aux_layers.size(); ++i) {
     if (options.aux_layers[i] >= config.layers || (i > 0 && options.aux_layers[i] <= options.aux_layers[i - 1])) {
       throw bad_input("Tap " + std::to_string(i) + " names layer " + std::to_string(options.aux_layers[i]) +
                       "; allowed: ascending layers below " + std::to_string(config.layers) + ".");
     }
   }
+}
+
+/// Inputs of layers are rows of their own, of which some devices take no more at once.
+void check_layer_rows(const ModelConfig& config, const ModelLimits& limits) {
+  constexpr uint64_t most = 65535;
+  if (config.layer_inputs == 0 || uint64_t{limits.rows()} * config.layers <= most) return;
+  throw bad_input("The width of a pass is " + std::to_string(limits.rows()) +
+                  "; this model, with inputs for each of its " + std::to_string(config.layers) +
+                  " layers, takes at most " + std::to_string(most / config.layers) + ".");
 }
 
 }  // namespace
@@ -38,7 +51,10 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.max_width = options.max_width;
   limits.padded_rows = padded_width(device.info(), options.max_width);
   limits.tree_slots = options.tree_slots != 0 ? options.tree_slots : options.max_width;
+  limits.texts = options.texts;
+  limits.most_texts = options.most_texts;
   limits.spare_pages = options.spare_pages;
+  check_layer_rows(config, limits);
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.aux_layers = static_cast<uint32_t>(options.aux_layers.size());
   limits.cache_type = options.cache_type;
@@ -46,6 +62,7 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   ReclaimableMemory& memory = options.memory != nullptr ? *options.memory : nothing_replaced;
   const auto planned = [&] {
     device.finish();  // what others gave back is free only when the device is done with it
+    limits.texts = options.texts;
     return plan_load(file, device, memory.available(device), limits, options.context, options.quantize,
                      options.would_fit);
   };
@@ -87,9 +104,12 @@ double Model::pass_flops(uint32_t width, uint32_t head_rows, uint32_t positions)
   const double layers = static_cast<double>(weight_elements_) - head;
   double attention = 0;
   for (uint32_t n = 0; n < config_.layers; ++n) {
-    if (!config_.is_recurrent(n)) attention += 4.0 * config_.q_width_of(n) * positions;
+    if (config_.is_attention(n)) attention += 4.0 * config_.q_width_of(n) * positions;
   }
-  const double recurrence = 7.0 * config_.delta_net.values() * config_.delta_net.key_dim * config_.recurrent_layers();
+  const double of_layer =
+      (config_.delta_net.scans ? 5.0 : 7.0) * config_.delta_net.values() * config_.delta_net.key_dim +
+      2.0 * config_.conv_taps * config_.hidden;
+  const double recurrence = of_layer * config_.recurrent_layers();
   return width * (2.0 * layers + attention + recurrence) + head_rows * 2.0 * head;
 }
 
@@ -299,7 +319,7 @@ void Model::move_kv(std::span<const KvMove> moves) {
 }
 
 std::vector<float> Model::read_kv(uint32_t layer, bool values, uint32_t first, uint32_t count) const {
-  if (layer >= config_.layers || config_.is_recurrent(layer) || uint64_t{first} + count > limits_.slots()) {
+  if (layer >= config_.layers || !config_.is_attention(layer) || uint64_t{first} + count > limits_.slots()) {
     throw bad_input("K/V of layer " + std::to_string(layer) + ", slots " + std::to_string(first) + " to " +
                     std::to_string(uint64_t{first} + count) + " were asked for; there are " +
                     std::to_string(config_.layers) + " layers, those of attention with " +

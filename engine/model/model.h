@@ -29,7 +29,9 @@ struct ModelOptions {
   uint32_t context = 0;              // positions; 0 chooses from the model and from memory
   uint32_t max_width = 128;          // rows of one pass
   uint32_t tree_slots = 0;           // K/V slots for rows of a draft tree; 0: as many as max_width
-  uint32_t spare_pages = 0;          // of the K/V cache beside those of one text: for texts that share pages with it
+  uint32_t texts = 1;                // whole ones that the K/V cache has pages for
+  uint32_t most_texts = 1;           // more of them, where there is ample memory: choose_context()
+  uint32_t spare_pages = 0;          // beside those
   std::vector<uint32_t> aux_layers;  // 0-based layers whose outputs a pass can return, ascending
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   LoadCallbacks callbacks;
@@ -53,11 +55,13 @@ class Model {
   const MemoryPlan& memory() const { return memory_; }
   std::span<const uint32_t> aux_layers() const { return aux_layers_; }
   /// The inputs of a drafter from its target: aux hidden states of the last pass that kept them, [W, aux layers * H],
-  /// null where the model was loaded without aux layers; the table of embeddings and the output head, [V, H]
-  /// both.
+  /// null where the model was loaded without aux layers; the table of embeddings and the output head, [V, H] both; the
+  /// norm before the head, [H].
   const Buffer* aux_hidden_states() const { return buffers_.aux_hidden_states.get(); }
   const Weight& embedding() const { return *weights_.token_embd; }
   const Weight& head() const { return weights_.head(); }
+  const Buffer& output_norm() const { return *weights_.output_norm; }
+  const KvCaches& kv_caches() const { return *cache_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// A sentence on the weights that were quantized while loading, and the size after that; empty where none were.
   const std::string& quantization() const { return quantization_; }

@@ -1,5 +1,8 @@
 #include "engine/model/pass_buffers.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "engine/base/error.h"
 #include "engine/compute/ops.h"
 #include "engine/compute/rows.h"
@@ -164,25 +167,147 @@ void allocate_expert_buffers(Device& device, const ModelConfig& config, const Mo
 
 }  // namespace
 
+namespace {
+
+void allocate_layer_inputs(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
+  const uint64_t width = limits.rows();
+  const uint32_t each = config.layer_inputs, all = config.layers * each;
+  b.layer_inputs = device.allocate(width * all * sizeof(float), "inputs of layers");
+  b.layer_products = device.allocate(width * all * sizeof(float), "products for inputs of layers");
+  b.layer_gate = device.allocate(width * each * sizeof(float), "gates of a layer's inputs");
+  b.looked_up_inputs = device.allocate_activations(limits.rows(), all, "embeddings of layers");
+  b.normed_inputs = device.allocate_activations(limits.rows() * config.layers, each, "normed inputs of layers");
+  b.gated_inputs = device.allocate_activations(limits.rows(), each, "gated inputs of a layer");
+}
+
+void allocate_zeros(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
+  b.zeros = device.allocate(config.hidden * sizeof(float), "zeros");
+  std::vector<uint32_t> moves;
+  for (uint32_t w = 0; w < limits.rows(); ++w) moves.insert(moves.end(), {0u, w});
+  b.from_zeros = device.allocate(moves.size() * kWord, "copies of zeros");
+  device.write(*b.from_zeros, 0, as_bytes_of(moves));
+}
+
+void allocate_sums(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
+  const uint64_t width = limits.rows(), row = config.hidden * sizeof(float);
+  b.both = device.allocate(width * row, "sum of feed-forward and experts");
+  b.expert_sum = device.allocate(width * row, "sum of experts");
+  allocate_zeros(device, config, limits, b);
+}
+
+/// Of feed-forwards and experts without gates.
+void allocate_ungated(Device& device, const ModelConfig& config, const ModelLimits& limits, PassBuffers& b) {
+  const uint64_t width = limits.rows(), row = config.hidden * sizeof(float);
+  b.upper = device.allocate(width * ungated_width(config) * sizeof(float), "products of feed-forwards");
+  if (config.layers_with_experts() == 0) return;
+  const uint32_t used = config.experts_used, pairs = limits.rows() * used;
+  allocate_zeros(device, config, limits, b);
+  b.normed_rows = device.allocate(width * row, "normed rows");
+  b.unread_rows = device.allocate_activations(limits.rows(), config.hidden, "unread rows");
+  b.pair_rows = device.allocate(pairs * row, "rows of pairs");
+  b.pairs = device.allocate_activations(pairs, config.hidden, "rows of pairs");
+  b.expert_upper = device.allocate(uint64_t{pairs} * config.expert_ffn * sizeof(float), "products of experts");
+  std::vector<uint32_t> moves;
+  for (uint32_t pair = 0; pair < pairs; ++pair) moves.insert(moves.end(), {pair / used, pair});
+  b.to_pairs = device.allocate(moves.size() * kWord, "copies to pairs");
+  device.write(*b.to_pairs, 0, as_bytes_of(moves));
+}
+
+}  // namespace
+
+uint32_t latent_piece(const ModelConfig& config) {
+  return std::gcd(config.latent.rank, config.rotary_dim);
+}
+
+namespace {
+
+/// For each of `rows` rows the moves of its `count` pieces, from behind each other to rows of `stride` pieces, where
+/// they are the ones from `first` on.
+std::vector<uint32_t> moves_of_pieces(uint32_t rows, uint32_t count, uint32_t stride, uint32_t first) {
+  std::vector<uint32_t> moves;
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t i = 0; i < count; ++i) moves.insert(moves.end(), {row * count + i, row * stride + first + i});
+  }
+  return moves;
+}
+
+LatentBuffers allocate_latent_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
+  const LatentAttention& latent = config.latent;
+  const uint32_t width = limits.rows(), heads = config.heads, pairs = width * heads, turned = config.rotary_dim;
+  const auto floats = [&](uint64_t rows, uint64_t cols, const char* name) {
+    return device.allocate(rows * cols * sizeof(float), name);
+  };
+  const auto constant = [&](const auto& values, const char* name) {
+    auto buffer = device.allocate(values.size() * kWord, name);
+    device.write(*buffer, 0, as_bytes_of(values));
+    return buffer;
+  };
+  LatentBuffers b;
+  if (latent.query_rank != 0) {
+    b.query_latent = floats(width, latent.query_rank, "latents of queries");
+    b.normed_query_latent = device.allocate_activations(width, latent.query_rank, "normed latents of queries");
+  }
+  b.query_keys = floats(pairs, latent.key_dim, "queries for keys");
+  b.query_key_rows = device.allocate_activations(pairs, latent.key_dim, "rows of queries for keys");
+  b.query_turned = floats(pairs, turned, "turned parts of queries");
+  b.latent = floats(width, latent.rank, "latents");
+  b.normed_latent = floats(width, latent.rank, "normed latents");
+  b.spare = device.allocate_activations(width, latent.rank, "spare latents");
+  b.keys = floats(width, config.head_dim, "keys of latents");
+  b.head_rows = device.allocate(uint64_t{pairs} * sizeof(Row), "rows of heads");
+  b.attended = device.allocate_activations(pairs, latent.rank, "attended latents");
+  b.values = floats(pairs, latent.value_dim, "values of heads");
+  b.head_values = device.allocate_activations(width, heads * latent.value_dim, "values of all heads");
+  b.ones = constant(std::vector<float>(latent.rank, 1), "ones");
+  b.zeros = constant(std::vector<float>(latent.rank, 0), "zeros");
+  std::vector<uint32_t> from_zeros, head_of, rows_of_heads;
+  for (uint32_t w = 0; w < width; ++w) {
+    from_zeros.insert(from_zeros.end(), {0u, w});
+    for (uint32_t h = 0; h < heads; ++h) {
+      head_of.push_back(h);
+      rows_of_heads.insert(rows_of_heads.end(), {w, w * heads + h});
+    }
+  }
+  b.from_zeros = constant(from_zeros, "copies of zeros");
+  b.heads = constant(head_of, "heads");
+  b.rows_of_heads = constant(rows_of_heads, "copies of rows");
+  b.piece = latent_piece(config);
+  const uint32_t of_latent = latent.rank / b.piece, of_turned = turned / b.piece, all = of_latent + of_turned;
+  b.latent_moves = constant(moves_of_pieces(width, of_latent, all, 0), "copies of latents");
+  b.turned_moves = constant(moves_of_pieces(pairs, of_turned, all, of_latent), "copies of turned parts");
+  return b;
+}
+
+}  // namespace
+
 std::set<uint32_t> ffn_widths(const ModelConfig& config) {
   std::set<uint32_t> widths;
   for (uint32_t n = 0; n < config.layers; ++n) {
-    if (!config.layer_has_experts(n)) widths.insert(config.ffn_of(n));
+    const bool has_one = config.layer_has_feed_forward(n) && !config.layer_has_experts(n);
+    if (has_one || config.has_experts_beside) widths.insert(config.ffn_of(n));
   }
   return widths;
+}
+
+uint32_t ungated_width(const ModelConfig& config) {
+  uint32_t widest = config.layers_with_experts() > 0 ? config.shared_ffn : 0;
+  for (const uint32_t ffn : ffn_widths(config)) widest = std::max(widest, ffn);
+  return widest;
 }
 
 std::set<uint32_t> query_widths(const ModelConfig& config) {
   std::set<uint32_t> widths;
   for (uint32_t n = 0; n < config.layers; ++n) {
-    if (!config.is_recurrent(n)) widths.insert(config.q_width_of(n));
+    if (config.is_attention(n) && !config.has_latent_attention()) widths.insert(config.q_width_of(n));
   }
   return widths;
 }
 
 uint64_t rotation_words(const ModelConfig& config, uint32_t context) {
-  const uint64_t tables = 1 + (config.has_unrotated_layers() ? 1 : 0) + (config.has_local_rope() ? 1 : 0);
-  return tables * context * config.head_dim;
+  const uint64_t local = config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
+  const uint64_t whole = config.has_unrotated_layers() ? 2 : 1;
+  return context * (whole * config.head_dim + (config.has_local_rope() ? local : 0)) +
+         uint64_t{query_offset(config, context)} * config.head_dim;
 }
 
 PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, const ModelLimits& limits) {
@@ -205,6 +330,7 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
     return buffer;
   };
   b.rotation = table(rotation_table(config, limits.context), "rotation");
+  b.query_offset = query_offset(config, limits.context);
   // x * 1 - y * 0 is x, bit for bit
   if (config.has_unrotated_layers()) b.no_rotation = table(no_rotation_table(config, limits.context), "no rotation");
   if (config.has_local_rope()) b.local_rotation = table(local_rotation_table(config, limits.context), "local rotation");
@@ -221,9 +347,17 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
   for (const uint32_t ffn : ffn_widths(config)) {
     b.gated.emplace(ffn, device.allocate_activations(limits.rows(), ffn, "gated"));
   }
+  if (config.has_latent_attention()) b.latent = allocate_latent_buffers(device, config, limits);
+  if (config.layer_inputs != 0) allocate_layer_inputs(device, config, limits, b);
+  if (config.has_experts_beside) allocate_sums(device, config, limits, b);
+  if (config.has_square_relu) allocate_ungated(device, config, limits, b);
   if (config.layers_with_experts() > 0) allocate_expert_buffers(device, config, limits, b);
   b.gathered = device.allocate_activations(limits.head_rows, config.hidden, "gathered rows");
 
+  if (limits.aux_layers > 0 && config.scales_branches()) {
+    b.nothing = table(std::vector<float>(width * config.hidden), "nothing to add");
+    b.unread = device.allocate_activations(limits.rows(), config.hidden, "unread activations");
+  }
   if (limits.aux_layers > 0)
     b.aux_hidden_states =
         device.allocate(width * limits.aux_layers * config.hidden * sizeof(float), "aux hidden states");

@@ -108,6 +108,33 @@ struct PassShape {
 // Everything a pass works in besides weights and cache. W is at most limits.max_width, R at most limits.head_rows, P at
 // most limits.max_token_logits().
 
+/// Of latent attention, whose sizes are LatentWeights'.
+struct LatentBuffers {
+  std::unique_ptr<Buffer> query_latent;              // [W, G]; null where queries are made of the rows themselves
+  std::unique_ptr<Activations> normed_query_latent;  // [W, G], likewise
+  std::unique_ptr<Buffer> query_keys;                // [W * heads, E]
+  std::unique_ptr<Activations> query_key_rows;       // [W * heads, E], the same for a product
+  std::unique_ptr<Buffer> query_turned;              // [W * heads, T]
+  std::unique_ptr<Buffer> latent, normed_latent;     // [W, R]
+  std::unique_ptr<Activations> spare;                // [W, R]; nothing reads it
+  std::unique_ptr<Buffer> keys;                      // [W, D]
+  std::unique_ptr<Buffer> head_rows;                 // Row [W * heads]: attention has each query head as a row
+  std::unique_ptr<Activations> attended;             // [W * heads, R]
+  std::unique_ptr<Buffer> values;                    // [W * heads, V]
+  std::unique_ptr<Activations> head_values;          // [W, heads * V], the same for a product
+  // Constant.
+  std::unique_ptr<Buffer> ones;           // [R], a norm without weights
+  std::unique_ptr<Buffer> zeros;          // [1, R]
+  std::unique_ptr<Buffer> from_zeros;     // uint32 [W, 2]: row 0 to each row
+  std::unique_ptr<Buffer> heads;          // uint32 [W * heads]: the head of each
+  std::unique_ptr<Buffer> rows_of_heads;  // uint32 [W * heads, 2]: a row to those of its heads
+  // Pieces of latents and turned parts, whose lengths all of them are multiples of, to their places in keys and
+  // queries.
+  uint32_t piece = 0;
+  std::unique_ptr<Buffer> latent_moves;  // uint32 [W * R / piece, 2]
+  std::unique_ptr<Buffer> turned_moves;  // uint32 [W * heads * T / piece, 2]
+};
+
 struct PassBuffers {
   // Packed: a recording has parts of them (PassParts).
   std::unique_ptr<Buffer> input;    // what changes between two runs of a recording, uploaded before each
@@ -116,7 +143,8 @@ struct PassBuffers {
   std::unique_ptr<Buffer> moves;  // uint32 [kMaxKvMoves, 2]
 
   // Constant.
-  std::unique_ptr<Buffer> rotation;        // [context, D/2, 2]
+  std::unique_ptr<Buffer> rotation;        // [context, D/2, 2], or twice that (rotation_table)
+  uint32_t query_offset = 0;               // where it has the rotations of queries
   std::unique_ptr<Buffer> no_rotation;     // likewise, by an angle of 0; null where all layers turn their heads
   std::unique_ptr<Buffer> local_rotation;  // likewise, by ModelConfig::local_rope_theta; null where no layer does
 
@@ -131,6 +159,16 @@ struct PassBuffers {
   std::map<uint32_t, std::unique_ptr<Activations>> gated;     // by F, the inner width of feed-forwards: [W, F]
   std::unique_ptr<Activations> gathered;                      // [R, H] the rows that the logits are at
 
+  LatentBuffers latent;  // null but of latent attention, of which `qkv` has the queries before they are turned
+
+  // Of L layers that are given I elements each of a token besides the residual stream; null where they are not.
+  std::unique_ptr<Buffer> layer_inputs;           // [W, L, I]
+  std::unique_ptr<Buffer> layer_products;         // [W, L, I], the part of them that the embedding gives
+  std::unique_ptr<Buffer> layer_gate;             // [W, I]
+  std::unique_ptr<Activations> looked_up_inputs;  // [W, L * I]; nothing reads it, as what follows
+  std::unique_ptr<Activations> normed_inputs;     // [W * L, I]
+  std::unique_ptr<Activations> gated_inputs;      // [W, I]
+
   // Of layers with E experts of width X, of which a row uses k; null where there are none.
   std::unique_ptr<Buffer> touched_experts;    // uint32 [layers with experts, a bit for each], 0 between passes
   std::unique_ptr<Buffer> expert_logits;      // [W, E], one more with a shared expert
@@ -140,6 +178,26 @@ struct PassBuffers {
   std::unique_ptr<Buffer> expert_products;    // [W, k, H]
   std::unique_ptr<Activations> shared_gated;  // [W, S] of a shared expert of width S, else null
   std::unique_ptr<Buffer> shared_product;     // [W, H], likewise
+
+  // Of layers with experts beside a feed-forward, else null.
+  std::unique_ptr<Buffer> both;        // [W, H] what both give, each normed
+  std::unique_ptr<Buffer> expert_sum;  // [W, H] what the experts give
+  // Of these, and of experts without gates.
+  std::unique_ptr<Buffer> zeros;       // [1, H]
+  std::unique_ptr<Buffer> from_zeros;  // uint32 [W, 2]: row 0 to each row
+
+  // Of feed-forwards and experts without gates, else null.
+  std::unique_ptr<Buffer> upper;             // [W, the widest F or S] what the first matrix gives
+  std::unique_ptr<Buffer> normed_rows;       // [W, H]
+  std::unique_ptr<Activations> unread_rows;  // [W, H]
+  std::unique_ptr<Buffer> pair_rows;         // [W, k, H]: each row as often as it has experts
+  std::unique_ptr<Activations> pairs;        // [W * k, H], the same for a product
+  std::unique_ptr<Buffer> expert_upper;      // [W, k, X]
+  std::unique_ptr<Buffer> to_pairs;          // uint32 [W * k, 2]: a row to its pairs
+
+  // Of models that scale what layers add, where some have aux hidden states; else null (ModelConfig::scales_branches).
+  std::unique_ptr<Buffer> nothing;      // [W, H] zeros
+  std::unique_ptr<Activations> unread;  // [W, H]
 
   // Outputs.
   std::unique_ptr<Buffer> aux_hidden_states;  // [W, aux layers * H], null without aux layers
@@ -202,8 +260,12 @@ uint64_t touched_words(const ModelConfig& config);
 void forget_touched_experts(Device& device, const ModelConfig& config, const PassBuffers& buffers);
 /// The inner widths of the feed-forwards of layers without experts.
 std::set<uint32_t> ffn_widths(const ModelConfig& config);
+/// Elements of a row of PassBuffers::upper.
+uint32_t ungated_width(const ModelConfig& config);
 /// The widths of all query heads of layers of attention.
 std::set<uint32_t> query_widths(const ModelConfig& config);
+/// Elements of a piece of latents and turned parts: see LatentBuffers.
+uint32_t latent_piece(const ModelConfig& config);
 /// Words of all tables of rotations.
 uint64_t rotation_words(const ModelConfig& config, uint32_t context);
 

@@ -223,8 +223,24 @@ std::vector<DeltaStep> delta_line(std::span<const uint32_t> rows, const StateUse
 
 DeltaShape delta_shape(const ModelConfig& config) {
   const DeltaNetConfig& net = config.delta_net;
-  return {net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.taps, net.tiled};
+  return {net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.taps, net.tiled, !net.scans};
 }
+
+/// Elements that a recurrent layer has of each row, and of each state that is kept.
+struct RecurrentSizes {
+  uint32_t row = 0;      // what its products give
+  uint32_t results = 0;  // what its last product reads
+  uint64_t state = 0, tail = 0;
+
+  explicit RecurrentSizes(const ModelConfig& config) {
+    const DeltaShape shape = delta_shape(config);
+    const bool convolves = config.conv_taps != 0;
+    row = convolves ? 3 * config.hidden : shape.row_elements();
+    results = convolves ? config.hidden : shape.values();
+    state = convolves ? 0 : shape.state_elements();
+    tail = convolves ? uint64_t{config.conv_taps - 1} * config.hidden : shape.tail_elements();
+  }
+};
 
 }  // namespace
 
@@ -267,41 +283,52 @@ uint32_t most_spare_states(uint32_t width) {
 
 uint64_t kept_state_bytes(const ModelConfig& config, const ModelLimits& limits) {
   if (limits.states == 0) return 0;
-  const DeltaShape shape = delta_shape(config);
-  const uint64_t state = word_bytes(shape.state_elements() + shape.tail_elements());
+  const RecurrentSizes sizes(config);
+  const uint64_t state = word_bytes(sizes.state + sizes.tail);
   return checked_mul(checked_mul(state, uint64_t{config.recurrent_layers()}, "size of the states"),
                      uint64_t{limits.states}, "size of the states");
 }
 
 uint64_t recurrent_working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device) {
   if (limits.states == 0) return 0;
-  const DeltaShape shape = delta_shape(config);
+  const RecurrentSizes sizes(config);
   const uint64_t rows = limits.rows();
-  // The inputs of all layers, those that are prepared, gates and results; states put aside; the list of steps.
-  const uint64_t of_row = (uint64_t{config.recurrent_layers()} + 1) * shape.row_elements() + 2 * shape.values();
+  // The inputs of all layers, and of delta nets those that are prepared, gates and results; states put aside; the list
+  // of steps.
+  const uint64_t of_net = config.conv_taps != 0 ? 0 : sizes.row + 2 * uint64_t{sizes.results};
+  const uint64_t of_row = uint64_t{config.recurrent_layers()} * sizes.row + of_net;
   const uint64_t words =
-      checked_mul(rows, of_row, "size of recurrent inputs") + most_spare_states(limits.rows()) * shape.state_elements();
-  return word_bytes(words) + device.activation_bytes(limits.rows(), shape.values()) +
+      checked_mul(rows, of_row, "size of recurrent inputs") + most_spare_states(limits.rows()) * sizes.state;
+  return word_bytes(words) + device.activation_bytes(limits.rows(), sizes.results) +
          RecurrentMemory::kMaxRows * sizeof(DeltaStep);
 }
 
 RecurrentMemory::RecurrentMemory(Device& device, const ModelConfig& config, const ModelLimits& limits)
-    : device_(device), shape_(delta_shape(config)), rows_(limits.rows()), index_(config.layers, UINT32_MAX) {
+    : device_(device),
+      shape_(delta_shape(config)),
+      conv_taps_(config.conv_taps),
+      rows_(limits.rows()),
+      index_(config.layers, UINT32_MAX) {
+  const RecurrentSizes sizes(config);
+  row_elements_ = sizes.row;
+  state_elements_ = sizes.state;
+  tail_elements_ = sizes.tail;
   const auto floats = [&](uint64_t count, const char* name) { return device_.allocate(word_bytes(count), name); };
   const uint64_t rows = rows_, states = limits.states;
   for (uint32_t n = 0; n < config.layers; ++n) {
     if (!config.is_recurrent(n)) continue;
     index_[n] = static_cast<uint32_t>(layers_.size());
-    layers_.push_back({floats(rows * shape_.row_elements(), "recurrent inputs"),
-                       floats(states * shape_.state_elements(), "recurrent states"),
-                       floats(states * shape_.tail_elements(), "inputs before them")});
+    layers_.push_back({floats(rows * sizes.row, "recurrent inputs"),
+                       sizes.state == 0 ? nullptr : floats(states * sizes.state, "recurrent states"),
+                       floats(states * sizes.tail, "inputs before them")});
   }
+  results_ = device_.allocate_activations(rows_, sizes.results, "results of recurrences");
+  steps_ = device_.allocate_exchanged(kMaxRows * sizeof(DeltaStep), HostUse::writes, "steps to apply");
+  if (conv_taps_ != 0) return;
   prepared_ = floats(rows * shape_.row_elements(), "prepared recurrent inputs");
   spare_ = floats(most_spare_states(rows_) * shape_.state_elements(), "states put aside");
   gate_ = floats(rows * shape_.values(), "recurrent gates");
   read_ = floats(rows * shape_.values(), "what states were read for");
-  normed_ = device_.allocate_activations(rows_, shape_.values(), "normed recurrence");
-  steps_ = device_.allocate_exchanged(kMaxRows * sizeof(DeltaStep), HostUse::writes, "steps to apply");
 }
 
 Commands& RecurrentMemory::commands_for(const Weights& weights, uint32_t steps) {
@@ -330,11 +357,11 @@ void RecurrentMemory::apply(const Weights& weights, std::span<const uint32_t> ro
 
 std::vector<float> RecurrentMemory::read_state(uint32_t layer, uint32_t place) const {
   const RecurrentLayer& kept = this->layer(layer);
-  std::vector<float> values(shape_.state_elements() + shape_.tail_elements());
+  std::vector<float> values(state_elements_ + tail_elements_);
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(values));
-  const uint64_t state = word_bytes(shape_.state_elements()), tail = word_bytes(shape_.tail_elements());
-  const BufferRead reads[] = {{kept.states.get(), place * state, bytes.first(state)},
-                              {kept.tails.get(), place * tail, bytes.last(tail)}};
+  const uint64_t state = word_bytes(state_elements_), tail = word_bytes(tail_elements_);
+  std::vector<BufferRead> reads = {{kept.tails.get(), place * tail, bytes.last(tail)}};
+  if (kept.states) reads.push_back({kept.states.get(), place * state, bytes.first(state)});
   device_.read_all(reads);
   return values;
 }
@@ -342,6 +369,18 @@ std::vector<float> RecurrentMemory::read_state(uint32_t layer, uint32_t place) c
 void record_recurrence(Recorder& record, const RecurrentMemory& memory, const LayerWeights& weights, uint32_t layer,
                        uint32_t width, const Buffer& steps, bool reads) {
   const RecurrentLayer& kept = memory.layer(layer);
+  if (memory.conv_taps() != 0) {
+    record(ShortConvArgs{.width = width,
+                         .rows = memory.rows(),
+                         .cols = memory.results().cols(),
+                         .taps = memory.conv_taps(),
+                         .in = kept.inputs.get(),
+                         .steps = &steps,
+                         .kernel = weights.taps.get(),
+                         .tails = kept.tails.get(),
+                         .out = reads ? &memory.results() : nullptr});
+    return;
+  }
   record(DeltaInputsArgs{.width = width,
                          .rows = memory.rows(),
                          .in = kept.inputs.get(),
@@ -351,7 +390,8 @@ void record_recurrence(Recorder& record, const RecurrentMemory& memory, const La
                          .bias = weights.decay_bias.get(),
                          .rate = weights.decay_rate.get(),
                          .tails = kept.tails.get(),
-                         .out = &memory.prepared()});
+                         .out = &memory.prepared(),
+                         .conv_bias = weights.conv_bias.get()});
   record(DeltaNetArgs{.width = width,
                       .rows = memory.rows(),
                       .in = &memory.prepared(),
@@ -359,7 +399,8 @@ void record_recurrence(Recorder& record, const RecurrentMemory& memory, const La
                       .shape = memory.shape(),
                       .states = kept.states.get(),
                       .spare = &memory.spare(),
-                      .out = reads ? &memory.read() : nullptr});
+                      .out = reads ? &memory.read() : nullptr,
+                      .skip = weights.skip.get()});
 }
 
 }  // namespace canopy

@@ -205,10 +205,11 @@ uint32_t most_spare_states(uint32_t width);
 uint64_t kept_state_bytes(const ModelConfig& config, const ModelLimits& limits);
 uint64_t recurrent_working_bytes(const ModelConfig& config, const ModelLimits& limits, const Device& device);
 
-/// Memory of one recurrent layer. W is at most limits.rows().
+/// Memory of one recurrent layer. W is at most limits.rows(). Of short convolutions, whose state is its tail, rows have
+/// 3 H elements and tails H channels.
 struct RecurrentLayer {
   std::unique_ptr<Buffer> inputs;  // [W, row_elements]: what the layer's products gave; of the last pass
-  std::unique_ptr<Buffer> states;  // [limits.states, value_heads, key_dim, value_dim]
+  std::unique_ptr<Buffer> states;  // [limits.states, value_heads, key_dim, value_dim]; null of short convolutions
   std::unique_ptr<Buffer> tails;   // [limits.states, taps - 1, channels]
 };
 
@@ -216,17 +217,22 @@ class RecurrentMemory {
  public:
   RecurrentMemory(Device& device, const ModelConfig& config, const ModelLimits& limits);
 
+  /// Of delta nets.
   const DeltaShape& shape() const { return shape_; }
+  /// Of short convolutions; 0 where recurrent layers are delta nets.
+  uint32_t conv_taps() const { return conv_taps_; }
+  /// Of a row, what a layer's products give.
+  uint32_t row_elements() const { return row_elements_; }
   uint32_t rows() const { return rows_; }
   /// Of a layer of the model, which must be recurrent.
   const RecurrentLayer& layer(uint32_t layer) const { return layers_[index_.at(layer)]; }
 
-  // Of the layer at hand.
-  Buffer& prepared() const { return *prepared_; }   // [W, row_elements]
-  Buffer& spare() const { return *spare_; }         // [most_spare_states(W), value_heads, key_dim, value_dim]
-  Buffer& gate() const { return *gate_; }           // [W, values]
-  Buffer& read() const { return *read_; }           // [W, values]
-  Activations& normed() const { return *normed_; }  // [W, values]
+  // Of the layer at hand; of short convolutions the last alone.
+  Buffer& prepared() const { return *prepared_; }     // [W, row_elements]
+  Buffer& spare() const { return *spare_; }           // [most_spare_states(W), value_heads, key_dim, value_dim]
+  Buffer& gate() const { return *gate_; }             // [W, values]
+  Buffer& read() const { return *read_; }             // [W, values]
+  Activations& results() const { return *results_; }  // [W, values], or [W, H]: what the layer's last product reads
 
   /// Applies rows of the last pass, each of which follows the one before, to the state use.from of all layers, and puts
   /// the result to use.to. Waits for it. At most kMaxRows.
@@ -242,15 +248,19 @@ class RecurrentMemory {
 
   Device& device_;
   DeltaShape shape_;
+  uint32_t conv_taps_;
+  uint32_t row_elements_ = 0;
+  uint64_t state_elements_ = 0, tail_elements_ = 0;
   uint32_t rows_;
   std::vector<uint32_t> index_;  // by layer of the model: into layers_
   std::vector<RecurrentLayer> layers_;
   std::unique_ptr<Buffer> prepared_, spare_, gate_, read_, steps_;
-  std::unique_ptr<Activations> normed_;
+  std::unique_ptr<Activations> results_;
   std::array<std::unique_ptr<Commands>, 13> commands_;  // by log2 of the steps
 };
 
-/// delta_inputs and delta_net of a layer, over a list of steps. `reads`: their results go to memory.read().
+/// delta_inputs and delta_net of a layer, or short_conv, over a list of steps. `reads`: their results go to
+/// memory.read(), those of short_conv to memory.results().
 void record_recurrence(Recorder& record, const RecurrentMemory& memory, const LayerWeights& weights, uint32_t layer,
                        uint32_t width, const Buffer& steps, bool reads);
 

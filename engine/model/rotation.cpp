@@ -18,30 +18,49 @@ std::vector<uint32_t> head_order(const ModelConfig& config) {
 
 namespace {
 
-/// frequencies: of the pairs that are turned.
-std::vector<float> table_of(const ModelConfig& config, uint32_t context, const std::vector<double>& frequencies,
-                            double magnitude) {
+/// frequencies: of the pairs that are turned, the first of a head, or the last where they are.
+std::vector<float> table_of(uint32_t head_dim, uint32_t context, const std::vector<double>& frequencies,
+                            double magnitude, bool are_last = false) {
+  const size_t others = head_dim / 2 - frequencies.size();
   std::vector<float> table;
-  table.reserve(size_t{context} * config.head_dim);
+  table.reserve(size_t{context} * head_dim);
   for (uint32_t position = 0; position < context; ++position) {
+    for (size_t i = 0; are_last && i < others; ++i) table.insert(table.end(), {1.0f, 0.0f});
     for (const double frequency : frequencies) {
       const double angle = position * frequency;
       table.push_back(static_cast<float>(std::cos(angle) * magnitude));
       table.push_back(static_cast<float>(std::sin(angle) * magnitude));
     }
-    for (size_t i = frequencies.size(); i < config.head_dim / 2; ++i) table.insert(table.end(), {1.0f, 0.0f});
+    for (size_t i = 0; !are_last && i < others; ++i) table.insert(table.end(), {1.0f, 0.0f});
   }
   return table;
 }
 
 }  // namespace
 
+uint32_t query_offset(const ModelConfig& config, uint32_t context) {
+  const RopeScaling& scaling = config.rope_scaling;
+  return scaling.query_growth != 0 && context > scaling.original_context ? context : 0;
+}
+
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
-  return table_of(config, context, rope_frequencies(config, context), config.rope_scaling.magnitude);
+  const RopeScaling& scaling = config.rope_scaling;
+  std::vector<float> table = table_of(config.head_dim, context, rope_frequencies(config, context), scaling.magnitude,
+                                      config.has_latent_attention());
+  const uint32_t with_queries = query_offset(config, context);
+  table.reserve((size_t{context} + with_queries) * config.head_dim);
+  for (uint32_t position = 0; position < with_queries; ++position) {
+    const uint32_t steps = position / scaling.original_context;
+    const double factor = 1 + scaling.query_growth * std::log(1.0 + steps);
+    const size_t first = size_t{position} * config.head_dim;
+    for (size_t i = 0; i < config.head_dim; ++i) table.push_back(static_cast<float>(table[first + i] * factor));
+  }
+  return table;
 }
 
 std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context) {
-  return table_of(config, context, local_rope_frequencies(config), 1);
+  const uint32_t head_dim = config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
+  return table_of(head_dim, context, local_rope_frequencies(config), 1);
 }
 
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context) {

@@ -15,10 +15,14 @@ namespace canopy {
 /// of whole heads are; what queries and keys give together does not depend on the order.
 std::vector<uint32_t> head_order(const ModelConfig& config);
 
+/// Where the rotations of queries begin in rotation_table(), in positions: 0, or behind those of keys, where queries
+/// grow with their position and the context is long enough for that.
+uint32_t query_offset(const ModelConfig& config, uint32_t context);
+
 /// cos and sin of position * frequency, times the scaling's magnitude, [context, head_dim / 2, 2]; 1 and 0 of pairs
-/// that are not turned.
+/// that are not turned. With a query_offset() twice, the second times what queries of the position are multiplied by.
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context);
-/// The same by ModelConfig::local_rope_theta, without scaling.
+/// The same by ModelConfig::local_rope_theta, without scaling, of heads of the layers that turn so.
 std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context);
 /// The same for an angle of 0: 1 and 0 in turn.
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context);

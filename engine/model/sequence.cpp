@@ -9,28 +9,28 @@
 
 namespace canopy {
 
-Sequence::Sequence(Model& model, Drafter* drafter)
+Sequence::Sequence(Model& model, FeatureDrafter* drafter)
     : model_(model),
       drafter_(drafter),
-      draft_state_(drafter != nullptr ? std::make_unique<DraftState>(*drafter) : nullptr),
+      draft_state_(drafter != nullptr ? std::make_unique<DraftState>(*drafter, &tokens_, &table_) : nullptr),
       table_(model.pages()) {
   if (model.states().places() > 0) states_.emplace(model.states());
 }
 
-Sequence::Sequence(const Sequence& other, std::unique_ptr<DraftState> draft_state)
-    : model_(other.model_),
-      drafter_(other.drafter_),
-      draft_state_(std::move(draft_state)),
-      table_(other.table_),
-      states_(other.states_),
-      in_round_(other.in_round_),
-      tokens_(other.tokens_) {
+Sequence::Sequence(const Sequence* other)
+    : model_(other->model_),
+      drafter_(other->drafter_),
+      draft_state_(other->draft_state_ ? other->draft_state_->fork(&tokens_, &table_) : nullptr),
+      table_(other->table_),
+      states_(other->states_),
+      in_round_(other->in_round_),
+      tokens_(other->tokens_) {
   if (states_) states_->begin(false);  // a pass that the other has begun is the other's
   table_.cut(length());
 }
 
 std::unique_ptr<Sequence> Sequence::fork() const {
-  return std::unique_ptr<Sequence>(new Sequence(*this, draft_state_ ? draft_state_->fork() : nullptr));
+  return std::unique_ptr<Sequence>(new Sequence(this));
 }
 
 void Sequence::reserve(uint32_t positions) {
@@ -83,14 +83,32 @@ ForwardInput Sequence::tree(const DraftTree& tree, HeadOutput head, bool probabi
   return input;
 }
 
+ForwardInput Sequence::branches(const DraftTree& tree, uint32_t first, HeadOutput head) {
+  if (states_ || length() == 0 || first == 0 || first >= tree.width()) {
+    throw bad_input("A pass over the nodes of a tree from node " + std::to_string(first) + " of " +
+                    std::to_string(tree.width()) + " on was asked for, behind " + std::to_string(length()) +
+                    " tokens; allowed: from a drafted node on, behind some text, of a model without recurrent layers.");
+  }
+  uint32_t depth = 0;
+  for (const TreeNode& node : tree.nodes()) depth = std::max(depth, node.depth);
+  reserve(depth);
+  ForwardInput input = tree_input(tree, length() - 1, model_.limits(), head, false, table_.pages());
+  std::vector<Row>& rows = input.batch.rows;  // they name their ancestors by slots, which earlier passes have filled
+  rows.erase(rows.begin(), rows.begin() + first);
+  input.head_rows.resize(rows.size());
+  std::iota(input.head_rows.begin(), input.head_rows.end(), 0u);
+  return input;
+}
+
 bool Sequence::append(std::span<const uint32_t> tokens, const ForwardOutput& pass, const std::stop_token& stop) {
   require_room(tokens.size());
   require_own(pass, tokens.size());
-  const bool keeps_features = has_features_of(pass);
+  const bool keeps_features = has_features_of(pass, tokens.front());
   std::vector<uint32_t> rows(tokens.size());
   std::iota(rows.begin(), rows.end(), 0u);
   if (!has_state_of(pass, rows.size())) require_last(pass);
   commit_states(rows, pass);
+  if (keeps_features) skip_features();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   in_round_ = false;
   if (!keeps_features) return true;
@@ -101,12 +119,13 @@ bool Sequence::append_each(std::span<const uint32_t> tokens, const ForwardOutput
                            const std::function<bool()>& then, const std::stop_token& stop) {
   require_room(tokens.size());
   require_own(pass, tokens.size());
-  if (!has_features_of(pass)) {
+  if (!has_features_of(pass, tokens.front())) {
     throw bad_input("Tokens were to be committed one by one with their features; the features of " +
                     std::to_string(feature_length()) + " of " + std::to_string(length()) +
                     " tokens before are kept, and the pass must leave those of its own.");
   }
   if (states_) require_last(pass);
+  skip_features();
   const auto append_all = [&] {
     for (uint32_t row = 0; row < tokens.size(); ++row) {
       tokens_.push_back(tokens[row]);
@@ -153,7 +172,22 @@ double Sequence::commit_states(std::span<const uint32_t> rows, const ForwardOutp
 double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass) {
   require_room(path.nodes.size());
   require_own(pass, tree.width());
-  TreeSlots slots(tree, table_.pages(), length(), tree_end(table_.pages(), model_.limits()),
+  const std::vector<KvMove> moves = moves_of(tree, path, length());
+  if (!moves.empty() || !has_state_of(pass, path.nodes.size())) require_last(pass);
+  const Device& device = model_.device();
+  const bool keeps_features = has_features_of(pass, tree[0].token);
+  model_.move_kv(moves);
+  double device_ms = moves.empty() ? 0 : device.last_run_ms();
+  device_ms += commit_states(path.nodes, pass);
+  in_round_ = true;
+  if (keeps_features) skip_features();
+  for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
+  if (keeps_features) drafter_->append_features_soon(*draft_state_, path.nodes);
+  return device_ms;
+}
+
+std::vector<KvMove> Sequence::moves_of(const DraftTree& tree, const AcceptedPath& path, uint32_t position) const {
+  TreeSlots slots(tree, table_.pages(), position, tree_end(table_.pages(), model_.limits()),
                   model_.limits().first_tree_slot());
   std::vector<KvMove> moves;
   uint32_t next = 0;  // node whose slot is asked for next
@@ -166,33 +200,46 @@ double Sequence::commit(const DraftTree& tree, const AcceptedPath& path, const F
                       " nodes from the root on.");
     }
     while (next < node) slots.of(next++);
-    const KvMove move{slots.of(next++), slot_of(length() + depth)};
+    const KvMove move{slots.of(next++), slot_of(position + depth)};
     if (move.from != move.to) moves.push_back(move);
   }
-  if (!moves.empty() || !has_state_of(pass, path.nodes.size())) require_last(pass);
-  const Device& device = model_.device();
-  const bool keeps_features = has_features_of(pass);
-  model_.move_kv(moves);
-  double device_ms = moves.empty() ? 0 : device.last_run_ms();
-  device_ms += commit_states(path.nodes, pass);
-  in_round_ = true;
-  for (const uint32_t node : path.nodes) tokens_.push_back(tree[node].token);
-  if (keeps_features) drafter_->append_features_soon(*draft_state_, path.nodes);
-  return device_ms;
+  return moves;
 }
 
-/// Whether the pass left features of the tokens that come next, and those of all before are kept.
-bool Sequence::has_features_of(const ForwardOutput& pass) const {
-  return draft_state_ && pass.has_aux_hidden_states() && draft_state_->known() == length();
+void Sequence::commit_branches(const DraftTree& tree, const AcceptedPath& path) {
+  require_room(path.accepted());
+  model_.move_kv(moves_of(tree, path, length() - 1));
+  for (uint32_t depth = 1; depth < path.nodes.size(); ++depth) tokens_.push_back(tree[path.nodes[depth]].token);
 }
 
-std::optional<Draft> Sequence::draft(uint32_t root, uint32_t depths, const std::stop_token& stop) {
+/// Whether the pass left features of the tokens that come next, `first` and others, and those of all before are kept.
+bool Sequence::has_features_of(const ForwardOutput& pass, uint32_t first) const {
+  return draft_state_ && pass.has_aux_hidden_states() &&
+         (draft_state_->known() == length() || !drafter_->reads_all_features()) && draft_state_->goes_on_with(first);
+}
+
+/// Of committed tokens whose features nobody will read, some may be missing.
+void Sequence::skip_features() {
+  if (!drafter_->reads_all_features()) draft_state_->skip_to(length());
+}
+
+uint32_t Sequence::feature_length() const {
+  if (!draft_state_) return 0;
+  const bool has_last = draft_state_->known() == length() && draft_state_->has_last();
+  return drafter_->reads_all_features() || has_last || length() == 0 ? draft_state_->known() : length() - 1;
+}
+
+uint32_t Sequence::reusable_length() const {
+  return draft_state_ && !drafter_->reads_all_features() ? length() : feature_length();
+}
+
+std::optional<Draft> Sequence::draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) {
   if (drafter_ == nullptr) throw bad_input("A draft was asked for; the sequence was made without a drafter.");
   if (feature_length() < length()) {
     throw bad_input("A draft behind " + std::to_string(length()) + " tokens was asked for; the features of only " +
                     std::to_string(feature_length()) + " are kept.");
   }
-  return drafter_->draft(*draft_state_, root, depths, stop);
+  return drafter_->draft(*draft_state_, root, wish, stop);
 }
 
 void Sequence::own_last_page() {
@@ -201,7 +248,11 @@ void Sequence::own_last_page() {
 }
 
 void Sequence::inject() {
-  if (draft_state_) drafter_->inject(*draft_state_);
+  if (draft_state_) drafter_->settle(*draft_state_);
+}
+
+void Sequence::go_on_with(uint32_t token) {
+  if (draft_state_ && !draft_state_->goes_on_with(token)) draft_state_->truncate(draft_state_->known() - 1);
 }
 
 void Sequence::forget_features(uint32_t length) {
@@ -214,9 +265,9 @@ void Sequence::truncate(uint32_t length) {
     states_->cut(length);
     in_round_ = false;
   }
+  if (draft_state_) draft_state_->truncate(length);  // which looks at the token behind
   tokens_.resize(length);
   table_.cut(length);
-  if (draft_state_) draft_state_->truncate(length);
 }
 
 uint32_t Sequence::reachable(uint32_t length) const {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/compute/rows.h"
-#include "engine/model/drafter.h"
+#include "engine/model/feature_drafter.h"
 #include "engine/model/model.h"
 #include "engine/speculation/ddtree.h"
 
@@ -24,17 +24,17 @@ namespace canopy {
 ///
 /// A sequence takes pages when a pass over it is prepared. Where too few are free, and nobody gives some up
 /// (PagePool::set_reclaim), that throws out_of_memory, with the pages needed and available, and no sequence is changed;
-/// a model has pages for one text of its whole context and ModelOptions::spare_pages. Features that wait for a draft
-/// are kept beside: the memory for those of a second sequence is allocated when features of two wait at a time. Where
-/// what was to be copied to a page of its own is not, by an error of the device, the sequence ends before that page.
-/// Where a model has recurrent layers, committing applies the accepted rows to the text's state, so that it must come
-/// before the model's next pass, unless a whole line of rows is accepted. States to go back to are kept before the last
-/// pass over a prompt, at the end of each turn and every StateHistory::kStep positions.
-/// Not thread-safe; model and drafter must outlive it.
+/// a model has pages for ModelOptions::texts of its whole context and ModelOptions::spare_pages. Features that wait for
+/// a draft are kept beside: the memory for those of a second sequence is allocated when features of two wait at a time.
+/// Where what was to be copied to a page of its own is not, by an error of the device, the sequence ends before that
+/// page. Where a model has recurrent layers, committing applies the accepted rows to the text's state, so that it must
+/// come before the model's next pass, unless a whole line of rows is accepted. States to go back to are kept before the
+/// last pass over a prompt, at the end of each turn and every StateHistory::kStep positions. Not thread-safe; model and
+/// drafter must outlive it.
 class Sequence {
  public:
   /// Empty. Without a drafter nothing is kept for one.
-  explicit Sequence(Model& model, Drafter* drafter = nullptr);
+  explicit Sequence(Model& model, FeatureDrafter* drafter = nullptr);
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
@@ -56,15 +56,21 @@ class Sequence {
   std::vector<float> read_kv(uint32_t layer, bool values) const;
 
   /// Null without one.
-  Drafter* drafter() const { return drafter_; }
-  /// How many of its first tokens' features are kept: all of them or, after passes without aux hidden states, fewer. 0
-  /// without a drafter.
-  uint32_t feature_length() const { return draft_state_ ? draft_state_->known() : 0; }
+  FeatureDrafter* drafter() const { return drafter_; }
+  /// How many of its first tokens' features are kept: all of them or, after passes without aux hidden states, fewer;
+  /// for a drafter that reads those of the last token alone all but that one count as kept. 0 without a drafter.
+  uint32_t feature_length() const;
+  /// How many of its first tokens are not read again where a reply reads more behind them and then asks the drafter:
+  /// feature_length(), or all for a drafter that reads the features of the last token alone.
+  uint32_t reusable_length() const;
   /// Features that the next draft injects into the drafter's cache.
   uint32_t backlog() const { return draft_state_ ? draft_state_->backlog() : 0; }
-  /// Injects them now: it then keeps nothing but pages while others go on. Throws out_of_memory where there are none
-  /// for them.
+  /// Injects them now: it then holds nothing of the drafter but pages while others go on. Throws out_of_memory where
+  /// there are none for them.
   void inject();
+  /// Says which token comes next: where what is kept of the last features was made with another one, they are
+  /// forgotten.
+  void go_on_with(uint32_t token);
   /// Forgets the features of all positions from `length` on.
   void forget_features(uint32_t length);
   /// Pages of the drafter's cache that it has, as pages().
@@ -79,6 +85,11 @@ class Sequence {
   /// A pass over a draft tree behind the committed tokens, row i of node i; see tree_input(). Throws out_of_memory
   /// where there are no pages for its longest path.
   ForwardInput tree(const DraftTree& tree, HeadOutput head, bool probabilities = false);
+
+  /// A pass over the nodes of a draft tree from `first` on, which is at least 1, where those before were run by passes
+  /// since the last commit. Its root is the last committed token. `head`, none or argmax, is wanted of all of them.
+  /// Throws bad_input for a model with recurrent layers: of the states behind nodes none is there for a later pass.
+  ForwardInput branches(const DraftTree& tree, uint32_t first, HeadOutput head);
 
   /// After a pass over text(tokens): they are committed, with their features where the pass left aux hidden states.
   /// False when it was stopped while features were kept: the tokens are committed all the same, and feature_length()
@@ -99,9 +110,17 @@ class Sequence {
   /// the model's last, and beyond capacity().
   double commit(const DraftTree& tree, const AcceptedPath& path, const ForwardOutput& pass);
 
-  /// Drafts behind `root`, which stands at position length(): Drafter::draft(). Throws bad_input without a drafter and
-  /// where features are missing.
-  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::stop_token& stop = {});
+  /// After passes over branches(tree), and none over anything else since: the path's nodes behind the root, which must
+  /// have been run, are committed in its order. Throws bad_input, and commits nothing, for nodes that are no path from
+  /// the root and beyond capacity().
+  void commit_branches(const DraftTree& tree, const AcceptedPath& path);
+
+  /// Drafts behind `root`, which stands at position length(): FeatureDrafter::draft(). Throws bad_input without a
+  /// drafter and where features are missing.
+  std::optional<Draft> draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop = {});
+  std::optional<Draft> draft(uint32_t root, uint32_t depths, const std::stop_token& stop = {}) {
+    return draft(root, DraftWish{depths}, stop);
+  }
 
   /// Forgets all positions from `length` on; one that is longer than the sequence changes nothing. With recurrent
   /// layers it forgets those from reachable(length) on.
@@ -122,19 +141,22 @@ class Sequence {
   void pretend(uint32_t length, uint32_t waiting);
 
  private:
-  Sequence(const Sequence& other, std::unique_ptr<DraftState> draft_state);
+  explicit Sequence(const Sequence* other);
   /// Pages of its own for so many positions behind the committed ones, as far as the capacity goes.
   void reserve(uint32_t positions);
   uint32_t slot_of(uint32_t position) const;
-  bool has_features_of(const ForwardOutput& pass) const;
+  bool has_features_of(const ForwardOutput& pass, uint32_t first) const;
+  void skip_features();
   bool has_state_of(const ForwardOutput& pass, size_t rows) const;
   void require_last(const ForwardOutput& pass) const;
   double commit_states(std::span<const uint32_t> rows, const ForwardOutput& pass);
+  /// What brings a path's K/V, of a tree whose root stands at `position`, to the places of the text.
+  std::vector<KvMove> moves_of(const DraftTree& tree, const AcceptedPath& path, uint32_t position) const;
   void require_room(size_t tokens) const;
   void require_own(const ForwardOutput& pass, size_t rows) const;
 
   Model& model_;
-  Drafter* drafter_;
+  FeatureDrafter* drafter_;
   std::unique_ptr<DraftState> draft_state_;  // null without a drafter
   PageTable table_;
   std::optional<StateHistory> states_;  // where the model has recurrent layers

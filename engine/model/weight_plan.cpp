@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "engine/base/figures.h"
 #include "engine/base/numbers.h"
@@ -57,6 +58,7 @@ class Planner {
     plan_.token_embd = add("token_embd", {&file_.require("token_embd", config_.vocab, hidden)});
     const uint64_t embedding_bytes = plan_.device_bytes;
     for (uint32_t n = 0; n < config_.layers; ++n) plan_.layers.push_back(layer(n));
+    if (config_.layer_inputs != 0) add_layer_inputs();
     if (config_.tied_head) {
       plan_.weight_elements += hidden * config_.vocab;
     } else {
@@ -69,15 +71,24 @@ class Planner {
       biases += (config_.has_qkv_bias ? config_.q_width_of(n) + 2 * uint64_t{config_.kv_width_of(n)} : 0) +
                 (config_.has_output_bias ? hidden : 0) + (config_.has_sinks ? config_.heads_of(n) : 0);
     }
+    biases += config_.layers * (uint64_t{config_.latent.rank} + config_.latent.query_rank);
+    biases += config_.has_choice_bias ? uint64_t{config_.layers_with_experts()} * config_.experts : 0;
     const DeltaNetConfig& net = config_.delta_net;
-    const uint64_t recurrent = uint64_t{net.channels()} * net.taps + 2 * uint64_t{net.value_heads} + net.value_dim;
+    const uint64_t of_scan = net.scans ? net.value_heads + net.values() : net.value_dim;
+    const uint64_t recurrent = uint64_t{net.channels()} * (net.taps + (net.has_conv_bias ? 1 : 0)) +
+                               2 * uint64_t{net.value_heads} + of_scan + hidden * config_.conv_taps;
     const uint64_t norms = config_.has_post_norms ? 4 : 2;
-    const uint64_t vectors = config_.layers * (norms * hidden + 2 * config_.head_dim) + biases +
-                             config_.recurrent_layers() * recurrent + hidden;
-    const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 ? 1 : 0);
+    const uint64_t heads = (config_.has_v_norm ? 3 : 2) * uint64_t{std::max(config_.head_dim, config_.local_head_dim)};
+    const uint64_t vectors =
+        config_.layers * (norms * hidden + heads) + biases + config_.recurrent_layers() * recurrent + hidden;
+    const uint64_t widest = std::max(uint64_t{config_.layers} * config_.layer_inputs, hidden);
+    const uint64_t of_inputs =
+        config_.layer_inputs != 0 ? (config_.layers + 1) * hidden + config_.layer_inputs + widest : 0;
+    const uint64_t of_both = config_.has_experts_beside ? config_.layers * (4 * hidden + config_.experts) + hidden : 0;
+    const uint64_t router_rows = config_.experts + (config_.shared_ffn != 0 && config_.gates_shared_expert ? 1 : 0);
     const uint64_t expert_biases = config_.has_expert_bias ? 1 + 2 * uint64_t{config_.expert_ffn} + hidden : 0;
     const uint64_t routers = config_.layers_with_experts() * (router_rows * hidden + config_.experts * expert_biases);
-    plan_.device_bytes += (vectors + routers) * sizeof(float);
+    plan_.device_bytes += (vectors + of_inputs + of_both + routers) * sizeof(float);
     if (converted_ > 0) warn_of_conversion();
     for (const auto& [form, count] : widened_) {
       plan_.warnings.push_back(std::to_string(count) + " matrices are in a form that no kernel reads (" + form +
@@ -88,6 +99,17 @@ class Planner {
   }
 
  private:
+  void add_layer_inputs() {
+    const uint64_t all = uint64_t{config_.layers} * config_.layer_inputs;
+    const uint64_t before = plan_.device_bytes;
+    plan_.layer_inputs.push_back(
+        add("per_layer_token_embd", {&file_.require("per_layer_token_embd", config_.vocab, all)}));
+    idle_bytes_ += plan_.device_bytes - before;  // rows of it are looked up
+    idle_elements_ += all * config_.vocab;
+    plan_.layer_inputs.push_back(
+        add("per_layer_model_proj", {&file_.require("per_layer_model_proj", all, config_.hidden)}));
+  }
+
   LayerPlan layer(uint32_t n) {
     LayerPlan layer = plan_layer(
         config_, n, QkvJoin::all,
@@ -198,6 +220,9 @@ class LayerPlanner {
         ffn_(config.ffn_of(n)),
         heads_(config.heads_of(n)),
         kv_heads_(config.kv_heads_of(n)),
+        head_dim_(config.head_dim_of(n)),
+        values_(config.has_values_of_keys(n) ? "attn_k" : "attn_v"),
+        has_kv_(config.has_own_kv(n)),
         prefix_("blk." + std::to_string(n) + "."),
         require_(require),
         add_(add) {}
@@ -211,8 +236,43 @@ class LayerPlanner {
     layer.attn_output = matrix("attn_output", config_.hidden, q_width());
   }
 
+  void add_latent_attention(LayerPlan& layer) const {
+    const LatentAttention& latent = config_.latent;
+    const uint32_t turned = config_.rotary_dim, of_query = latent.key_dim + turned, rank = latent.rank;
+    LatentPlan plan;
+    uint64_t cols = config_.hidden;
+    if (latent.query_rank != 0) {
+      plan.query_latent.push_back(matrix("attn_q_a", latent.query_rank, cols));
+      cols = latent.query_rank;
+    }
+    const TensorView* queries =
+        tensor(latent.query_rank != 0 ? "attn_q_b" : "attn_q", uint64_t{heads_} * of_query, cols);
+    std::vector<uint32_t> of_keys, of_turned;
+    for (uint32_t h = 0; h < heads_; ++h) {
+      for (uint32_t i = 0; i < of_query; ++i) (i < latent.key_dim ? of_keys : of_turned).push_back(h * of_query + i);
+    }
+    plan.query_keys = add_(queries->name, {queries}, WeightLayout::stacked, std::move(of_keys));
+    plan.query_turned = add_(queries->name + " turned", {queries}, WeightLayout::stacked, std::move(of_turned));
+    const TensorView* keys = tensor("attn_kv_a_mqa", head_dim_, config_.hidden);
+    std::vector<uint32_t> of_latent(rank), behind(turned);
+    std::iota(of_latent.begin(), of_latent.end(), 0u);
+    std::iota(behind.begin(), behind.end(), rank);
+    plan.latent = add_(keys->name, {keys}, WeightLayout::stacked, std::move(of_latent));
+    plan.turned = add_(keys->name + " turned", {keys}, WeightLayout::stacked, std::move(behind));
+    plan.keys = matrix("attn_k_b", q_width(), latent.key_dim);
+    plan.values = matrix("attn_v_b", uint64_t{heads_} * latent.value_dim, rank);
+    layer.latent.push_back(std::move(plan));
+    layer.attn_output = matrix("attn_output", config_.hidden, uint64_t{heads_} * latent.value_dim);
+  }
+
   void add_recurrence(LayerPlan& layer) const {
+    if (config_.conv_taps != 0) {
+      layer.qkv.push_back(matrix("shortconv.in_proj", 3 * uint64_t{config_.hidden}, config_.hidden));
+      layer.attn_output = matrix("shortconv.out_proj", config_.hidden, config_.hidden);
+      return;
+    }
     const DeltaNetConfig& net = config_.delta_net;
+    if (net.scans) return add_scan(layer);
     std::vector<const TensorView*> parts;
     if (net.has_joined_inputs) {
       add_joined_inputs(layer);
@@ -231,34 +291,47 @@ class LayerPlanner {
 
   void add_feed_forward(bool has_experts, LayerPlan& layer) const {
     std::vector<const TensorView*> gate_up, down;
+    const bool has_gates = !config_.has_square_relu;
     if (has_experts) {
       layer.router.push_back(tensor("ffn_gate_inp", config_.experts, config_.hidden));
       for (uint32_t e = 0; e < config_.experts; ++e) {
         const std::string number = "." + std::to_string(e);
-        gate_up.push_back(tensor("ffn_gate" + number, config_.expert_ffn, config_.hidden));
+        if (has_gates) gate_up.push_back(tensor("ffn_gate" + number, config_.expert_ffn, config_.hidden));
         gate_up.push_back(tensor("ffn_up" + number, config_.expert_ffn, config_.hidden));
         down.push_back(tensor("ffn_down" + number, config_.hidden, config_.expert_ffn));
       }
     } else {
-      gate_up = {tensor("ffn_gate", ffn_, config_.hidden), tensor("ffn_up", ffn_, config_.hidden)};
+      if (has_gates) gate_up.push_back(tensor("ffn_gate", ffn_, config_.hidden));
+      gate_up.push_back(tensor("ffn_up", ffn_, config_.hidden));
       down = {tensor("ffn_down", config_.hidden, ffn_)};
     }
-    layer.gate_up = add_(prefix_ + "ffn_gate_up", std::move(gate_up), WeightLayout::paired, {});
+    layer.gate_up = add_(prefix_ + (has_gates ? "ffn_gate_up" : "ffn_up"), std::move(gate_up), upper_layout(), {});
     layer.ffn_down = add_(prefix_ + "ffn_down", std::move(down), WeightLayout::stacked, {});
     if (has_experts && config_.shared_ffn != 0) add_shared_expert(layer);
+    if (has_experts && config_.has_experts_beside) {
+      layer.shared_gate_up.push_back(add_(
+          prefix_ + "dense_gate_up", {tensor("ffn_gate", ffn_, config_.hidden), tensor("ffn_up", ffn_, config_.hidden)},
+          WeightLayout::paired, {}));
+      layer.shared_down.push_back(matrix("ffn_down", config_.hidden, ffn_));
+    }
+    if (config_.layer_inputs == 0) return;
+    layer.input.push_back(matrix("inp_gate", config_.layer_inputs, config_.hidden));
+    layer.input.push_back(matrix("proj", config_.hidden, config_.layer_inputs));
   }
 
  private:
-  uint64_t q_width() const { return uint64_t{heads_} * config_.head_dim; }
-  uint64_t kv_width() const { return uint64_t{kv_heads_} * config_.head_dim; }
+  /// Of the first matrix of feed-forwards.
+  WeightLayout upper_layout() const { return config_.has_square_relu ? WeightLayout::stacked : WeightLayout::paired; }
+  uint64_t q_width() const { return uint64_t{heads_} * head_dim_; }
+  uint64_t kv_width() const { return uint64_t{kv_heads_} * head_dim_; }
 
   void add_shared_expert(LayerPlan& layer) const {
     const uint32_t ffn = config_.shared_ffn;
-    layer.router.push_back(tensor("ffn_gate_inp_shexp", 1, config_.hidden));
-    layer.shared_gate_up.push_back(
-        add_(prefix_ + "shared_gate_up",
-             {tensor("ffn_gate_shexp", ffn, config_.hidden), tensor("ffn_up_shexp", ffn, config_.hidden)},
-             WeightLayout::paired, {}));
+    if (config_.gates_shared_expert) layer.router.push_back(tensor("ffn_gate_inp_shexp", 1, config_.hidden));
+    std::vector<const TensorView*> gate_up;
+    if (!config_.has_square_relu) gate_up.push_back(tensor("ffn_gate_shexp", ffn, config_.hidden));
+    gate_up.push_back(tensor("ffn_up_shexp", ffn, config_.hidden));
+    layer.shared_gate_up.push_back(add_(prefix_ + "shared_gate_up", std::move(gate_up), upper_layout(), {}));
     layer.shared_down.push_back(matrix("ffn_down_shexp", config_.hidden, ffn));
   }
 
@@ -274,6 +347,25 @@ class LayerPlanner {
     for (uint32_t key = 0; key < config_.delta_net.key_heads; ++key) {
       for (uint32_t i = 0; i < count; ++i) rows.push_back(key * of_key + first + i);
     }
+  }
+
+  /// Gates, values, keys, queries and steps, below each other.
+  void add_scan(LayerPlan& layer) const {
+    const DeltaNetConfig& net = config_.delta_net;
+    const uint32_t values = net.values(), keys = net.keys();
+    const TensorView* all = tensor("ssm_in", uint64_t{values} + net.channels() + net.value_heads, config_.hidden);
+    std::vector<uint32_t> inputs, gates;
+    const auto take = [](uint32_t first, uint32_t count, std::vector<uint32_t>& rows) {
+      for (uint32_t i = 0; i < count; ++i) rows.push_back(first + i);
+    };
+    take(2 * values + keys, keys, inputs);
+    take(2 * values, keys, inputs);
+    take(values, values, inputs);
+    take(2 * values + 2 * keys, net.value_heads, inputs);
+    take(0, values, gates);
+    layer.qkv.push_back(add_(all->name, {all}, WeightLayout::stacked, std::move(inputs)));
+    layer.gate.push_back(add_(all->name + " gate", {all}, WeightLayout::stacked, std::move(gates)));
+    layer.attn_output = matrix("ssm_out", config_.hidden, values);
   }
 
   /// Of each key head its query, its key, its values and their gates lie together.
@@ -312,8 +404,12 @@ class LayerPlanner {
 
   void add_heads(QkvJoin join, LayerPlan& layer) const {
     const TensorView* q = tensor("attn_q", q_width(), config_.hidden);
+    if (!has_kv_) {
+      layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, {}));
+      return;
+    }
     const TensorView* k = tensor("attn_k", kv_width(), config_.hidden);
-    const TensorView* v = tensor("attn_v", kv_width(), config_.hidden);
+    const TensorView* v = tensor(values_, kv_width(), config_.hidden);
     if (join == QkvJoin::all) return add_joined("attn_qkv", {q, k, v}, layer.qkv);
     layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, {}));
     add_joined("attn_kv", {k, v}, layer.qkv);
@@ -322,7 +418,7 @@ class LayerPlanner {
   /// Queries apart from the gates that stand behind each head of them, and elements of heads in the order of
   /// head_order().
   void add_chosen_heads(LayerPlan& layer) const {
-    const uint32_t dim = config_.head_dim, step = config_.has_output_gate ? 2 * dim : dim;
+    const uint32_t dim = head_dim_, step = config_.has_output_gate ? 2 * dim : dim;
     std::vector<uint32_t> order = head_order(config_);
     for (uint32_t i = 0; order.size() < dim; ++i) order.push_back(i);
     std::vector<uint32_t> queries, keys, gates;
@@ -337,13 +433,15 @@ class LayerPlanner {
     const TensorView* k = tensor("attn_k", kv_width(), config_.hidden);
     layer.qkv.push_back(add_(q->name, {q}, WeightLayout::stacked, std::move(queries)));
     layer.qkv.push_back(add_(k->name, {k}, WeightLayout::stacked, std::move(keys)));
-    layer.qkv.push_back(matrix("attn_v", kv_width(), config_.hidden));
+    layer.qkv.push_back(matrix(values_, kv_width(), config_.hidden));
     if (!config_.has_output_gate) return;
     layer.gate.push_back(add_(prefix_ + "attn_q gate", {q}, WeightLayout::stacked, std::move(gates)));
   }
 
   const ModelConfig& config_;
-  const uint32_t ffn_, heads_, kv_heads_;
+  const uint32_t ffn_, heads_, kv_heads_, head_dim_;
+  const char* const values_;  // the tensor that they come from
+  const bool has_kv_;
   const std::string prefix_;
   const RequireTensor& require_;
   const AddMatrix& add_;
@@ -357,10 +455,14 @@ LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const 
   LayerPlan layer;
   if (config.is_recurrent(n)) {
     planner.add_recurrence(layer);
+  } else if (!config.layer_has_mixer(n)) {
+    // a feed-forward alone
+  } else if (config.has_latent_attention()) {
+    planner.add_latent_attention(layer);
   } else {
     planner.add_attention(join, layer);
   }
-  planner.add_feed_forward(config.layer_has_experts(n), layer);
+  if (config.layer_has_feed_forward(n)) planner.add_feed_forward(config.layer_has_experts(n), layer);
   return layer;
 }
 

@@ -75,6 +75,7 @@ struct MatrixPlan {
   std::vector<uint32_t> rows =
       {};  // those of the only part that are taken, in this order; empty: all rows of all parts
 
+  bool is_there() const { return !parts.empty(); }
   /// A part is stored in another type in the file: `type` is then f32, by which nothing is lost, or what it is
   /// quantized to.
   bool converts(const TensorView& part) const;
@@ -105,16 +106,31 @@ struct QuantizedTensors {
   std::string sentence() const;
 };
 
+/// Of latent attention (LayerWeights::latent): heads of D = R + T elements, the latent's and those that are turned.
+struct LatentPlan {
+  std::vector<MatrixPlan> query_latent;  // one or none
+  MatrixPlan query_keys, query_turned;
+  MatrixPlan latent, turned;
+  MatrixPlan keys, values;
+};
+
 struct LayerPlan {
-  std::vector<MatrixPlan> qkv;   // one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
+  std::vector<MatrixPlan>
+      qkv;  // none of latent attention; one stacked [Q + 2K, H], or q, k and v where their types differ; see QkvJoin
   std::vector<MatrixPlan> gate;  // one or none: see LayerWeights::gate
-  MatrixPlan attn_output;        // [H, Q]; [H, V] of a recurrence
-  MatrixPlan gate_up;            // paired [2F, H]; of a layer with experts those of each, one below the other
-  MatrixPlan ffn_down;           // [H, F]; likewise
+  MatrixPlan attn_output;        // [H, Q]; [H, V] of a recurrence; without parts in layers without a mixer
+  // Paired [2F, H], or [F, H] without gates; of a layer with experts those of each, one below the other; without parts
+  // in layers without a feed-forward.
+  MatrixPlan gate_up;
+  MatrixPlan ffn_down;  // [H, F]; likewise
   // Of a layer with experts: [E, H], and the gate of a shared expert, [H]. Kept as floats, no matrix of the device.
   std::vector<const TensorView*> router = {};
-  std::vector<MatrixPlan> shared_gate_up = {};  // one or none: paired [2S, H] of a shared expert of width S
-  std::vector<MatrixPlan> shared_down = {};     // [H, S], likewise
+  // One or none: paired [2S, H] (without gates [S, H]) of a shared expert of width S, or of the feed-forward beside
+  // which experts stand.
+  std::vector<MatrixPlan> shared_gate_up = {};
+  std::vector<MatrixPlan> shared_down = {};  // [H, S], likewise
+  std::vector<LatentPlan> latent = {};       // one or none
+  std::vector<MatrixPlan> input = {};        // two or none: gate [I, H] and projection [H, I] of a layer's inputs
 };
 
 /// The tensor of that canonical name and shape, ModelFile::require or its like.
@@ -136,12 +152,14 @@ LayerPlan plan_layer(const ModelConfig& config, uint32_t n, QkvJoin join, const 
 struct WeightPlan {
   MatrixPlan token_embd;  // [V, H]
   std::vector<LayerPlan> layers;
+  std::vector<MatrixPlan>
+      layer_inputs;                // two or none: embeddings [V, L * I] and projection [L * I, H] of inputs of layers
   std::vector<MatrixPlan> output;  // [V, H]; empty where the head is tied to the embedding
   uint64_t file_bytes = 0;         // of the matrices
   uint64_t device_bytes = 0;       // matrices, routers and norms
-  uint64_t pass_bytes = 0;    // of the matrices a pass of one row reads: not an embedding beside an untied head, and of
-                              // experts those that a row uses
-  uint64_t expert_bytes = 0;  // of one expert of every layer that has any
+  uint64_t pass_bytes = 0;         // of the matrices a pass of one row reads: not embeddings but a tied head's, and of
+                                   // experts those that a row uses
+  uint64_t expert_bytes = 0;       // of one expert of every layer that has any
   uint64_t weight_elements = 0;  // that one row is multiplied with: all matrices, the head included, not the embedding,
                                  // and of experts those that it uses
   QuantizedTensors quantized;

@@ -278,6 +278,18 @@ std::unique_ptr<Buffer> TensorLoader::sinks(const TensorView& tensor) {
   return vector(values_of({&only, 1}, "vector of sinks"), tensor.name);
 }
 
+std::unique_ptr<Buffer> TensorLoader::ones(uint32_t count, const std::string& name, float scale) {
+  return vector(std::vector<float>(count, scale), name);
+}
+
+float TensorLoader::scale(const TensorView& tensor) {
+  const TensorView* only = &tensor;
+  const float value = values_of({&only, 1}, "scale").front();
+  if (value != 0) return value;
+  throw bad_input("The scale " + quoted_name(tensor.shown_name()) +
+                  " is 0, which would leave nothing of the text: the file is damaged.");
+}
+
 std::vector<float> TensorLoader::values_of(std::span<const TensorView* const> parts, const char* kind) {
   before_reading();
   std::vector<float> all;
@@ -305,16 +317,70 @@ void TensorLoader::before_reading() {
 
 namespace {
 
-void load_recurrence(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config, uint32_t n,
-                     LayerWeights& layer) {
-  const DeltaNetConfig& net = config.delta_net;
+/// Elements of what a scan has of each channel, `each` of a channel, in the order of its queries, keys and values:
+/// files have values first and queries last.
+std::vector<uint32_t> scan_order(const DeltaNetConfig& net, uint32_t each) {
+  std::vector<uint32_t> order;
+  const auto take = [&](uint32_t first, uint32_t count) {
+    for (uint32_t i = first * each; i < (first + count) * each; ++i) order.push_back(i);
+  };
+  take(net.values() + net.keys(), net.keys());
+  take(net.values(), net.keys());
+  take(0, net.values());
+  return order;
+}
+
+void load_scan(TensorLoader& tensors, const RequireTensor& require, const DeltaNetConfig& net, uint32_t n,
+               LayerWeights& layer) {
   const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) -> const TensorView& {
     return require("blk." + std::to_string(n) + "." + name, rows, cols);
   };
+  layer.taps = tensors.norm(tensor("ssm_conv1d", net.channels(), net.taps), 0, scan_order(net, net.taps));
+  if (net.has_conv_bias) {
+    const TensorView* bias = &tensor("ssm_conv1d.bias", 1, net.channels());
+    layer.conv_bias = tensors.bias({&bias, 1}, scan_order(net, 1));
+  }
+  layer.decay_bias = tensors.bias(tensor("ssm_dt.bias", 1, net.value_heads));
+  layer.state_norm = tensors.norm(tensor("ssm_norm", 1, net.values()));
+  layer.decay_rate = tensors.rates(tensor("ssm_a", 1, net.value_heads), net.has_log_rates);
+  layer.skip = tensors.norm(tensor("ssm_d", 1, net.value_heads));
+}
+
+void load_recurrence(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config, uint32_t n,
+                     LayerWeights& layer) {
+  const DeltaNetConfig& net = config.delta_net;
+  if (net.scans) return load_scan(tensors, require, net, n, layer);
+  const auto tensor = [&](const char* name, uint64_t rows, uint64_t cols) -> const TensorView& {
+    return require("blk." + std::to_string(n) + "." + name, rows, cols);
+  };
+  if (config.conv_taps != 0) {
+    layer.taps = tensors.norm(tensor("shortconv.conv", config.hidden, config.conv_taps));
+    return;
+  }
   layer.taps = tensors.norm(tensor("ssm_conv1d", net.channels(), net.taps));
   layer.decay_bias = tensors.norm(tensor("ssm_dt.bias", 1, net.value_heads));
   layer.state_norm = tensors.norm(tensor("ssm_norm", 1, net.value_dim));
-  layer.decay_rate = tensors.rates(tensor("ssm_a", 1, net.value_heads), config.has_trained_form);
+  layer.decay_rate = tensors.rates(tensor("ssm_a", 1, net.value_heads), net.has_log_rates);
+}
+
+std::unique_ptr<LatentWeights> load_latent(TensorLoader& tensors, const RequireTensor& require,
+                                           const ModelConfig& config, const LatentPlan& plan, uint32_t n) {
+  const auto norm = [&](const char* name, uint32_t count) {
+    return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, count));
+  };
+  auto latent = std::make_unique<LatentWeights>();
+  if (!plan.query_latent.empty()) {
+    latent->query_latent = tensors.matrix(plan.query_latent[0]);
+    latent->query_norm = norm("attn_q_a_norm", config.latent.query_rank);
+  }
+  latent->query_keys = tensors.matrix(plan.query_keys);
+  latent->query_turned = tensors.matrix(plan.query_turned);
+  latent->latent = tensors.matrix(plan.latent);
+  latent->turned = tensors.matrix(plan.turned);
+  latent->latent_norm = norm("attn_kv_a_norm", config.latent.rank);
+  latent->keys = tensors.matrix(plan.keys);
+  latent->values = tensors.matrix(plan.values);
+  return latent;
 }
 
 void load_expert_biases(TensorLoader& tensors, const RequireTensor& require, const ModelConfig& config, uint32_t n,
@@ -334,7 +400,7 @@ std::vector<uint32_t> projection_order(const ModelConfig& config, uint32_t n) {
   std::vector<uint32_t> all;
   if (order.empty()) return all;
   for (uint32_t h = 0; h < config.heads_of(n) + config.kv_heads_of(n); ++h) {
-    for (const uint32_t i : order) all.push_back(h * config.head_dim + i);
+    for (const uint32_t i : order) all.push_back(h * config.head_dim_of(n) + i);
   }
   for (uint32_t i = 0; i < config.kv_width_of(n); ++i) all.push_back(static_cast<uint32_t>(all.size()));
   return all;
@@ -351,7 +417,8 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   LayerWeights layer;
   layer.attn_norm = norm("attn_norm", config.hidden);
   for (const MatrixPlan& part : plan.qkv) layer.qkv.push_back(tensors.matrix(part));
-  if (spec.mixer == Mixer::gated_delta_net) load_recurrence(tensors, require, config, n, layer);
+  if (!plan.latent.empty()) layer.latent = load_latent(tensors, require, config, plan.latent[0], n);
+  if (config.is_recurrent(n)) load_recurrence(tensors, require, config, n, layer);
   if (spec.qkv_bias) {
     const std::string attention = "blk." + std::to_string(n) + ".attn_";
     const TensorView* parts[] = {&require(attention + "q.bias", 1, config.q_width_of(n)),
@@ -362,19 +429,25 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   if (spec.qk_norm) {
     const std::vector<uint32_t> order = head_order(config);
     const auto head_norm = [&](const char* name) {
-      return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, config.head_dim), offset, order);
+      return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, config.head_dim_of(n)), offset, order);
     };
     layer.q_norm = head_norm("attn_q_norm");
-    layer.k_norm = head_norm("attn_k_norm");
+    if (spec.own_kv) layer.k_norm = head_norm("attn_k_norm");
+  }
+  if (spec.v_norm && spec.own_kv) layer.v_norm = tensors.ones(config.head_dim_of(n), "norm of values");
+  if (spec.layer_scale) {
+    layer.scale = tensors.scale(require("blk." + std::to_string(n) + ".layer_output_scale", 1, 1));
   }
   if (!plan.gate.empty()) layer.gate = tensors.matrix(plan.gate[0]);
-  layer.attn_output = tensors.matrix(plan.attn_output);
+  if (plan.attn_output.is_there()) layer.attn_output = tensors.matrix(plan.attn_output);
   if (spec.output_bias) {
     layer.output_bias = tensors.bias(require("blk." + std::to_string(n) + ".attn_output.bias", 1, config.hidden));
   }
   if (spec.sinks)
     layer.sinks = tensors.sinks(require("blk." + std::to_string(n) + ".attn_sinks", 1, config.heads_of(n)));
-  layer.ffn_norm = norm("ffn_norm", config.hidden);
+  if (spec.mixer != Mixer::none && spec.feed_forward != FeedForward::none) {
+    layer.ffn_norm = norm("ffn_norm", config.hidden);
+  }
   if (spec.post_norms) {
     const auto post_norm = [&](const char* name) {
       const TensorView& tensor = require("blk." + std::to_string(n) + "." + name, 1, config.hidden);
@@ -385,24 +458,54 @@ LayerWeights load_layer(TensorLoader& tensors, const RequireTensor& require, con
   }
   if (!plan.router.empty()) layer.router = tensors.router(plan.router);
   if (spec.expert_bias) load_expert_biases(tensors, require, config, n, layer);
-  layer.gate_up = tensors.matrix(plan.gate_up);
-  layer.ffn_down = tensors.matrix(plan.ffn_down);
+  if (spec.choice_bias) {
+    layer.choice_bias = tensors.bias(require("blk." + std::to_string(n) + ".exp_probs_b.bias", 1, config.experts));
+  }
+  if (plan.gate_up.is_there()) layer.gate_up = tensors.matrix(plan.gate_up);
+  if (plan.ffn_down.is_there()) layer.ffn_down = tensors.matrix(plan.ffn_down);
   if (!plan.shared_gate_up.empty()) layer.shared_gate_up = tensors.matrix(plan.shared_gate_up[0]);
   if (!plan.shared_down.empty()) layer.shared_down = tensors.matrix(plan.shared_down[0]);
+  if (spec.feed_forward == FeedForward::both) {
+    const auto scaled = [&](const char* name, uint64_t count, float scale) {
+      return tensors.norm(require("blk." + std::to_string(n) + "." + name, 1, count), 0, {}, scale);
+    };
+    layer.router_norm = scaled("ffn_gate_inp.scale", config.hidden, 1 / std::sqrt(static_cast<float>(config.hidden)));
+    layer.expert_scales = scaled("ffn_down_exps.scale", config.experts, 1);
+    layer.expert_norm = norm("pre_ffw_norm_2", config.hidden);
+    layer.dense_post_norm = norm("post_ffw_norm_1", config.hidden);
+    layer.expert_post_norm = norm("post_ffw_norm_2", config.hidden);
+  }
+  if (!plan.input.empty()) {
+    layer.input_gate = tensors.matrix(plan.input[0]);
+    layer.input_proj = tensors.matrix(plan.input[1]);
+    layer.input_norm = tensors.norm(require("blk." + std::to_string(n) + ".post_norm", 1, config.hidden), offset, {},
+                                    config.residual_scale);
+  }
   return layer;
 }
 
 void append_in_load_order(const LayerPlan& plan, std::vector<const MatrixPlan*>& matrices) {
   for (const MatrixPlan& part : plan.qkv) matrices.push_back(&part);
+  for (const LatentPlan& latent : plan.latent) {
+    for (const MatrixPlan& matrix : latent.query_latent) matrices.push_back(&matrix);
+    for (const MatrixPlan* matrix :
+         {&latent.query_keys, &latent.query_turned, &latent.latent, &latent.turned, &latent.keys, &latent.values}) {
+      matrices.push_back(matrix);
+    }
+  }
   for (const MatrixPlan& gate : plan.gate) matrices.push_back(&gate);
-  for (const MatrixPlan* matrix : {&plan.attn_output, &plan.gate_up, &plan.ffn_down}) matrices.push_back(matrix);
+  for (const MatrixPlan* matrix : {&plan.attn_output, &plan.gate_up, &plan.ffn_down}) {
+    if (matrix->is_there()) matrices.push_back(matrix);
+  }
   for (const MatrixPlan& matrix : plan.shared_gate_up) matrices.push_back(&matrix);
   for (const MatrixPlan& matrix : plan.shared_down) matrices.push_back(&matrix);
+  for (const MatrixPlan& matrix : plan.input) matrices.push_back(&matrix);
 }
 
 std::vector<const MatrixPlan*> in_load_order(const WeightPlan& plan) {
   std::vector<const MatrixPlan*> matrices = {&plan.token_embd};
   for (const LayerPlan& layer : plan.layers) append_in_load_order(layer, matrices);
+  for (const MatrixPlan& matrix : plan.layer_inputs) matrices.push_back(&matrix);
   for (const MatrixPlan& head : plan.output) matrices.push_back(&head);
   return matrices;
 }
@@ -420,8 +523,19 @@ Weights load_weights(const ModelFile& file, const WeightPlan& plan, Device& devi
   for (uint32_t n = 0; n < config.layers; ++n) {
     weights.layers.push_back(load_layer(tensors, require, config, specs[n], plan.layers[n], n));
   }
-  weights.output_norm =
-      tensors.norm(file.require("output_norm", 1, config.hidden), config.has_trained_form ? 1.0f : 0.0f);
+  weights.output_norm = tensors.norm(file.require("output_norm", 1, config.hidden),
+                                     config.has_trained_form ? 1.0f : 0.0f, {}, 1 / config.logit_divisor);
+  if (config.layer_inputs != 0 || config.has_experts_beside) {
+    weights.ones = tensors.ones(std::max(config.layers * config.layer_inputs, config.hidden), "ones");
+  }
+  if (!plan.layer_inputs.empty()) {
+    weights.layer_embd = tensors.matrix(plan.layer_inputs[0]);
+    weights.layer_proj = tensors.matrix(plan.layer_inputs[1]);
+    weights.layer_norm = tensors.norm(file.require("per_layer_proj_norm", 1, config.layer_inputs), 0, {},
+                                      static_cast<float>(std::sqrt(0.5)));
+    weights.embedding_norm =
+        tensors.ones(config.hidden, "norm of embeddings", 1 / (config.embedding_scale * config.residual_scale));
+  }
   if (!plan.output.empty()) weights.output = tensors.matrix(plan.output[0]);
   monitor.report();
   file.check_unchanged();  // what is wrong with the file was wrong when it was read

@@ -157,7 +157,11 @@ class TensorLoader {
   std::unique_ptr<Buffer> bias(const TensorView& tensor);
   /// Those of a paired weight: elements of gate and up in turn.
   std::unique_ptr<Buffer> paired_bias(const TensorView& gate, const TensorView& up);
-  /// Likewise.
+  /// Ones, of a norm without weights, times `scale`.
+  std::unique_ptr<Buffer> ones(uint32_t count, const std::string& name, float scale = 1);
+  /// The only value of a vector. Throws bad_input where it is not finite or is 0, which no layer would be heard behind.
+  float scale(const TensorView& tensor);
+  /// As bias().
   std::unique_ptr<Buffer> sinks(const TensorView& tensor);
 
  private:
@@ -174,34 +178,72 @@ class TensorLoader {
 // The weights of a model on a device, under the names of the papers (H hidden, Q heads*D, K kv_heads*D, F ffn, V
 // vocab, or the elements of all value heads in a recurrence).
 
+/// A convolution along the rows of a pass (ConvRowsArgs), of a drafter.
+struct ConvWeights {
+  std::unique_ptr<Buffer> base;     // [2, taps, H]
+  std::unique_ptr<Weight> project;  // [2 * taps * H / group, H], which makes a row's kernels
+};
+
+/// Of latent attention with latents of R elements, T elements of a key that are turned, D = R + T, E elements of a
+/// head's query beside those, and values of V (LatentAttention).
+struct LatentWeights {
+  std::unique_ptr<Weight> query_latent;  // [G, H], null where queries are made of the rows themselves: G is H then
+  std::unique_ptr<Buffer> query_norm;    // [G], likewise
+  std::unique_ptr<Weight> query_keys;    // [heads * E, G]
+  std::unique_ptr<Weight> query_turned;  // [heads * T, G]
+  std::unique_ptr<Weight> latent;        // [R, H]
+  std::unique_ptr<Buffer> latent_norm;   // [R]
+  std::unique_ptr<Weight> turned;        // [T, H]
+  std::unique_ptr<Weight> keys;          // [heads * D, E], of each head a matrix whose last T rows are 0
+  std::unique_ptr<Weight> values;        // [heads * V, R], of each head a matrix
+};
+
 struct LayerWeights {
   std::unique_ptr<Buffer> attn_norm;         // [H]
   std::vector<std::unique_ptr<Weight>> qkv;  // together [Q + 2K, H]: see LayerPlan
   std::unique_ptr<Buffer> qkv_bias;          // [Q + 2K], null where the architecture has none
   std::unique_ptr<Buffer> q_norm;            // [D], null where the architecture has none
   std::unique_ptr<Buffer> k_norm;            // [D], likewise
+  std::unique_ptr<Buffer> v_norm;            // [D], ones where values are normed, else null
   std::unique_ptr<Weight> gate;              // [Q, H] of attention with an output gate, [V, H] of a recurrence; or null
   std::unique_ptr<Weight> attn_output;       // [H, Q]; [H, V] of a recurrence
   std::unique_ptr<Buffer> output_bias;       // [H], null where the architecture has none
   std::unique_ptr<Buffer> sinks;             // [heads], likewise
-  // Of a recurrence, whose qkv is [2 keys + V + 2 value heads, H]: queries, keys, values, then b and a of each head.
-  std::unique_ptr<Buffer> taps;        // [channels, taps]
-  std::unique_ptr<Buffer> decay_bias;  // [value heads]
-  std::unique_ptr<Buffer> decay_rate;  // [value heads], negative
-  std::unique_ptr<Buffer> state_norm;  // [value head dimension]
-  std::unique_ptr<Buffer> ffn_norm;    // [H]
+  std::unique_ptr<LatentWeights> latent;     // in the place of qkv; null but of latent attention
+  // Of a recurrence, whose qkv is [2 keys + V + 2 value heads, H]: queries, keys, values, then b and a of each head; of
+  // a scan without b. A short convolution, whose qkv is [3 H, H], has the taps [H, taps] alone.
+  std::unique_ptr<Buffer> taps;                      // [channels, taps]
+  std::unique_ptr<Buffer> decay_bias;                // [value heads]
+  std::unique_ptr<Buffer> decay_rate;                // [value heads], negative
+  std::unique_ptr<Buffer> state_norm;                // [value head dimension], [V] of a scan
+  std::unique_ptr<Buffer> conv_bias;                 // [channels], null where the convolution has none
+  std::unique_ptr<Buffer> skip;                      // [value heads] of a scan, else null
+  std::unique_ptr<Buffer> ffn_norm;                  // [H], null in layers that are a mixer or a feed-forward alone
+  std::unique_ptr<ConvWeights> attn_conv, ffn_conv;  // around attention and feed-forward; null but in some drafters
   // Post norms, times the scale of the residual stream; null where the architecture has none.
   std::unique_ptr<Buffer> attn_post_norm;  // [H]
   std::unique_ptr<Buffer> ffn_post_norm;   // [H]
   std::unique_ptr<Buffer> router;    // [E, H], null but where the layer has E experts; a row more with a shared one
-  std::unique_ptr<Weight> gate_up;   // [2F, H], rows of gate and up in turn; [E * 2F, H] with experts
+  std::unique_ptr<Weight> gate_up;   // [2F, H], rows of gate and up in turn, or [F, H]; [E * 2F, H] with experts
   std::unique_ptr<Weight> ffn_down;  // [H, F]; [E * H, F] with experts
   std::unique_ptr<Weight> shared_gate_up;  // [2S, H] as gate_up, of the expert that every row goes through; or null
   std::unique_ptr<Weight> shared_down;     // [H, S], likewise
   // Of experts with biases, one for each row of their weights.
   std::unique_ptr<Buffer> router_bias;   // [E]
+  std::unique_ptr<Buffer> choice_bias;   // [E], of the scores by which they are chosen; null but in some models
   std::unique_ptr<Buffer> gate_up_bias;  // [E * 2F]
   std::unique_ptr<Buffer> down_bias;     // [E * H]
+  float scale = 1;                       // of the residual stream behind the layer
+  // Of a layer with experts beside a feed-forward, which is shared_gate_up and shared_down; else null.
+  std::unique_ptr<Buffer> router_norm;       // [H], divided by the root of H
+  std::unique_ptr<Buffer> expert_scales;     // [E], of the shares
+  std::unique_ptr<Buffer> expert_norm;       // [H], of what the experts read
+  std::unique_ptr<Buffer> dense_post_norm;   // [H], of what the feed-forward gives
+  std::unique_ptr<Buffer> expert_post_norm;  // [H], of what the experts give
+  // Of a layer with inputs of width I, else null.
+  std::unique_ptr<Weight> input_gate;  // [I, H]
+  std::unique_ptr<Weight> input_proj;  // [H, I]
+  std::unique_ptr<Buffer> input_norm;  // [H], times the scale of the residual stream
 };
 
 /// The weights of layer n. `plan` comes from plan_layer().
@@ -212,7 +254,13 @@ struct Weights {
   std::unique_ptr<Weight> token_embd;  // [V, H]
   std::vector<LayerWeights> layers;
   std::unique_ptr<Buffer> output_norm;  // [H]
-  std::unique_ptr<Weight> output;       // [V, H], null where the head is tied
+  std::unique_ptr<Buffer> ones;         // [L * I or H, the larger], where layers have inputs, or experts beside others
+  // Of a model whose L layers have inputs of width I, else null.
+  std::unique_ptr<Weight> layer_embd;      // [V, L * I]
+  std::unique_ptr<Weight> layer_proj;      // [L * I, H]
+  std::unique_ptr<Buffer> layer_norm;      // [I], divided by the root of 2
+  std::unique_ptr<Buffer> embedding_norm;  // [H], what takes the scales of embedding and residual stream away
+  std::unique_ptr<Weight> output;          // [V, H], null where the head is tied
 
   const Weight& head() const { return output ? *output : *token_embd; }
 };

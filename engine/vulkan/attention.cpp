@@ -118,18 +118,21 @@ Binding queries_of(const RopeStoreArgs& args, const Buffer& none) {
 
 template <>
 void VulkanRecorder::record_op(const RopeStoreArgs& args) {
-  const VulkanKv& kv = checked_kv(*args.cache, args.shape, "rope_store");
+  if (args.cache == nullptr && args.shape.kv_heads != 0) throw bad_input("rope_store has K and V, but no K/V cache.");
+  const VulkanKv* kv = args.cache != nullptr ? &checked_kv(*args.cache, args.shape, "rope_store") : nullptr;
   const uint32_t dim = args.shape.head_dim;
-  const uint32_t all_heads = args.heads + 2 * args.shape.kv_heads;
+  const uint32_t all_heads = args.row_heads();
   struct Push {
     uint32_t heads, kv_heads;
     float norm_eps;
+    uint32_t query_offset;
   };
   const KernelOptions options{{{0, state_.software ? 8u : 32u},
                                {1, dim},
                                {2, args.interleaved ? 1u : 0u},
                                {3, args.q_norm != nullptr ? 1u : 0u},
-                               {4, args.k_norm != nullptr ? 1u : 0u}},
+                               {4, args.k_norm != nullptr ? 1u : 0u},
+                               {5, args.v_norm != nullptr ? 1u : 0u}},
                               0};
   CommandList& list = this->list(0);
   const auto norm = [&](const canopy::Buffer* weight) {
@@ -142,10 +145,11 @@ void VulkanRecorder::record_op(const RopeStoreArgs& args) {
       norm(args.q_norm),
       norm(args.k_norm),
       queries_of(args, state_.written_dummy),
-      kv.keys,
-      kv.values};
+      kv != nullptr ? kv->keys : Binding(state_.written_dummy),
+      kv != nullptr ? kv->values : Binding(state_.written_dummy),
+      norm(args.v_norm)};
   list.bind(state_.context->kernel(cache_shader("rope_store", args.shape.type), options), bindings,
-            bytes_of(Push{args.heads, args.shape.kv_heads, args.norm_eps}));
+            bytes_of(Push{args.heads, args.shape.kv_heads, args.norm_eps, args.query_offset}));
   list.dispatch(all_heads, args.width);
   list.barrier();
 }
@@ -189,11 +193,12 @@ void VulkanRecorder::record_op(const AttentionArgs& args) {
     uint32_t first_row, heads, units;
   };
   const uint32_t dim = args.shape.head_dim, kv_heads = args.shape.kv_heads, group = args.heads / kv_heads;
+  const uint32_t value_dim = args.shape.value_dim();
   const uint32_t q_width = args.heads * dim;
   const AttentionPlan plan = plan_attention({.width = args.width,
                                              .heads = args.heads,
                                              .kv_heads = kv_heads,
-                                             .head_dim = dim,
+                                             .head_dim = value_dim,
                                              .type = args.shape.type,
                                              .keys = args.keys(),
                                              .windowed = args.window > 0},
@@ -213,14 +218,17 @@ void VulkanRecorder::record_op(const AttentionArgs& args) {
                                     {7, own ? 1u : plan.unit_chunks},
                                     {8, merges ? plan.unit_chunks : 0u},
                                     sinks,
+                                    {10, value_dim},
                                     softcap_of(args)},
                                    0});
   };
-  const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(dim / 4));
+  const uint32_t quad_lanes = state_.software ? 4 : std::min(32u, std::bit_ceil(value_dim / 4));
   const uint64_t spans = (args.keys() + kSpanChunks * kAttentionChunk - 1) / (kSpanChunks * kAttentionChunk) + 1;
-  const uint32_t span_lanes = state_.software ? 1 : static_cast<uint32_t>(std::min<uint64_t>(8, std::bit_ceil(spans)));
-  const KernelOptions merge{{{0, quad_lanes}, {1, dim}, mask, window, {5, span_lanes}, {7, plan.unit_chunks}, sinks},
-                            0};
+  const uint32_t most_lanes = value_dim > 256 ? 4 : 8;  // whose outputs fit the shared memory that every device has
+  const uint32_t span_lanes =
+      state_.software ? 1 : static_cast<uint32_t>(std::min<uint64_t>(most_lanes, std::bit_ceil(spans)));
+  const KernelOptions merge{
+      {{0, quad_lanes}, {1, value_dim}, mask, window, {5, span_lanes}, {7, plan.unit_chunks}, sinks}, 0};
 
   const Binding rows = words(*args.rows, uint64_t{args.width} * sizeof(Row) / 4, "The rows of attention");
   const Binding q = words(*args.q, uint64_t{args.width} * q_width, "The queries of attention");

@@ -151,7 +151,7 @@ class VulkanKv : public canopy::KvLayer {
 
   KvShape shape;
   Binding keys;
-  Binding values;
+  Binding values;  // of a latent cache the keys again
 };
 
 /// Planes, which are the keys or the values of a layer: those of layer 0, then of layer 1, ... A shard has as many as

@@ -108,6 +108,7 @@ struct HeadsPush {
   ProductPush product;
   uint32_t first_head, heads, kv_heads;
   float norm_eps;
+  uint32_t query_offset;
 };
 
 struct SwigluPush {
@@ -353,7 +354,8 @@ void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   std::vector<Product> all;
   Places places;
   double flops = 0;
-  bool together = !state_.separate_steps;
+  // The kernel norms no values, and always has keys.
+  bool together = !state_.separate_steps && heads.v_norm == nullptr && heads.cache != nullptr;
   for (const canopy::Weight* weight : args.weights) {
     Product& product =
         all.emplace_back(product_of(state_, ProductOp::linear, *weight, *args.in, heads.width, args.in_norm_eps));
@@ -369,7 +371,7 @@ void VulkanRecorder::record_op(const ProjectHeadsArgs& args) {
   uint32_t first_head = 0;
   for (const Product& product : all) {
     dispatch(state_, list, product, memory, kernel, [&](const ProductPush& common) {
-      return HeadsPush{common, first_head, heads.heads, heads.shape.kv_heads, heads.norm_eps};
+      return HeadsPush{common, first_head, heads.heads, heads.shape.kv_heads, heads.norm_eps, heads.query_offset};
     });
     first_head += product.weight.rows() / dim;
   }
@@ -582,7 +584,7 @@ void VulkanRecorder::record_expert_product(const ExpertProduct& product, const E
 
 template <>
 void VulkanRecorder::record_op(const RouteArgs& args) {
-  check_experts(args.experts, "route");
+  check_route(args);
   const uint32_t all = args.experts.all, used = args.experts.used;
   const uint32_t router_rows = args.experts.router_rows(), row_shares = args.experts.row_shares();
   const VulkanActivations& in = activations_of(*args.in);
@@ -595,7 +597,8 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
     uint32_t has_bias;
   };
   struct ChoosePush {
-    uint32_t experts, used, of_chosen, shared_experts, first_word;
+    uint32_t experts, used, of_chosen, shared_gates, shared_experts, first_word, has_choice_bias, groups, groups_used;
+    float factor;
   };
   const bool marks = args.touched != nullptr;
   const uint32_t first_word = args.layer * args.experts.touched_words();
@@ -612,10 +615,16 @@ void VulkanRecorder::record_op(const RouteArgs& args) {
             LogitsPush{cols, router_rows, in.square_blocks, args.norm_eps, args.bias != nullptr ? 1u : 0u});
   list.dispatch(workgroups(router_rows, kRouterExperts), args.width);
   list.barrier();
-  list.bind(state_.context->kernel("route_choose", {{{0, marks ? 1u : 0u}}, 0}),
-            {logits, words(*args.chosen, uint64_t{args.width} * used, "The chosen experts of route"),
-             words(*args.shares, uint64_t{args.width} * row_shares, "The shares of route"), rows, touched},
-            ChoosePush{all, used, args.of_chosen ? 1u : 0u, router_rows - all, first_word});
+  const KernelOptions choice{{{0, marks ? 1u : 0u}, {1, args.scales != nullptr ? 1u : 0u}, {2, args.sigmoid ? 1u : 0u}},
+                             0};
+  list.bind(
+      state_.context->kernel("route_choose", choice),
+      {logits, words(*args.chosen, uint64_t{args.width} * used, "The chosen experts of route"),
+       words(*args.shares, uint64_t{args.width} * row_shares, "The shares of route"), rows, touched,
+       args.scales != nullptr ? words(*args.scales, all, "The scales of route") : Binding(state_.dummy),
+       args.choice_bias != nullptr ? words(*args.choice_bias, all, "The choice bias of route") : Binding(state_.dummy)},
+      ChoosePush{all, used, args.of_chosen ? 1u : 0u, router_rows - all, row_shares - used, first_word,
+                 args.choice_bias != nullptr ? 1u : 0u, args.groups, args.groups_used, args.factor});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -646,6 +655,11 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
   if (args.expert_rows() % 2 != 0) {
     throw bad_input("expert_swiglu needs paired experts; each has " + std::to_string(args.expert_rows()) + " rows.");
   }
+  struct OwnPush {
+    float limit;
+    uint32_t is_gelu;
+  };
+  const OwnPush own{args.limit, args.gate == GateFunction::gelu ? 1u : 0u};
   record_expert_product({.shader = "expert_swiglu",
                          .weight = *args.weight,
                          .in = activations_of(*args.in),
@@ -655,7 +669,7 @@ void VulkanRecorder::record_op(const ExpertSwigluArgs& args) {
                          .chosen = words(*args.chosen, pairs, "The chosen experts of expert_swiglu"),
                          .out = out.values,
                          .bias = args.bias,
-                         .own_push = bytes_of(args.limit)},
+                         .own_push = bytes_of(own)},
                         choose_experts(state_, weight_of(*args.weight), args.experts, args.width));
 }
 
@@ -663,18 +677,8 @@ template <>
 void VulkanRecorder::record_op(const ExpertAddArgs& args) {
   check_shapes(args.experts, *args.weight, *args.in, "expert_add");
   const uint32_t pairs = args.width * args.experts.used, rows = args.expert_rows();
-  const VulkanActivations& out = activations_of(*args.out);
   require_width(pairs, *args.in, "expert_add");
-  require_width(args.width, out, "expert_add");
   const Binding products = words(*args.products, uint64_t{pairs} * rows, "The products of expert_add");
-  const Binding aux = args.aux != nullptr
-                          ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
-                                  "The aux hidden states of expert_add")
-                          : Binding(state_.dummy);
-  const uint32_t row_shares = args.experts.row_shares();
-  const Binding shared = args.experts.shared
-                             ? words(*args.shared, uint64_t{args.width} * rows, "The shared expert of expert_add")
-                             : Binding(state_.dummy);
   const Binding chosen = words(*args.chosen, pairs, "The chosen experts of expert_add");
   // As the first of a layer's two products has taken the pairs.
   const bool follows = grouped_ && grouped_->is_of(chosen, args.experts, args.width);
@@ -691,6 +695,17 @@ void VulkanRecorder::record_op(const ExpertAddArgs& args) {
                          .bias = args.bias,
                          .own_push = {}},
                         variant);
+  if (args.x == nullptr) return;
+  const VulkanActivations& out = activations_of(*args.out);
+  require_width(args.width, out, "expert_add");
+  const Binding aux = args.aux != nullptr
+                          ? words(*args.aux, uint64_t{args.width - 1} * args.aux_stride + args.aux_offset + rows,
+                                  "The aux hidden states of expert_add")
+                          : Binding(state_.dummy);
+  const uint32_t row_shares = args.experts.row_shares();
+  const Binding shared = args.experts.shared
+                             ? words(*args.shared, uint64_t{args.width} * rows, "The shared expert of expert_add")
+                             : Binding(state_.dummy);
   CommandList& list = this->list(0);
   struct Push {
     uint32_t rows, used, shared_experts, square_blocks, aux_stride, aux_offset;

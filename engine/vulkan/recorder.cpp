@@ -74,7 +74,7 @@ void VulkanRecorder::record_op(const NormAddArgs& args) {
     uint32_t cols, square_blocks;
     float eps;
     uint32_t aux_stride, aux_offset;
-    float aux_scale;
+    float aux_scale, x_scale;
   };
   const bool quads = cols % 4 == 0 && aux_stride % 4 == 0 && args.aux_offset % 4 == 0;
   const Binding aux = args.aux != nullptr
@@ -87,7 +87,7 @@ void VulkanRecorder::record_op(const NormAddArgs& args) {
              words(*args.in, elements, "The input of norm_add"), words(*args.weight, cols, "The weight of norm_add"),
              words(*args.x, elements, "The residual stream of norm_add"),
              words(*args.norm.weight, cols, "The norm weight of norm_add"), out.values, aux},
-            Push{cols, out.square_blocks, args.eps, aux_stride, args.aux_offset, args.aux_scale});
+            Push{cols, out.square_blocks, args.eps, aux_stride, args.aux_offset, args.aux_scale, args.x_scale});
   list.dispatch(args.width);
   list.barrier();
 }
@@ -106,6 +106,24 @@ void VulkanRecorder::record_op(const CapLogitsArgs& args) {
             {words(*args.logits, uint64_t{args.width} * args.vocab, "The logits of cap_logits")},
             Push{args.vocab, args.cap});
   list.dispatch(workgroups(args.vocab, 64), args.width);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const ConvRowsArgs& args) {
+  check_conv_rows(args);
+  struct Push {
+    uint32_t cols, taps, group, side;
+  };
+  const uint64_t elements = uint64_t{args.width} * args.cols;
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("conv_rows"),
+            {words(*args.in, elements, "The input of conv_rows"),
+             words(*args.base, uint64_t{2} * args.taps * args.cols, "The base kernels of conv_rows"),
+             words(*args.kernel, uint64_t{args.width} * args.kernel_cols(), "The kernels of conv_rows"),
+             words(*args.x, elements, "The rows of conv_rows")},
+            Push{args.cols, args.taps, args.group, args.side});
+  list.dispatch(workgroups(args.cols, 64), args.width);
   list.barrier();
 }
 
@@ -215,7 +233,7 @@ void VulkanRecorder::record_op(const TopKArgs& args) {
   list.barrier();
 }
 
-// Recurrent layers: gated delta nets, and what gates results.
+// Recurrent layers: gated delta nets and scans, and what gates results.
 
 namespace {
 
@@ -233,6 +251,7 @@ void VulkanRecorder::record_op(const DeltaInputsArgs& args) {
   const DeltaShape& shape = args.shape;
   require_steps(args.width, shape, "delta_inputs");
   const uint64_t elements = uint64_t{args.rows} * shape.row_elements();
+  const bool has_conv_bias = args.conv_bias != nullptr;
   struct Push {
     uint32_t row_elements, channels, key_heads, value_heads, key_dim, value_dim;
     float query_scale, eps;
@@ -246,13 +265,16 @@ void VulkanRecorder::record_op(const DeltaInputsArgs& args) {
                   static_cast<float>(1 / std::sqrt(static_cast<double>(shape.key_dim))),
                   DeltaInputsArgs::kEps};
   CommandList& list = this->list(static_cast<double>(args.price().flops));
-  list.bind(state_.context->kernel("delta_inputs", {{{0, shape.taps}}, 0}),
+  list.bind(state_.context->kernel("delta_inputs",
+                                   {{{0, shape.taps}, {1, shape.corrects ? 1u : 0u}, {2, has_conv_bias ? 1u : 0u}}, 0}),
             {words(*args.in, elements, "The inputs of delta_inputs"),
              words(*args.steps, uint64_t{args.width} * 4, "The steps of delta_inputs"),
              words(*args.taps, uint64_t{shape.channels()} * shape.taps, "The taps of delta_inputs"),
              words(*args.bias, shape.value_heads, "The bias of delta_inputs"),
              words(*args.rate, shape.value_heads, "The rates of delta_inputs"), whole(*args.tails),
-             words(*args.out, elements, "The output of delta_inputs")},
+             words(*args.out, elements, "The output of delta_inputs"),
+             has_conv_bias ? words(*args.conv_bias, shape.channels(), "The bias of the convolution of delta_inputs")
+                           : Binding(state_.dummy)},
             push);
   list.dispatch(2 * shape.key_heads + shape.value_heads + 1, args.width);
   list.barrier();
@@ -263,19 +285,50 @@ void VulkanRecorder::record_op(const DeltaNetArgs& args) {
   const DeltaShape& shape = args.shape;
   require_steps(args.width, shape, "delta_net");
   const bool reads = args.out != nullptr;
+  if ((args.skip != nullptr) == shape.corrects) {
+    throw bad_input("delta_net is asked for " + describe(shape) + ", with" + (shape.corrects ? "" : "out") +
+                    " a skip; scans have one, delta nets none.");
+  }
   const Binding in = words(*args.in, uint64_t{args.rows} * shape.row_elements(), "The inputs of delta_net");
   struct Push {
     uint32_t step_count, row_elements, key_heads, value_heads, value_dim, tiled;
   };
   CommandList& list = this->list(static_cast<double>(args.price().flops));
-  list.bind(state_.context->kernel("delta_net", {{{0, shape.key_dim}, {1, reads ? 1u : 0u}}, 0}),
+  list.bind(state_.context->kernel("delta_net",
+                                   {{{0, shape.key_dim}, {1, reads ? 1u : 0u}, {2, shape.corrects ? 1u : 0u}}, 0}),
             {in, in, words(*args.steps, uint64_t{args.width} * 4, "The steps of delta_net"), whole(*args.states),
              whole(*args.spare),
              reads ? words(*args.out, uint64_t{args.rows} * shape.values(), "The output of delta_net")
-                   : Binding(state_.dummy)},
+                   : Binding(state_.dummy),
+             shape.corrects ? Binding(state_.dummy) : words(*args.skip, shape.value_heads, "The skip of delta_net")},
             Push{args.width, shape.row_elements(), shape.key_heads, shape.value_heads, shape.value_dim,
                  shape.tiled ? 1u : 0u});
   list.dispatch(workgroups(shape.value_dim, kColumns), shape.value_heads);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const ShortConvArgs& args) {
+  check_short_conv(args);
+  const bool reads = args.out != nullptr;
+  if (reads) {
+    require_width(args.out_rows(), activations_of(*args.out), "short_conv");
+    if (args.out->cols() != args.cols) {
+      throw bad_input("short_conv has " + std::to_string(args.cols) + " columns; its activations have " +
+                      std::to_string(args.out->cols()) + ".");
+    }
+  }
+  struct Push {
+    uint32_t cols;
+  };
+  CommandList& list = this->list(static_cast<double>(args.price().flops));
+  list.bind(state_.context->kernel("short_conv", {{{0, args.taps}, {1, reads ? 1u : 0u}}, 0}),
+            {words(*args.in, uint64_t{args.rows} * 3 * args.cols, "The inputs of short_conv"),
+             words(*args.steps, uint64_t{args.width} * 4, "The steps of short_conv"),
+             words(*args.kernel, uint64_t{args.cols} * args.taps, "The kernel of short_conv"), whole(*args.tails),
+             reads ? activations_of(*args.out).values : Binding(state_.dummy)},
+            Push{args.cols});
+  list.dispatch(workgroups(args.cols, 64), args.width);
   list.barrier();
 }
 
@@ -293,12 +346,49 @@ void VulkanRecorder::record_op(const GatedNormArgs& args) {
     float eps;
   };
   CommandList& list = this->list(0);
-  list.bind(state_.context->kernel("gated_norm"),
+  list.bind(state_.context->kernel("gated_norm", {{{0, args.gate_within ? 1u : 0u}}, 0}),
             {words(*args.in, uint64_t{args.width} * cols, "The input of gated_norm"),
              words(*args.gate, uint64_t{args.width} * cols, "The gate of gated_norm"),
-             words(*args.weight, args.head_dim, "The weight of gated_norm"), out.values},
+             words(*args.weight, args.weights(), "The weight of gated_norm"), out.values},
             Push{args.heads, args.head_dim, args.eps});
   list.dispatch(args.heads, args.width);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const SquareReluArgs& args) {
+  const VulkanActivations& out = activations_of(*args.out);
+  require_width(args.width, out, "square_relu");
+  const uint32_t cols = out.cols();
+  struct Push {
+    uint32_t cols;
+  };
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("square_relu"),
+            {words(*args.in, uint64_t{args.width} * cols, "The rows of square_relu"), out.values}, Push{cols});
+  list.dispatch(workgroups(cols, 64), args.width);
+  list.barrier();
+}
+
+template <>
+void VulkanRecorder::record_op(const GateInputsArgs& args) {
+  const VulkanActivations& out = activations_of(*args.out);
+  require_width(args.width, out, "gate_inputs");
+  const uint32_t cols = out.cols();
+  if (uint64_t{args.offset} + cols > args.stride) {
+    throw bad_input("gate_inputs takes elements " + std::to_string(args.offset) + " to " +
+                    std::to_string(uint64_t{args.offset} + cols) + " of rows of " + std::to_string(args.stride) + ".");
+  }
+  struct Push {
+    uint32_t cols, stride, offset;
+    float scale;
+  };
+  CommandList& list = this->list(0);
+  list.bind(state_.context->kernel("gate_inputs"),
+            {words(*args.gate, uint64_t{args.width} * cols, "The gates of gate_inputs"),
+             words(*args.inputs, uint64_t{args.width} * args.stride, "The inputs of gate_inputs"), out.values},
+            Push{cols, args.stride, args.offset, args.scale});
+  list.dispatch(workgroups(cols, 64), args.width);
   list.barrier();
 }
 

@@ -365,7 +365,7 @@ uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uin
   return vk::attention_scratch_bytes({.width = max_width,
                                       .heads = heads,
                                       .kv_heads = shape.kv_heads,
-                                      .head_dim = shape.head_dim,
+                                      .head_dim = shape.value_dim(),
                                       .type = shape.type,
                                       .keys = max_positions,
                                       .windowed = true},
@@ -374,11 +374,17 @@ uint64_t VulkanDevice::attention_bytes(const KvShape& shape, uint32_t heads, uin
 
 std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_t layers, std::string_view name) {
   check_keeps_heads(shape.type, shape.head_dim);
+  check_latent_values(shape);
+  constexpr uint32_t kMostHeadDim = 1024, kMostValueDim = 512;
   const uint32_t unit = shape.type == CacheType::f32 ? 4 : 8;
-  if (shape.head_dim == 0 || shape.head_dim % unit != 0 || shape.head_dim > 256) {
+  if (shape.head_dim == 0 || shape.head_dim % unit != 0 || shape.head_dim > kMostHeadDim) {
     throw bad_input("A K/V cache of type " + std::string(to_string(shape.type)) + " has heads of " +
                     std::to_string(shape.head_dim) + " elements; allowed: multiples of " + std::to_string(unit) +
-                    " up to 256.");
+                    " up to " + std::to_string(kMostHeadDim) + ".");
+  }
+  if (shape.value_dim() > kMostValueDim) {
+    throw bad_input("A K/V cache has values of " + std::to_string(shape.value_dim()) + " elements; allowed: up to " +
+                    std::to_string(kMostValueDim) + ".");
   }
   const uint64_t bytes = shape.slots * slot_bytes(shape);
   if (bytes > context().limits().max_storage_range) {
@@ -388,7 +394,7 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
   }
   constexpr uint64_t alignment = 256;  // of a plane: the largest that Vulkan lets a device ask for
   const uint64_t stride = (bytes + alignment - 1) / alignment * alignment;
-  const uint64_t planes = uint64_t{layers} * 2;
+  const uint64_t planes = uint64_t{layers} * shape.planes();
   const uint64_t per_shard = std::clamp<uint64_t>(vk::shard_limit(state_) / stride, 1, planes);
   std::vector<vk::VulkanKvCache::Shard> shards;
   for (uint64_t first = 0; first < planes; first += per_shard) {
@@ -401,7 +407,8 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
   };
   std::vector<std::unique_ptr<KvLayer>> all;
   for (uint32_t i = 0; i < layers; ++i) {
-    all.push_back(std::make_unique<vk::VulkanKv>(shape, plane(2 * i), plane(2 * i + 1)));
+    const uint64_t first = uint64_t{i} * shape.planes();
+    all.push_back(std::make_unique<vk::VulkanKv>(shape, plane(first), plane(first + shape.planes() - 1)));
   }
   return std::make_unique<vk::VulkanKvCache>(std::move(all), std::move(shards), shape,
                                              static_cast<uint32_t>(stride / 4));

@@ -75,7 +75,7 @@ inline Results run_attention(Device& device, const KvShape& shape, uint32_t head
   args.softcap = view.softcap;
   if (view.sinks) args.sinks = bench.buffer(Random(heads).values(heads));
   args.cache = bench.kv(shape, contents.keys, contents.values);
-  Activations* out = bench.output_activations(args.width, heads * shape.head_dim);
+  Activations* out = bench.output_activations(args.width, heads * shape.value_dim());
   args.out = out;
   bench.run([&](Recorder& r) { r(args); });
   return {bench.result("out", out, args.width, f32_exp)};

@@ -154,6 +154,34 @@ TEST_P(AttentionTest, CapsScores) {
   }
 }
 
+// As long as those of Gemma 4's layers that see the whole text.
+TEST_P(AttentionTest, TakesLongHeads) {
+  if (is_slow_device()) return;
+  for (const CacheType type : kCacheTypes) {
+    SCOPED_TRACE(to_string(type));
+    const KvShape shape{slots, 1, 512, type};
+    compare(AttentionCase{2, shape, text(64, 1), 65});
+    compare(AttentionCase{2, shape, tree(126, 17), 140});
+  }
+  compare(AttentionCase{3, {1400, 1, 512, CacheType::f16}, text(1300, 1), 1301});
+}
+
+// Values are the first elements of keys: as long as those of DeepSeek 2 and GLM-4.7-Flash, and of odd sizes.
+TEST_P(AttentionTest, TakesValuesOutOfTheKeysOfALatentCache) {
+  for (const CacheType type : kCacheTypes) {
+    SCOPED_TRACE(to_string(type));
+    const KvShape small{slots, 1, type == CacheType::q8_0 ? 64u : 48u, type, type == CacheType::q8_0 ? 36u : 40u};
+    compare(AttentionCase{4, small, text(64, 1), 65});
+    compare(AttentionCase{1, small, tree(126, 33), 140});
+    if (is_slow_device()) continue;
+    compare(AttentionCase{4, small, text(199, 1), 200, {AttentionMask::causal, 70, true}});
+    compare(AttentionCase{6, {slots, 2, 160, type, 160}, text(70, 3), 73});
+    compare(AttentionCase{3, {slots, 1, 576, type, 512}, text(64, 1), 65});
+    compare(AttentionCase{1, {slots, 1, 576, type, 512}, tree(126, 17), 140});
+  }
+  if (!is_slow_device()) compare(AttentionCase{2, {1400, 1, 96, CacheType::f16, 64}, text(1300, 1), 1301});
+}
+
 TEST_P(AttentionTest, SeesItsWholeBlockOrTheBlockUpToItself) {
   for (const CacheType type : {CacheType::f16, CacheType::f32}) {
     for (const AttentionMask mask : {AttentionMask::causal, AttentionMask::block}) {

@@ -30,7 +30,8 @@ TEST_P(ContractTest, Route) {
                     .logits = logits,
                     .chosen = chosen,
                     .shares = shares,
-                    .bias = of_chosen ? bench.buffer(biases) : nullptr});
+                    .bias = of_chosen ? bench.buffer(biases) : nullptr,
+                    .scales = of_chosen ? bench.buffer(biases) : nullptr});
       });
       return Results{trimmed(bench.result("logits", logits, exact), size_t{width} * all),
                      trimmed(bench.integers("chosen", chosen), size_t{width} * used),
@@ -74,7 +75,8 @@ TEST_P(ContractTest, Experts) {
       Activations* out = bench.output_activations(width, hidden);
       bench.run([&](Recorder& r) {
         r(ExpertSwigluArgs{width, experts, weights.gate_up, in, 1e-5f, chosen, gated,
-                           clamped ? bench.buffer(gate_up_bias) : nullptr, clamped ? 0.75f : 0.0f});
+                           clamped ? bench.buffer(gate_up_bias) : nullptr, clamped ? 0.75f : 0.0f,
+                           type == WeightType::q4_1 ? GateFunction::gelu : GateFunction::silu});
         r(ExpertAddArgs{.width = width,
                         .experts = experts,
                         .weight = weights.down,
@@ -99,21 +101,24 @@ TEST_P(ContractTest, GatedNorm) {
   Random random(13);
   const uint32_t heads = 3, head_dim = 50, cols = heads * head_dim;
   const std::vector<float> inputs = random.values(size_t{pool} * cols), gates = random.values(size_t{pool} * cols);
-  const std::vector<float> norm = random.values(head_dim);
-  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
-    OpBench bench(device);
-    const auto width = static_cast<uint32_t>(rows.size());
-    const GatedNormArgs args{.width = width,
-                             .heads = heads,
-                             .head_dim = head_dim,
-                             .in = bench.buffer(gather(inputs, cols, rows)),
-                             .gate = bench.buffer(gather(gates, cols, rows)),
-                             .weight = bench.buffer(norm),
-                             .eps = 1e-6f,
-                             .out = bench.output_activations(width, cols)};
-    bench.run([&](Recorder& r) { r(args); });
-    return Results{bench.result("out", args.out, width, exact)};
-  });
+  const std::vector<float> norm = random.values(cols);
+  for (const bool within : {false, true}) {
+    expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+      OpBench bench(device);
+      const auto width = static_cast<uint32_t>(rows.size());
+      const GatedNormArgs args{.width = width,
+                               .heads = heads,
+                               .head_dim = head_dim,
+                               .in = bench.buffer(gather(inputs, cols, rows)),
+                               .gate = bench.buffer(gather(gates, cols, rows)),
+                               .weight = bench.buffer(norm),
+                               .eps = 1e-6f,
+                               .out = bench.output_activations(width, cols),
+                               .gate_within = within};
+      bench.run([&](Recorder& r) { r(args); });
+      return Results{bench.result("out", args.out, width, exact)};
+    });
+  }
 }
 
 TEST_P(ContractTest, Gate) {
@@ -131,6 +136,35 @@ TEST_P(ContractTest, Gate) {
       r(GateArgs{width, gate, x});
     });
     return Results{bench.result("x", x, width, exact)};
+  });
+}
+
+TEST_P(ContractTest, SquareRelu) {
+  Random random(16);
+  const uint32_t cols = 130;
+  const std::vector<float> inputs = random.values(size_t{pool} * cols);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    Activations* out = bench.output_activations(width, cols);
+    const Buffer* in = bench.buffer(gather(inputs, cols, rows));
+    bench.run([&](Recorder& r) { r(SquareReluArgs{width, in, out}); });
+    return Results{bench.result("out", out, width, exact)};
+  });
+}
+
+TEST_P(ContractTest, GateInputs) {
+  Random random(15);
+  const uint32_t cols = 130, stride = 270, offset = 135;
+  const std::vector<float> gates = random.values(size_t{pool} * cols), inputs = random.values(size_t{pool} * stride);
+  expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
+    OpBench bench(device);
+    const auto width = static_cast<uint32_t>(rows.size());
+    const Buffer* gate = bench.buffer(gather(gates, cols, rows));
+    const Buffer* in = bench.buffer(gather(inputs, stride, rows));
+    Activations* out = bench.output_activations(width, cols);
+    bench.run([&](Recorder& r) { r(GateInputsArgs{width, gate, 3, in, stride, offset, out}); });
+    return Results{bench.result("out", out, width, exact)};
   });
 }
 

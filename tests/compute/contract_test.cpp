@@ -86,7 +86,16 @@ TEST_P(ContractTest, NormAdd) {
       const Buffer* weight = bench.buffer(weights);
       const Buffer* norm = bench.buffer(norms);
       Activations* out = bench.output_activations(width, cols);
-      bench.run([&](Recorder& r) { r(NormAddArgs{width, in, weight, 1e-6f, x, {norm}, out}); });
+      bench.run([&](Recorder& r) {
+        r(NormAddArgs{.width = width,
+                      .in = in,
+                      .weight = weight,
+                      .eps = 1e-6f,
+                      .x = x,
+                      .norm = {norm},
+                      .out = out,
+                      .x_scale = cols == 100 ? 1.0f : 0.3f});
+      });
       return Results{trimmed(bench.result("x", x, exact), size_t{width} * cols), bench.result("out", out, width, exact),
                      trimmed(bench.norm_probe(out, width), size_t{width} * 4)};
     });
@@ -120,7 +129,7 @@ TEST_P(ContractTest, RopeStore) {
     const KvShape shape{257, 2, 32, type};
     const uint32_t heads = 4, in_cols = 8 * 32, slot_size = 64;
     const std::vector<float> qkv = random.values(size_t{pool} * in_cols);
-    const std::vector<float> rotation = random.values(size_t{pool} * 32);
+    const std::vector<float> rotation = random.values(size_t{pool} * 2 * 32);
     const std::vector<float> norm = random.values(32);
     expect_rows_independent(device(), [&](Device& device, const std::vector<uint32_t>& rows) {
       OpBench bench(device);
@@ -135,7 +144,9 @@ TEST_P(ContractTest, RopeStore) {
       args.qkv = bench.buffer(gather(qkv, in_cols, rows));
       args.rows = bench.buffer(batch.rows);
       args.rotation = bench.buffer(rotation);
+      args.query_offset = type == CacheType::f32 ? 0 : pool;
       args.q_norm = args.k_norm = bench.buffer(norm);
+      if (type == CacheType::f32) args.v_norm = args.k_norm;
       args.norm_eps = 1e-6f;
       args.heads = heads;
       args.shape = shape;
@@ -167,9 +178,10 @@ void add_pool_row(RowBatch& batch, uint32_t i) {
 }
 
 TEST_P(ContractTest, Attention) {
-  for (const KvShape& shape : {KvShape{250, 2, 32, CacheType::f16}, KvShape{250, 3, 64, CacheType::f32},
-                               KvShape{250, 2, 64, CacheType::q8_0}}) {
-    SCOPED_TRACE(to_string(shape.type));
+  for (const KvShape& shape :
+       {KvShape{250, 2, 32, CacheType::f16}, KvShape{250, 3, 64, CacheType::f32}, KvShape{250, 2, 64, CacheType::q8_0},
+        KvShape{250, 1, 48, CacheType::f16, 40}, KvShape{250, 1, 96, CacheType::q8_0, 64}}) {
+    SCOPED_TRACE(describe(shape));
     const uint32_t heads = shape.kv_heads * 3;
     const uint32_t cols = heads * shape.head_dim;
     const CacheContents contents = random_cache(shape, 6);

@@ -27,7 +27,7 @@ std::string hash_of(const Results& results) {
   return damage_hash_text(bytes);
 }
 
-Results norms(Device& device) {
+Results norms(Device& device, bool gate_within = false) {
   OpBench bench(device);
   Random random(9);
   const uint32_t width = 5, cols = 75, heads = 3, dim = 30;
@@ -47,7 +47,8 @@ Results norms(Device& device) {
   gate.head_dim = dim;
   gate.in = bench.buffer(random.values(width * heads * dim));
   gate.gate = bench.buffer(scaled(random, width * heads * dim, 10));
-  gate.weight = bench.buffer(random.values(dim));
+  gate.gate_within = gate_within;
+  gate.weight = bench.buffer(random.values(gate.weights()));
   gate.eps = 1e-6f;
   gate.out = gated;
   bench.run([&](Recorder& r) {
@@ -98,8 +99,8 @@ Results rotated(Device& device, CacheType type) {
   return {bench.keys("k", cache, shape, exact), bench.values("v", cache, shape, exact), bench.result("q", q, exact)};
 }
 
-Results recurrence(Device& device) {
-  const DeltaPass pass{kOddDelta, random_parents(9, 3, 1), true};
+Results recurrence(Device& device, const DeltaShape& shape) {
+  const DeltaPass pass{shape, random_parents(9, 3, 1), true};
   return DeltaRun(device, pass, DeltaNumbers(pass.shape, pass.width(), 13)).results();
 }
 
@@ -128,13 +129,15 @@ TEST_P(CpuBits, OfProducts) {
 TEST_P(CpuBits, OfWhatIsNoProduct) {
   EXPECT_EQ(hash_of(others(*device_)), "a69ffe3d0b6d6a68");
   EXPECT_EQ(hash_of(norms(*device_)), "f3690b9bea65ff9f");
+  EXPECT_EQ(hash_of(norms(*device_, true)), "126fae334de10dbc");
   EXPECT_EQ(hash_of(attention(*device_, CacheType::f32)), "f21983dc39bfbf7f");
   EXPECT_EQ(hash_of(attention(*device_, CacheType::f16)), "7220052eda891021");
   EXPECT_EQ(hash_of(attention(*device_, CacheType::q8_0)), "ef80ca79409c0de6");
   EXPECT_EQ(hash_of(rotated(*device_, CacheType::f32)), "2e24876596595e0f");
   EXPECT_EQ(hash_of(rotated(*device_, CacheType::f16)), "355f6a06b3151b88");
   EXPECT_EQ(hash_of(rotated(*device_, CacheType::q8_0)), "2c7bc92064e7e5e0");
-  EXPECT_EQ(hash_of(recurrence(*device_)), "5b08584074f047a1");
+  EXPECT_EQ(hash_of(recurrence(*device_, kOddDelta)), "5b08584074f047a1");
+  EXPECT_EQ(hash_of(recurrence(*device_, kOddScan)), "4930b3aefc321df9");
 }
 
 CANOPY_ON_CPU_SETS(CpuBits);
@@ -151,6 +154,26 @@ TEST(RotationBits, OfTables) {
   EXPECT_EQ(table(1e4, 64, 4096), "1351667792a36379");
   EXPECT_EQ(table(5e5, 128, 4096), "5021837004838331");
   EXPECT_EQ(table(1e6, 96, 40960), "f37f0f07e39ea202");
+}
+
+TEST(RotationBits, QueriesGrowInStepsOfTheOriginalContext) {
+  ModelConfig config;
+  config.head_dim = 8;
+  config.rotary_dim = 4;
+  config.rope_theta = 100;
+  config.rope_scaling.original_context = 4;
+  config.rope_scaling.query_growth = 0.5;
+  EXPECT_EQ(query_offset(config, 4), 0u) << "no position is beyond the original context";
+  EXPECT_EQ(rotation_table(config, 4).size(), 4 * 8u);
+  EXPECT_EQ(query_offset(config, 11), 11u);
+  const std::vector<float> table = rotation_table(config, 11);
+  ASSERT_EQ(table.size(), 2 * 11 * 8u);
+  for (size_t i = 0; i < 11 * 8u; ++i) {
+    const double factor = std::vector{1.0, 1 + 0.5 * std::log(2.0), 1 + 0.5 * std::log(3.0)}[i / 8 / 4];
+    EXPECT_FLOAT_EQ(table[11 * 8 + i], static_cast<float>(table[i] * factor)) << i;
+  }
+  config.rope_scaling.query_growth = 0;
+  EXPECT_EQ(rotation_table(config, 11), std::vector<float>(table.begin(), table.begin() + 11 * 8));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Passes of a recurrence over trees of random rows.
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct DeltaPass {
 struct DeltaNumbers {
   std::vector<float> rows;  // [width, row_elements]
   std::vector<float> taps, bias, rate, states, tails;
+  std::vector<float> conv_bias, skip;  // of scans
 
   DeltaNumbers(const DeltaShape& shape, uint32_t width, uint32_t seed) {
     Random random(seed);
@@ -65,6 +67,13 @@ struct DeltaNumbers {
     for (float& x : rate) x = -0.01f - 2 * (x + 1);
     states = random.values(DeltaPass::kKept * shape.state_elements());
     tails = random.values(DeltaPass::kKept * shape.tail_elements());
+    if (shape.corrects) return;
+    conv_bias = random.values(shape.channels());
+    skip = random.values(shape.value_heads);
+    const size_t size = shape.row_elements(), used = size_t{shape.channels()} + shape.head_inputs();
+    for (size_t w = 0; w < width; ++w) {  // what a scan has no number for must not be read
+      for (size_t i = used; i < size; ++i) rows[w * size + i] = std::numeric_limits<float>::quiet_NaN();
+    }
   }
 };
 
@@ -86,7 +95,8 @@ struct DeltaRun {
               .bias = bench.buffer(numbers.bias),
               .rate = bench.buffer(numbers.rate),
               .tails = bench.buffer(numbers.tails),
-              .out = bench.output(uint64_t{width} * shape.row_elements())};
+              .out = bench.output(uint64_t{width} * shape.row_elements()),
+              .conv_bias = shape.corrects ? nullptr : bench.buffer(numbers.conv_bias)};
     net = {.width = width,
            .rows = width,
            .in = inputs.out,
@@ -94,7 +104,8 @@ struct DeltaRun {
            .shape = shape,
            .states = bench.buffer(numbers.states),
            .spare = bench.output(width * shape.state_elements()),
-           .out = bench.output(uint64_t{width} * shape.values())};
+           .out = bench.output(uint64_t{width} * shape.values()),
+           .skip = shape.corrects ? nullptr : bench.buffer(numbers.skip)};
   }
 
   Results results() {
@@ -120,5 +131,7 @@ inline std::vector<int32_t> random_parents(uint32_t width, uint32_t near, uint32
 
 inline const DeltaShape kTinyDelta{2, 4, 16, 16, 4, false}, kOddDelta{3, 9, 12, 44, 3, true},
     kWholeDelta{1, 2, 128, 128, 4, false}, kThinDelta{1, 1, 4, 4, 2, true};
+inline const DeltaShape kTinyScan{2, 4, 16, 16, 4, false, false}, kOddScan{3, 9, 12, 44, 3, false, false},
+    kWholeScan{1, 3, 128, 64, 4, false, false}, kThinScan{1, 1, 4, 4, 2, true, false};
 
 }  // namespace canopy::test

@@ -19,7 +19,8 @@ class DeltaNetTest : public OpTest {
 };
 
 TEST_P(DeltaNetTest, Lines) {
-  for (const DeltaShape& shape : {kTinyDelta, kOddDelta, kWholeDelta, kThinDelta}) {
+  for (const DeltaShape& shape :
+       {kTinyDelta, kOddDelta, kWholeDelta, kThinDelta, kTinyScan, kOddScan, kWholeScan, kThinScan}) {
     for (const uint32_t width : {1u, 2u, 3u, 5u, 33u}) {
       for (const bool keeps : {false, true}) compare_pass({shape, random_parents(width, 1, 0), keeps});
     }
@@ -27,7 +28,7 @@ TEST_P(DeltaNetTest, Lines) {
 }
 
 TEST_P(DeltaNetTest, Trees) {
-  for (const DeltaShape& shape : {kTinyDelta, kOddDelta}) {
+  for (const DeltaShape& shape : {kTinyDelta, kOddDelta, kOddScan}) {
     for (const uint32_t width : {2u, 7u, 40u, 65u}) {
       for (const uint32_t near : {2u, 9u, 1000u}) compare_pass({shape, random_parents(width, near, width), true});
     }
@@ -36,7 +37,7 @@ TEST_P(DeltaNetTest, Trees) {
 
 // Several rows behind the text itself.
 TEST_P(DeltaNetTest, SeveralRowsFollowTheText) {
-  compare_pass({kTinyDelta, {-1, -1, 0, 1, -1, 4, 4}, true});
+  for (const DeltaShape& shape : {kTinyDelta, kTinyScan}) compare_pass({shape, {-1, -1, 0, 1, -1, 4, 4}, true});
 }
 
 // Steps that do nothing stand among the others, and rows without a step stay as they are.
@@ -55,27 +56,29 @@ TEST_P(DeltaNetTest, StepsThatFillAPassChangeNothing) {
 
 // Of a list of few steps over rows of a wide pass, as accepted rows are applied: nothing is read, states are the same.
 TEST_P(DeltaNetTest, AppliesRowsWithoutReadingThem) {
-  const DeltaPass pass{kOddDelta, random_parents(20, 4, 8), false};
-  const DeltaNumbers numbers(pass.shape, pass.width(), 4);
-  compare([&](Device& device) {
-    DeltaRun run(device, pass, numbers);
-    std::vector<DeltaStep> steps;
-    for (const uint32_t at : pass.path_to(19)) {
-      const auto count = static_cast<uint32_t>(steps.size());
-      steps.push_back({pass.row_of(at), count == 0 ? DeltaStep::kNone : count - 1,
-                       count == 0 ? DeltaPass::kText : DeltaStep::kNone, DeltaStep::kNone});
-    }
-    steps.back().to = DeltaPass::kResult;
-    run.inputs.width = run.net.width = static_cast<uint32_t>(steps.size());
-    run.inputs.steps = run.net.steps = run.bench.buffer(steps);
-    Buffer* const unread = std::exchange(run.net.out, nullptr);
-    run.bench.run([&](Recorder& r) {
-      r(run.inputs);
-      r(run.net);
+  for (const DeltaShape& shape : {kOddDelta, kOddScan}) {
+    const DeltaPass pass{shape, random_parents(20, 4, 8), false};
+    const DeltaNumbers numbers(pass.shape, pass.width(), 4);
+    compare([&](Device& device) {
+      DeltaRun run(device, pass, numbers);
+      std::vector<DeltaStep> steps;
+      for (const uint32_t at : pass.path_to(19)) {
+        const auto count = static_cast<uint32_t>(steps.size());
+        steps.push_back({pass.row_of(at), count == 0 ? DeltaStep::kNone : count - 1,
+                         count == 0 ? DeltaPass::kText : DeltaStep::kNone, DeltaStep::kNone});
+      }
+      steps.back().to = DeltaPass::kResult;
+      run.inputs.width = run.net.width = static_cast<uint32_t>(steps.size());
+      run.inputs.steps = run.net.steps = run.bench.buffer(steps);
+      Buffer* const unread = std::exchange(run.net.out, nullptr);
+      run.bench.run([&](Recorder& r) {
+        r(run.inputs);
+        r(run.net);
+      });
+      return Results{run.bench.result("tails", run.inputs.tails, exact),
+                     run.bench.result("states", run.net.states, f32_exp), run.bench.result("unread", unread, exact)};
     });
-    return Results{run.bench.result("tails", run.inputs.tails, exact),
-                   run.bench.result("states", run.net.states, f32_exp), run.bench.result("unread", unread, exact)};
-  });
+  }
 }
 
 // Decays and gates at the ends of their ranges: nothing kept, all kept, nothing taken.
@@ -92,6 +95,34 @@ TEST_P(DeltaNetTest, GatesAtTheEndsOfTheirRanges) {
     for (size_t c = 0; c < channels; c += 3) numbers.rows[w * size + c] *= 100;  // silu of large numbers
   }
   compare([&](Device& device) { return DeltaRun(device, pass, numbers).results(); });
+}
+
+// Of a scan: steps from far below the smallest that counts to large ones.
+TEST_P(DeltaNetTest, StepsOfScansAtTheEndsOfTheirRange) {
+  const DeltaPass pass{kTinyScan, random_parents(6, 1, 0), true};
+  DeltaNumbers numbers(pass.shape, pass.width(), 5);
+  const size_t size = pass.shape.row_elements(), channels = pass.shape.channels(), heads = pass.shape.value_heads;
+  constexpr float ends[] = {-200, -30, -8, 19.99f, 20.01f, 200};
+  for (size_t w = 0; w < pass.width(); ++w) {
+    for (size_t h = 0; h < heads; ++h) numbers.rows[w * size + channels + h] = ends[(w + h) % 6];
+  }
+  compare([&](Device& device) { return DeltaRun(device, pass, numbers).results(); });
+}
+
+// Convolutions of either kind with and without a bias.
+TEST_P(DeltaNetTest, ConvolutionsMayHaveABias) {
+  for (const DeltaShape& shape : {kTinyDelta, kTinyScan}) {
+    const DeltaPass pass{shape, random_parents(5, 2, 1), true};
+    const DeltaNumbers numbers(pass.shape, pass.width(), 6);
+    compare([&](Device& device) {
+      DeltaRun run(device, pass, numbers);
+      run.inputs.conv_bias =
+          shape.corrects
+              ? run.bench.buffer(std::vector<float>(numbers.taps.begin(), numbers.taps.begin() + shape.channels()))
+              : nullptr;
+      return run.results();
+    });
+  }
 }
 
 /// The results of one row, and the state behind it: [values], [state], [tail].
@@ -127,7 +158,7 @@ RowBits one_by_one(Device& device, const DeltaPass& pass, const DeltaNumbers& nu
 // The numeric contract: whatever the width and the tree, a row's results and the state behind it have the bits that
 // they have when each row of its path is computed alone.
 TEST_P(DeltaNetTest, RowsOfAnyPassEqualThoseComputedOneByOne) {
-  for (const DeltaShape& shape : {kTinyDelta, kOddDelta}) {
+  for (const DeltaShape& shape : {kTinyDelta, kOddDelta, kOddScan}) {
     for (const uint32_t width : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 31u, 33u, 64u, 65u, 129u, 257u}) {
       const uint32_t near = width % 3 == 0 ? 1 : 1 + width / 3;
       DeltaPass pass{shape, random_parents(width, near, width), true};
@@ -163,6 +194,15 @@ TEST_P(DeltaNetTest, RefusesShapesWithoutAKernel) {
   expect_refused({2, 4, 132, 16, 4, false});  // more than a column's registers
   expect_refused({2, 4, 18, 16, 4, false});   // no multiple of 4
   expect_refused({2, 4, 16, 16, 1, false});   // no row before
+}
+
+TEST_P(DeltaNetTest, RefusesSkipsOfDeltaNetsAndScansWithout) {
+  for (const DeltaShape& shape : {kTinyDelta, kTinyScan}) {
+    const DeltaPass pass{shape, {-1}, false};
+    DeltaRun run(device(), pass, DeltaNumbers(pass.shape, 1, 1));
+    run.net.skip = shape.corrects ? run.inputs.bias : nullptr;
+    EXPECT_ANY_THROW(run.bench.run([&](Recorder& r) { r(run.net); })) << describe(shape);
+  }
 }
 
 CANOPY_OP_TESTS(DeltaNetTest);

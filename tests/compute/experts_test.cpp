@@ -17,6 +17,11 @@ struct RouteCase {
   float norm_eps = 1e-6f;
   bool integers = false;  // logits that are exact in f32, with many ties
   bool has_bias = false;
+  bool has_scales = false;
+  float factor = 1;
+  bool sigmoid = false;
+  bool has_choice_bias = false;
+  uint32_t groups = 1, groups_used = 1;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -25,6 +30,10 @@ struct RouteCase {
     const std::vector<float> router = integers ? random.integers(router_size, 1) : random.values(router_size);
     const std::vector<float> inputs = integers ? random.integers(in_size, 1) : random.values(in_size);
     const std::vector<float> biases = random.integers(experts.router_rows(), 3);
+    const std::vector<float> scales = random.values(experts.all);
+    // Halves, so that sums with the scores of equal logits stay equal.
+    std::vector<float> choice_biases = random.integers(experts.all, 1);
+    for (float& bias : choice_biases) bias /= 2;
     Buffer* logits = bench.output(uint64_t{width} * experts.router_rows());
     Buffer* chosen = bench.output(uint64_t{width} * experts.used);
     Buffer* shares = bench.output(uint64_t{width} * experts.row_shares());
@@ -38,7 +47,13 @@ struct RouteCase {
                   .logits = logits,
                   .chosen = chosen,
                   .shares = shares,
-                  .bias = has_bias ? bench.buffer(biases) : nullptr});
+                  .bias = has_bias ? bench.buffer(biases) : nullptr,
+                  .scales = has_scales ? bench.buffer(scales) : nullptr,
+                  .factor = factor,
+                  .sigmoid = sigmoid,
+                  .choice_bias = has_choice_bias ? bench.buffer(choice_biases) : nullptr,
+                  .groups = groups,
+                  .groups_used = groups_used});
     });
     return {bench.result("logits", logits, integers ? exact : f32_rounding), bench.integers("chosen", chosen),
             bench.result("shares", shares, f32_exp)};
@@ -56,6 +71,61 @@ TEST_P(RouteTest, AgreesWithTheOracle) {
     SCOPED_TRACE(describe(one.experts) + ", cols " + std::to_string(one.cols) + ", width " + std::to_string(one.width));
     compare(one);
   }
+}
+
+TEST_P(RouteTest, ScalesTheSharesOfTheChosen) {
+  for (const ExpertCounts experts : {ExpertCounts{6, 2}, ExpertCounts{130, 64}, ExpertCounts{9, 9, true}}) {
+    SCOPED_TRACE(describe(experts));
+    compare(RouteCase{experts, 70, 5, true, 1e-6f, false, true, true});
+    compare(RouteCase{experts, 9, 3, false, 0, true, false, true});
+  }
+}
+
+// As DeepSeek 3 and GLM 4.5 choose.
+TEST_P(RouteTest, ChoosesBySigmoidsABiasAndGroups) {
+  static constexpr ExpertCounts some = {8, 3}, many = {256, 8, true, false}, odd = {33, 4}, gated = {12, 2, true};
+  const auto by_sigmoid = [](ExpertCounts experts, uint32_t width, bool of_chosen, bool has_choice_bias,
+                             uint32_t groups, uint32_t groups_used, bool integers = false) {
+    RouteCase one{experts, integers ? 9u : 64u, width, of_chosen, integers ? 0 : 1e-6f, integers};
+    one.factor = 2.5f;
+    one.sigmoid = true;
+    one.has_choice_bias = has_choice_bias;
+    one.groups = groups;
+    one.groups_used = groups_used;
+    return one;
+  };
+  for (const bool integers : {false, true}) {
+    SCOPED_TRACE(integers ? "with ties" : "without ties");
+    compare(by_sigmoid(some, 5, true, true, 4, 2, integers));
+    compare(by_sigmoid(some, 9, false, true, 1, 1, integers));
+    compare(by_sigmoid(odd, 3, true, false, 1, 1, integers));
+    compare(by_sigmoid(odd, 3, true, true, 11, 7, integers));
+    compare(by_sigmoid(gated, 4, true, true, 6, 1, integers));
+    compare(by_sigmoid(many, 3, true, true, 8, 4, integers));
+    compare(by_sigmoid(many, 1, false, false, 128, 5, integers));
+  }
+}
+
+TEST_P(RouteTest, CountsASharedExpertWithoutAGateAsOne) {
+  RouteCase one{{8, 2, true, false}, 32, 7, false};
+  one.factor = 0.5f;
+  compare(one);
+  one.of_chosen = true;
+  one.has_scales = true;
+  compare(one);
+}
+
+TEST_P(RouteTest, RefusesGroupsThatDoNotFit) {
+  for (const auto& [groups, groups_used] : {std::pair{3u, 1u}, {8u, 2u}, {4u, 5u}, {4u, 0u}, {4u, 1u}}) {
+    RouteCase one{{8, 3}, 8, 1};
+    one.sigmoid = true;
+    one.groups = groups;
+    one.groups_used = groups_used;
+    EXPECT_THROW(one(device()), Error) << groups << ", " << groups_used;
+  }
+  RouteCase softmax{{8, 3}, 8, 1};
+  softmax.has_choice_bias = true;
+  EXPECT_THROW(softmax(device()), Error);
 }
 
 // Small integers: many logits are equal, and a choice by anything but the lower number shows.
@@ -166,6 +236,7 @@ struct ExpertCase {
   bool same = false;  // all rows have chosen the same experts
   bool aux = false;
   float limit = 0;  // with biases, where above 0
+  bool gelu = false;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -187,7 +258,8 @@ struct ExpertCase {
     if (limit > 0) gate_up_bias = bench.buffer(random.values(size_t{experts.all} * 2 * ffn));
     if (limit > 0) down_bias = bench.buffer(random.values(size_t{experts.all} * hidden));
     bench.run([&](Recorder& r) {
-      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, norm_eps, chosen, gated, gate_up_bias, limit});
+      r(ExpertSwigluArgs{width, experts, weights.gate_up, in, norm_eps, chosen, gated, gate_up_bias, limit,
+                         gelu ? GateFunction::gelu : GateFunction::silu});
       r(ExpertAddArgs{.width = width,
                       .experts = experts,
                       .weight = weights.down,
@@ -239,6 +311,38 @@ TEST_P(ExpertTest, AgreeWithTheOracle) {
       SCOPED_TRACE(std::string(to_string(type)) + " " + describe(s.experts) + ", ffn " + std::to_string(ffn) +
                    ", hidden " + std::to_string(hidden) + ", width " + std::to_string(s.width));
       compare(ExpertCase{type, s.experts, ffn, hidden, s.width, s.width % 2 == 0 ? 0.0f : 1e-6f, false, s.width == 7});
+      if (block_size(type).elements == 256) break;  // one shape that rows of such blocks can have
+    }
+  }
+}
+
+// Heads with a matrix of their own each, as those that make keys and values of a latent.
+TEST_P(ExpertTest, GiveProductsAloneOfHeads) {
+  struct Shape {
+    uint32_t heads, rows, cols, width;
+  };
+  static constexpr Shape shapes[] = {{4, 48, 32, 1}, {4, 16, 96, 9}, {1, 32, 64, 3}, {20, 64, 64, 33}};
+  for (const WeightType type : weight_types_under_test()) {
+    for (const Shape& s : shapes) {
+      const uint32_t cols = columns_for(type, {s.cols})[0], pairs = s.width * s.heads;
+      SCOPED_TRACE(std::string(to_string(type)) + " " + std::to_string(s.heads) + " heads of [" +
+                   std::to_string(s.rows) + ", " + std::to_string(cols) + "], width " + std::to_string(s.width));
+      compare([&](Device& device) {
+        OpBench bench(device);
+        Random random(pairs);
+        std::vector<uint32_t> heads;
+        for (uint32_t i = 0; i < pairs; ++i) heads.push_back(i % s.heads);
+        Buffer* products = bench.output(uint64_t{pairs} * s.rows);
+        const ExpertAddArgs args{.width = pairs,
+                                 .experts = {s.heads, 1},
+                                 .weight = bench.weight(random.matrix(type, s.heads * s.rows, cols)),
+                                 .in = bench.activations(pairs, cols, random.values(size_t{pairs} * cols)),
+                                 .chosen = bench.buffer(heads),
+                                 .products = products,
+                                 .norm = {}};
+        bench.run([&](Recorder& r) { r(args); });
+        return Results{bench.result("products", products, bench.of_products(f32_rounding, type))};
+      });
       if (block_size(type).elements == 256) break;  // one shape that rows of such blocks can have
     }
   }

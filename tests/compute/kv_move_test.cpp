@@ -21,7 +21,7 @@ struct KvMoveCase {
       std::vector<float> values = keys;
       for (float& v : values) v = -v;
       device.write_kv(cache->layer(layer), false, 0, keys);
-      device.write_kv(cache->layer(layer), true, 0, values);
+      if (!shape.is_latent()) device.write_kv(cache->layer(layer), true, 0, values);
     }
     const Buffer* list = bench.buffer(moves);
     const auto count = static_cast<uint32_t>(moves.size() / 2);
@@ -67,6 +67,7 @@ TEST_P(KvMoveTest, MovesEveryCacheShape) {
       for (const uint32_t kv_heads : {1u, 3u}) {
         SCOPED_TRACE(std::string(to_string(type)) + ", head_dim " + std::to_string(head_dim));
         compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type}, 5});
+        compare(KvMoveCase{{9, 2, 2, 9, 30, 31, 31, 32}, {40, kv_heads, head_dim, type, head_dim - 8}, 5});
       }
     }
   }

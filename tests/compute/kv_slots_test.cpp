@@ -125,6 +125,9 @@ TEST(KvSlotsTest, AgreeWithTheOracleByTheBit) {
 TEST(KvSlotsTest, RefuseHeadsThatAreNoWholeBlocks) {
   EXPECT_NO_THROW(check_keeps_heads(CacheType::f16, 80));
   EXPECT_NO_THROW(check_keeps_heads(CacheType::q8_0, 96));
+  EXPECT_NO_THROW(check_latent_values({1, 1, 576, CacheType::f16, 512}));
+  EXPECT_THROW(check_latent_values({1, 1, 48, CacheType::f16, 52}), Error);
+  EXPECT_THROW(check_latent_values({1, 1, 48, CacheType::f16, 38}), Error);
   try {
     check_keeps_heads(CacheType::q8_0, 80);
     FAIL();

@@ -11,6 +11,7 @@ struct NormAddCase {
   bool with_probe = false;  // of the sums of squares: see NormRowsCase
   float magnitude = 1;      // of the input
   float residual = 1;       // of what it is added to
+  float x_scale = 1;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
@@ -26,7 +27,8 @@ struct NormAddCase {
                      .weight = bench.buffer(random.values(cols)),
                      .eps = 1e-6f,
                      .x = bench.buffer(scaled(size_t{width} * cols, residual)),
-                     .norm = {bench.buffer(random.values(cols))}};
+                     .norm = {bench.buffer(random.values(cols))},
+                     .x_scale = x_scale};
     if (with_aux) {
       args.aux = bench.output(uint64_t{width} * stride);
       args.aux_stride = stride;
@@ -59,6 +61,14 @@ TEST_P(NormAddTest, AddsNormedRows) {
 TEST_P(NormAddTest, NormsSmallAndLargeRows) {
   compare(NormAddCase{3, 129, true, false, 1e-4f});  // the epsilon counts
   compare(NormAddCase{3, 128, true, false, 1e6f, 1e5f});
+}
+
+TEST_P(NormAddTest, ScalesTheSum) {
+  for (const uint32_t cols : {1u, 30u, 129u, 576u}) {
+    SCOPED_TRACE("cols " + std::to_string(cols));
+    compare(NormAddCase{3, cols, true, cols == 576, 1, 1, 0.0045f});
+    compare(NormAddCase{65, cols, false, false, 1, 100, -1.7f});
+  }
 }
 
 TEST_P(NormAddTest, RefusesOneBufferForBoth) {

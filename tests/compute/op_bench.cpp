@@ -152,7 +152,7 @@ Weight* OpBench::joined_weight(const std::vector<FileMatrix>& matrices, WeightLa
 KvLayer* OpBench::kv(const KvShape& shape, const std::vector<float>& keys, const std::vector<float>& values) {
   KvLayer& layer = kv_layers(shape, 1)->layer(0);
   device_.write_kv(layer, false, 0, keys);
-  device_.write_kv(layer, true, 0, values);
+  if (!shape.is_latent()) device_.write_kv(layer, true, 0, values);
   return &layer;
 }
 

@@ -239,6 +239,73 @@ TEST_F(OracleTest, DeltaNetDecaysThenCorrectsWhatTheKeyFinds) {
   EXPECT_EQ(head(bench.result("out", out, exact), 4), (std::vector<float>{6.75f, 12.5f, 0, 0}));
 }
 
+TEST_F(OracleTest, ScansAddWhatTheyAreGiven) {
+  const DeltaShape shape{1, 1, 4, 4, 2, false, false};
+  // As above, with a skip of 0.5.
+  const Buffer* in = bench.buffer(std::vector<float>{1, 1, 0, 0, 1, 0, 0, 0, 10, 20, 0, 0, 0.5f, 0.5f, 0, 0});
+  Buffer* states = bench.buffer(std::vector<float>{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  Buffer* spare = bench.output(16);
+  Buffer* out = bench.output(4);
+  const Buffer* skip = bench.buffer(std::vector<float>{0.5f});
+  const Buffer* steps = bench.buffer(std::vector<DeltaStep>{{0, DeltaStep::kNone, 0, 0}});
+  bench.run([&](Recorder& r) { r(DeltaNetArgs{1, 1, in, steps, shape, states, spare, out, skip}); });
+  // Decayed: [[0.5, 1], [1.5, 2]]; u = 0.5 (10, 20).
+  EXPECT_EQ(head(bench.result("states", states, exact), 8), (std::vector<float>{5.5f, 11, 0, 0, 1.5f, 2, 0, 0}));
+  EXPECT_EQ(head(bench.result("out", out, exact), 4), (std::vector<float>{7 + 5, 13 + 10, 0, 0}));
+}
+
+TEST_F(OracleTest, InputsOfScansAreNeitherNormedNorGated) {
+  const DeltaShape shape{1, 1, 4, 4, 2, false, false};
+  const float nothing = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> row(12, 100);  // where silu is what it is given
+  row.insert(row.end(), {-1, nothing, nothing, nothing});
+  std::vector<float> taps, conv_bias;
+  for (uint32_t c = 0; c < 12; ++c) taps.insert(taps.end(), {1, 10});
+  for (uint32_t c = 0; c < 12; ++c) conv_bias.push_back(static_cast<float>(c));
+  DeltaInputsArgs args{.width = 1,
+                       .rows = 1,
+                       .in = bench.buffer(row),
+                       .steps = bench.buffer(std::vector<DeltaStep>{{0, DeltaStep::kNone, 0, DeltaStep::kNone}}),
+                       .shape = shape,
+                       .taps = bench.buffer(taps),
+                       .bias = bench.buffer(std::vector<float>{1}),
+                       .rate = bench.buffer(std::vector<float>{-2}),
+                       .tails = bench.buffer(std::vector<float>(12, 7)),
+                       .out = bench.output(16),
+                       .conv_bias = bench.buffer(conv_bias)};
+  bench.run([&](Recorder& r) { r(args); });
+  const std::vector<float> out = floats(bench.result("out", args.out, exact).words);
+  for (uint32_t c = 0; c < 12; ++c) EXPECT_FLOAT_EQ(out[c], 1007 + static_cast<float>(c));
+  EXPECT_FLOAT_EQ(out[12], std::log(2.0f));  // softplus of 0
+  EXPECT_FLOAT_EQ(out[13], 0.25f);           // exp(-2 log 2)
+}
+
+TEST_F(OracleTest, GatedNormWithinNormsWhatIsGated) {
+  // silu of 100 is 100, of -100 nothing: (100, 0, 200, 0), whose mean of squares is 12500; the heads have their
+  // weights.
+  const GatedNormArgs args{.width = 1,
+                           .heads = 2,
+                           .head_dim = 4,
+                           .in = bench.buffer(std::vector<float>{1, 5, 2, 7, 1, 1, 1, 1}),
+                           .gate = bench.buffer(std::vector<float>{100, -100, 100, -100, 100, 100, 100, 100}),
+                           .weight = bench.buffer(std::vector<float>{1, 1, 1, 1, 1, 2, 3, 4}),
+                           .eps = 0,
+                           .out = bench.output_activations(1, 8),
+                           .gate_within = true};
+  bench.run([&](Recorder& r) { r(args); });
+  const std::vector<float> out = floats(bench.result("out", args.out, 1, exact).words);
+  const float mean_root = std::sqrt(12500.0f);
+  const std::vector<float> expected = {100 / mean_root, 0, 200 / mean_root, 0, 1, 2, 3, 4};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(out[i], expected[i], 1e-6f) << i;
+}
+
+TEST_F(OracleTest, SquareReluLeavesNothingOfWhatIsBelowZero) {
+  Activations* out = bench.output_activations(1, 4);
+  const Buffer* in = bench.buffer(std::vector<float>{-3, 0, 1.5f, 4});
+  bench.run([&](Recorder& r) { r(SquareReluArgs{1, in, out}); });
+  EXPECT_EQ(floats(bench.result("out", out, 1, exact).words), (std::vector<float>{0, 0, 2.25f, 16}));
+}
+
 TEST_F(OracleTest, DeltaInputsTakesWindowsByParents) {
   const DeltaShape shape{1, 1, 4, 4, 3, false};
   const uint32_t size = shape.row_elements();
@@ -275,6 +342,32 @@ TEST_F(OracleTest, DeltaInputsTakesWindowsByParents) {
   EXPECT_FLOAT_EQ(out[4], 0.5f);   // a key
   EXPECT_FLOAT_EQ(out[12], 0.5f);  // beta of 0
   EXPECT_FLOAT_EQ(out[13], 0.5f);  // exp(-log(1 + exp(0)))
+}
+
+TEST_F(OracleTest, ShortConvTakesWindowsByParentsBetweenItsGates) {
+  // Of two columns B = (1, 2), C = (1, 3) and x = 1, 2, 3 in rows 0, 1, 2; the tail of the text has 1000, then 2000.
+  std::vector<float> rows;
+  for (const float x : {1.0f, 2.0f, 3.0f}) rows.insert(rows.end(), {1, 2, 1, 3, x, x});
+  const std::vector<float> tails = {-7, -7, -7, -7, 1000, 1000, 2000, 2000, 0, 0, 0, 0};
+  // Row 0 follows the text, rows 1 and 2 both follow row 0; the tail behind row 2 is kept.
+  const std::vector<DeltaStep> steps = {{0, DeltaStep::kNone, 1, DeltaStep::kNone},
+                                        {1, 0, DeltaStep::kNone, DeltaStep::kNone},
+                                        {2, 0, DeltaStep::kNone, 2}};
+  ShortConvArgs args{.width = 3,
+                     .rows = 3,
+                     .cols = 2,
+                     .taps = 3,
+                     .in = bench.buffer(rows),
+                     .steps = bench.buffer(steps),
+                     .kernel = bench.buffer(std::vector<float>{1, 10, 100, 1, 10, 100}),
+                     .tails = bench.buffer(tails),
+                     .out = bench.output_activations(3, 2)};
+  bench.run([&](Recorder& r) { r(args); });
+  EXPECT_EQ(floats(bench.result("out", args.out, 3, exact).words),
+            (std::vector<float>{1000 + 20000 + 100, 3 * (1000 + 20000 + 200), 2000 + 10 + 200, 3 * (2000 + 20 + 400),
+                                2000 + 10 + 300, 3 * (2000 + 20 + 600)}));
+  EXPECT_EQ(head(bench.result("tails", args.tails, exact), 12),
+            (std::vector<float>{-7, -7, -7, -7, 1000, 1000, 2000, 2000, 1, 2, 3, 6}));
 }
 
 }  // namespace

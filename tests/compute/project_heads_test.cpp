@@ -16,6 +16,7 @@ struct ProjectHeadsCase {
   uint32_t width;
   bool interleaved = true;
   bool with_norms = false;
+  uint32_t query_offset = 0;
   bool separately = false;  // run it as linear and rope_store, even if the device can do both in one
 
   Results operator()(Device& device) const {
@@ -33,7 +34,8 @@ struct ProjectHeadsCase {
     args.heads.width = width;
     args.heads.qkv = args.qkv;
     args.heads.rows = bench.buffer(text_and_tree_rows(width, context).rows);
-    args.heads.rotation = bench.buffer(rotation_table(context, head_dim));
+    args.heads.rotation = bench.buffer(rotation_table(context + query_offset, head_dim));
+    args.heads.query_offset = query_offset;
     args.heads.k_norm = with_norms ? bench.buffer(random.values(head_dim)) : nullptr;
     args.heads.q_norm = heads > 0 ? args.heads.k_norm : nullptr;
     args.heads.norm_eps = 1e-6f;
@@ -78,6 +80,12 @@ constexpr ProjectHeadsCase cases[] = {
     {WeightType::q4_1, WeightType::q4_1, 2048, 1, 1, 256, CacheType::q8_0, 18, true, true},
     {WeightType::f16, WeightType::q4_1, 2048, 2, 2, 64, CacheType::q8_0, 5, true},
     {WeightType::q4_1, WeightType::q4_1, 96, 2, 1, 256, CacheType::f32, 34, false, true},
+    // Queries that turn by rows of their own.
+    {WeightType::q4_k, WeightType::q6_k, 256, 4, 2, 64, CacheType::f16, 5, true, false, 200},
+    {WeightType::q4_1, WeightType::q8_0, 2080, 3, 1, 96, CacheType::q8_0, 18, false, true, 61},
+    {WeightType::f32, WeightType::f32, 36, 3, 1, 16, CacheType::f32, 9, true, false, 200},
+    {WeightType::q8_0, WeightType::q8_0, 64, 4, 4, 8, CacheType::f32, 33, true, false, 1},
+    {WeightType::bf16, WeightType::bf16, 128, 4, 1, 32, CacheType::f32, 7, true, false, 200},
 };
 
 /// On slow devices one of five.

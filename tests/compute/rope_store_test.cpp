@@ -19,21 +19,26 @@ struct RopeStoreCase {
   bool interleaved = false;
   bool with_q_norm = false;
   bool with_k_norm = false;
+  bool with_v_norm = false;
+  uint32_t latent_values = 0;
+  uint32_t query_offset = 0;
 
   Results operator()(Device& device) const {
     OpBench bench(device);
     Random random(heads + head_dim + width);
     const uint32_t context = 200;
-    const KvShape shape{context, kv_heads, head_dim, type};
+    const KvShape shape{context, kv_heads, head_dim, type, latent_values};
     const size_t slot_size = size_t{kv_heads} * head_dim;
 
     RopeStoreArgs args;
     args.width = width;
-    args.qkv = bench.buffer(random.values(width * (heads + 2 * size_t{kv_heads}) * head_dim));
+    args.qkv = bench.buffer(random.values(width * (heads + size_t{shape.planes()} * kv_heads) * head_dim));
     args.rows = bench.buffer(text_and_tree_rows(width, context).rows);
-    args.rotation = bench.buffer(rotation_table(context, head_dim));
+    args.rotation = bench.buffer(rotation_table(context + query_offset, head_dim));
+    args.query_offset = query_offset;
     args.q_norm = with_q_norm ? bench.buffer(random.values(head_dim)) : nullptr;
     args.k_norm = with_k_norm ? bench.buffer(random.values(head_dim)) : nullptr;
+    args.v_norm = with_v_norm ? bench.buffer(random.values(head_dim)) : nullptr;
     args.norm_eps = 1e-6f;
     args.heads = heads;
     args.shape = shape;
@@ -46,11 +51,17 @@ struct RopeStoreCase {
     Buffer* q = heads == 0 ? nullptr : bench.output(size_t{width} * heads * head_dim);
     args.q = q;
     bench.run([&](Recorder& r) { r(args); });
-    Results results = {written("k", bench.keys("k", cache, shape, exact), slot_size,
-                               type == CacheType::f32   ? f32_rounding
+    const Tolerance rounding = type == CacheType::f32   ? f32_rounding
                                : type == CacheType::f16 ? f16_rounding
-                                                        : q8_rounding),
-                       bench.values("v", cache, shape, exact)};
+                                                        : q8_rounding;
+    if (shape.is_latent()) {  // whose values are the keys
+      Results results = {written("k", bench.keys("k", cache, shape, exact), slot_size, rounding)};
+      if (q != nullptr) results.push_back(bench.result("q", q, f32_rounding));
+      return results;
+    }
+    Results results = {written("k", bench.keys("k", cache, shape, exact), slot_size, rounding),
+                       with_v_norm ? written("v", bench.values("v", cache, shape, exact), slot_size, rounding)
+                                   : bench.values("v", cache, shape, exact)};
     if (q != nullptr) results.push_back(bench.result("q", q, f32_rounding));
     return results;
   }
@@ -92,13 +103,51 @@ TEST_P(RopeStoreTest, AgreesWithTheOracle) {
       {8, 2, 128, CacheType::q8_0, 3, true, true, true},
       {4, 1, 256, CacheType::q8_0, 2},
       {0, 3, 64, CacheType::q8_0, 17, true},
+      {4, 2, 32, CacheType::f32, 33, false, true, true, true},
+      {3, 1, 16, CacheType::f16, 5, false, false, false, true},
+      {4, 1, 512, CacheType::f16, 3, false, true, true, true},
+      {2, 2, 96, CacheType::q8_0, 7, true, true, true, true},
+      {0, 1, 48, CacheType::f16, 9, true, false, false, false, 40},
+      {4, 1, 576, CacheType::f32, 5, true, false, true, false, 512},
+      {3, 2, 96, CacheType::q8_0, 6, false, false, false, false, 64},
+      {4, 2, 64, CacheType::f16, 9, true, false, false, false, 0, 200},
+      {3, 1, 32, CacheType::f32, 17, false, true, true, false, 0, 77},
+      {2, 1, 96, CacheType::q8_0, 5, false, true, false, true, 0, 200},
+      {4, 1, 48, CacheType::f32, 4, true, false, false, false, 40, 200},
   };
   for (const RopeStoreCase& c : cases) {
     SCOPED_TRACE("heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", head_dim " +
                  std::to_string(c.head_dim) + ", " + to_string(c.type) + ", width " + std::to_string(c.width) +
                  (c.interleaved ? ", interleaved" : ", half") + (c.with_q_norm ? ", q norm" : "") +
-                 (c.with_k_norm ? ", k norm" : ""));
+                 (c.with_k_norm ? ", k norm" : "") + (c.with_v_norm ? ", v norm" : "") +
+                 (c.latent_values != 0 ? ", latent" : "") +
+                 (c.query_offset != 0 ? ", queries turn by themselves" : ""));
     compare(c);
+  }
+}
+
+TEST_P(RopeStoreTest, WritesQueriesAloneWithoutACache) {
+  for (const uint32_t head_dim : {16u, 96u, 512u}) {
+    SCOPED_TRACE("head_dim " + std::to_string(head_dim));
+    compare([&](Device& device) {
+      OpBench bench(device);
+      Random random(head_dim);
+      const uint32_t width = 9, heads = 3, context = 200;
+      RopeStoreArgs args;
+      args.width = width;
+      args.qkv = bench.buffer(random.values(size_t{width} * heads * head_dim));
+      args.rows = bench.buffer(text_and_tree_rows(width, context).rows);
+      args.rotation = bench.buffer(rotation_table(2 * context, head_dim));
+      args.query_offset = head_dim == 96 ? context : 0;
+      args.q_norm = bench.buffer(random.values(head_dim));
+      args.norm_eps = 1e-6f;
+      args.heads = heads;
+      args.shape = {context, 0, head_dim, CacheType::f16};
+      Buffer* q = bench.output(size_t{width} * heads * head_dim);
+      args.q = q;
+      bench.run([&](Recorder& r) { r(args); });
+      return Results{bench.result("q", q, f32_rounding)};
+    });
   }
 }
 

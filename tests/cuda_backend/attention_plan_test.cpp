@@ -16,8 +16,8 @@ constexpr GpuLimits kGpus[] = {{75, 64 << 10}, {80, 163 << 10}, {86, 99 << 10}, 
 struct Form {
   uint32_t heads, kv_heads, head_dim;
 };
-constexpr Form kForms[] = {{1, 1, 2},    {9, 3, 64},  {32, 8, 128}, {14, 2, 64}, {40, 8, 128},
-                           {16, 1, 128}, {24, 1, 64}, {16, 2, 256}, {8, 4, 512}, {71, 1, 66}};
+constexpr Form kForms[] = {{1, 1, 2},   {9, 3, 64},   {32, 8, 128}, {14, 2, 64}, {40, 8, 128}, {16, 1, 128},
+                           {24, 1, 64}, {16, 2, 256}, {8, 4, 512},  {71, 1, 66}, {16, 1, 576}, {1, 1, 576}};
 
 std::string described(const GpuLimits& gpu, const Form& form, uint32_t width) {
   return std::to_string(form.heads) + "/" + std::to_string(form.kv_heads) + " heads of " +

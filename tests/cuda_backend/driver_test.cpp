@@ -14,7 +14,7 @@
 namespace canopy::test {
 namespace {
 
-std::vector<cuda::DeviceFacts> facts_of(FakeMachine machine, const cuda::EmbeddedKernels& kernels = fake_kernels()) {
+std::vector<cuda::DeviceFacts> facts_of(FakeMachine machine, const cuda::Kernels& kernels = fake_kernels()) {
   use_machine(std::move(machine));
   return cuda::list_devices(fake_driver(), kernels);
 }
@@ -64,11 +64,15 @@ TEST(CudaDriverTest, OldDriversAndBuildsWithoutKernelsAreReasons) {
   machine.driver_version = 12040;
   const auto old = facts_of(machine);
   EXPECT_NE(old[0].reason.find("12.4; 13.0"), std::string::npos);
-  EXPECT_NE(facts_of({}, {})[0].reason.find("nvcc"), std::string::npos);
+  const cuda::BuiltKernels built{64, "0", 13000, {75, 90}};
+  const auto without = facts_of({}, cuda::load_kernels({}, std::nullopt));
+  EXPECT_NE(without[0].reason.find("nvcc"), std::string::npos) << without[0].reason;
+  const auto missing = facts_of({}, cuda::load_kernels(built, std::nullopt));
+  EXPECT_NE(missing[0].reason.find("canopy-cuda"), std::string::npos) << missing[0].reason;
 }
 
 TEST(CudaDriverTest, KernelsRunOnTheirGenerationAndPtxOnLaterOnes) {
-  const cuda::EmbeddedKernels kernels{{}, 13000, {75, 86, 90, 120}};
+  const cuda::Kernels kernels{{}, 13000, {75, 86, 90, 120}};
   const std::map<int, bool> expected = {{75, true}, {80, false},  {86, true},  {87, true},  {89, true},
                                         {90, true}, {100, false}, {120, true}, {121, true}, {130, true}};
   for (const auto& [capability, runs] : expected) {

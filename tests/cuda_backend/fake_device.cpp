@@ -9,10 +9,10 @@ namespace canopy::test {
 
 using namespace cuda;
 
-const EmbeddedKernels& fake_kernels() {
+const Kernels& fake_kernels() {
   static const std::array<uint64_t, 4> bytes = {kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0,
                                                 kFatbinMagic | uint64_t{1} << 32 | uint64_t{16} << 48, 0};
-  static const EmbeddedKernels kernels{std::as_bytes(std::span(bytes)), 13000, {75, 80, 86, 89, 90}};
+  static const Kernels kernels{std::as_bytes(std::span(bytes)), 13000, {75, 80, 86, 89, 90}};
   return kernels;
 }
 

@@ -10,7 +10,7 @@
 namespace canopy::test {
 
 /// Two empty fat binaries, which the driver takes for the kernels of the host; they suit every GPU.
-const cuda::EmbeddedKernels& fake_kernels();
+const cuda::Kernels& fake_kernels();
 /// With the GPU that CANOPY_TEST_CAPABILITY says.
 FakeMachine machine_under_test();
 /// Of a GPU of the machine in use. It must be one that can be used.

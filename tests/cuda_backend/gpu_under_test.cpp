@@ -37,7 +37,7 @@ std::unique_ptr<Device> open_gpu_under_test(std::string& reason) {
   const cuda::FoundDriver driver = cuda::find_driver();
   reason = driver.reason;
   if (!driver.api) return nullptr;
-  const cuda::EmbeddedKernels& kernels = cuda::embedded_kernels();
+  const cuda::Kernels& kernels = cuda::installed_kernels();
   const std::vector<cuda::DeviceFacts> all = cuda::list_devices(*driver.api, kernels);
   reason = ordinal >= all.size() ? "There is no GPU cuda:" + std::to_string(ordinal) + "." : all[ordinal].reason;
   if (!reason.empty()) return nullptr;

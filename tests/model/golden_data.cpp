@@ -1,5 +1,6 @@
 #include "tests/model/golden_data.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,12 @@ std::filesystem::path golden_folder() {
   const char* dir = std::getenv("CANOPY_GOLDEN_DIR");
   return dir != nullptr && *dir != '\0' ? std::filesystem::path(dir)
                                         : std::filesystem::path(CANOPY_SOURCE_DIR) / "tests" / "golden";
+}
+
+std::string test_name(std::string file) {
+  std::ranges::replace_if(
+      file, [](char c) { return c == '-' || c == '.'; }, '_');
+  return file;
 }
 
 nlohmann::json golden_json(const std::string& name) {

@@ -14,6 +14,9 @@ namespace canopy::test {
 
 std::filesystem::path golden_folder();
 
+/// A file's name as the name of a test: GoogleTest takes letters, digits and underscores.
+std::string test_name(std::string file);
+
 nlohmann::json golden_json(const std::string& name);
 
 /// The f32 tensors of one golden file, by name.

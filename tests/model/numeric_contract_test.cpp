@@ -35,6 +35,7 @@ std::vector<ContractCase> cases() {
   result.push_back({"llama_f16", with("llama", TensorType::f16)});
   result.push_back({"llama_q8_0", with("llama", TensorType::q8_0)});
   result.push_back({"qwen2_f32", with("qwen2", TensorType::f32)});
+  result.push_back({"mistral3_q8_0", with("mistral3", TensorType::q8_0)});
   ContractCase q4{"qwen3_q4_1", with("qwen3", TensorType::q4_1)};
   // SmolLM2's shape in small: three queries share a key, the head is wider than a workgroup, sizes are odd multiples.
   q4.model.heads = 9;
@@ -55,6 +56,29 @@ std::vector<ContractCase> cases() {
   heads.model.layer_kv_heads = {2, 2, 1};
   result.push_back(heads);
   result.push_back({"gemma2_f32", with("gemma2", TensorType::f32)});
+  ContractCase gemma4{"gemma4_q8_0", with("gemma4", TensorType::q8_0)};
+  gemma4.model.layers = 3;
+  gemma4.model.head_dim = 32;
+  gemma4.model.layer_kv_heads = {2, 1, 2};
+  result.push_back(gemma4);
+  ContractCase inputs{"gemma4_inputs_f32", with("gemma4", TensorType::f32)};
+  inputs.model.layers = 4;
+  inputs.model.layer_inputs = 40;
+  inputs.model.shared_kv = 2;
+  result.push_back(inputs);
+  ContractCase beside{"gemma4_experts_q8_0", with("gemma4", TensorType::q8_0)};
+  beside.model.experts_beside = true;
+  result.push_back(beside);
+  for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
+    ContractCase latent{type == TensorType::f32 ? "deepseek2_f32" : "deepseek2_q8_0", with("deepseek2", type)};
+    latent.model.head_dim = 96;  // latents of 64
+    latent.model.latent_turned = 32;
+    latent.model.latent_query_rank = latent.model.latent_key_dim = latent.model.latent_value_dim = 32;
+    result.push_back(latent);
+  }
+  ContractCase glm{"glm4moe_q8_0", with("glm4moe", TensorType::q8_0)};
+  glm.model.layers = 3;
+  result.push_back(glm);
   ContractCase mixed{"llama_q4_k_m", with("llama", TensorType::q4_k)};
   mixed.model.finer = TensorType::q6_k;
   mixed.model.hidden = 256;

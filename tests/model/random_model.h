@@ -27,9 +27,24 @@ struct RandomModel {
   bool mixed = false;
   std::optional<TensorType> finer;  // of attn_v and ffn_down, as in files named Q4_K_M
   bool tied = true;
-  /// Of qwen35 and qwen35moe every fourth layer is attention, so that they need four or more.
+  /// Of qwen35 and qwen35moe every fourth layer is attention, so that they need four or more; of lfm2 every second.
+  /// Of gemma4 every second
+  /// one sees the whole text, takes its values from its keys, and has heads of head_dim; those of the others are half
+  /// as long.
   uint32_t layers = 2, hidden = 64, heads = 4, kv_heads = 2, head_dim = 16, ffn = 96, vocab = 77, context = 400;
   uint32_t experts = 6, experts_used = 2, expert_ffn = 32, shared_ffn = 48;  // of mixtures; the last of qwen35moe
+  uint32_t layer_inputs = 0, shared_kv = 0;  // of gemma4: width of inputs of layers; layers that read another's keys
+  bool experts_beside = false;               // of gemma4: beside each feed-forward
+  /// Of deepseek2, whose first layer has no experts, as that of glm4moe; head_dim is the latent and what turns beside
+  /// it then.
+  uint32_t latent_query_rank = 24, latent_key_dim = 12, latent_value_dim = 16, latent_turned = 8;
+  /// Of deepseek2: its router, with a bias of the choice and three groups of experts, of which two count. That of
+  /// glm4moe always is such a one, behind a first layer without experts.
+  bool latent_sigmoid = true;
+  // Of glm4moe: norms of heads, as the larger ones have; a layer behind the last that predicts further tokens.
+  bool normed_heads = false, further = false;
+  std::string pattern = "ME*M-M";  // of nemotron_h_moe, a letter for each layer
+  bool granite_experts = true;     // of granitehybrid, of which every fourth layer is attention, too
   std::vector<uint32_t> layer_heads = {}, layer_kv_heads = {};  // by layer, 0 of recurrent ones; empty: as above
   uint32_t seed = 1;
   uint32_t version = 3;  // of GGUF
@@ -98,41 +113,108 @@ inline GgufBuilder RandomModel::builder() const {
   b.version = version;
   const auto key = [&](const char* name) { return architecture + "." + name; };
   b.text("general.architecture", architecture).text("general.name", "random");
-  b.value<uint32_t>(key("block_count"), layers).value<uint32_t>(key("context_length"), context);
-  b.value<uint32_t>(key("embedding_length"), hidden).value<uint32_t>(key("feed_forward_length"), ffn);
+  b.value<uint32_t>(key("block_count"), layers + (further ? 1 : 0)).value<uint32_t>(key("context_length"), context);
+  const bool nemotron = architecture == "nemotron_h_moe";
+  const auto is_of = [&](uint32_t n, std::string_view kinds) { return kinds.find(pattern[n]) != kinds.npos; };
+  b.value<uint32_t>(key("embedding_length"), hidden);
+  if (nemotron) {
+    std::vector<int32_t> widths;
+    for (uint32_t n = 0; n < layers; ++n) widths.push_back(is_of(n, "E") ? expert_ffn : is_of(n, "-") ? ffn : 0);
+    b.numbers<int32_t>(key("feed_forward_length"), widths);
+  } else {
+    b.value<uint32_t>(key("feed_forward_length"), ffn);
+  }
   const auto by_layer = [&](const std::string& name, uint32_t of_all, const std::vector<uint32_t>& of_layers) {
     if (of_layers.empty()) b.value<uint32_t>(name, of_all);
     if (!of_layers.empty()) b.numbers<uint32_t>(name, of_layers);
   };
   by_layer(key("attention.head_count"), heads, layer_heads);
-  by_layer(key("attention.head_count_kv"), kv_heads, layer_kv_heads);
-  b.value<uint32_t>(key("attention.key_length"), head_dim).value<uint32_t>(key("attention.value_length"), head_dim);
-  const bool hybrid = architecture.starts_with("qwen35"), gpt_oss = architecture == "gpt-oss",
-             mixture = architecture.ends_with("moe") || gpt_oss, gemma = architecture.starts_with("gemma");
-  b.value<uint32_t>(key("rope.dimension_count"), hybrid ? head_dim / 2 : head_dim);
-  constexpr uint32_t key_heads = 2, value_heads = 4, state_dim = 16, taps = 4;
-  if (hybrid) {
+  const uint32_t rank = head_dim - latent_turned, latent_queries = latent_key_dim + latent_turned;
+  const bool is_latent = architecture == "deepseek2", granite = architecture == "granitehybrid";
+  std::vector<uint32_t> of_keys = layer_kv_heads;
+  for (uint32_t n = 0; granite && n < layers; ++n) of_keys.push_back(n % 4 == 3 ? kv_heads : 0);
+  for (uint32_t n = 0; nemotron && n < layers; ++n) of_keys.push_back(is_of(n, "*") ? kv_heads : 0);
+  for (uint32_t n = 0; architecture == "lfm2" && n < layers; ++n) of_keys.push_back(n % 2 == 0 ? 0 : kv_heads);
+  by_layer(key("attention.head_count_kv"), is_latent ? 1 : kv_heads, of_keys);
+  b.value<uint32_t>(key("attention.key_length"), head_dim);
+  b.value<uint32_t>(key("attention.value_length"), is_latent ? rank : head_dim);
+  const bool next = architecture == "qwen3next", phi = architecture == "phi3";
+  const bool hybrid = architecture.starts_with("qwen35") || next, gpt_oss = architecture == "gpt-oss",
+             latent = architecture == "deepseek2", glm = architecture == "glm4moe", routed = latent || glm,
+             mixture = architecture.ends_with("moe") || next || gpt_oss || latent || (granite && granite_experts),
+             sigmoid = glm || latent_sigmoid, lfm2 = architecture == "lfm2", gemma = architecture.starts_with("gemma"),
+             gemma4 = architecture == "gemma4";
+  b.value<uint32_t>(key("rope.dimension_count"), latent ? latent_turned : hybrid || glm ? head_dim / 2 : head_dim);
+  if (latent) {
+    if (latent_query_rank != 0) b.value<uint32_t>(key("attention.q_lora_rank"), latent_query_rank);
+    b.value<uint32_t>(key("attention.kv_lora_rank"), rank);
+    b.value<uint32_t>(key("attention.key_length_mla"), latent_queries);
+    b.value<uint32_t>(key("attention.value_length_mla"), latent_value_dim);
+  }
+  if (further) b.value<uint32_t>(key("nextn_predict_layers"), 1);
+  if (routed) {
+    b.value<uint32_t>(key("leading_dense_block_count"), 1).value<uint32_t>(key("expert_shared_count"), 2);
+    b.value<uint32_t>(key("expert_gating_func"), sigmoid ? 2 : 1);
+    b.value<bool>(key("expert_weights_norm"), sigmoid).value<float>(key("expert_weights_scale"), 1.5f);
+    if (sigmoid) {
+      b.value<uint32_t>(key("expert_group_count"), 3).value<uint32_t>(key("expert_group_used_count"), 2);
+    }
+  }
+  const uint32_t key_heads = granite ? 1 : 2, value_heads = 4, state_dim = 16, taps = 4;
+  if (lfm2) b.value<uint32_t>(key("shortconv.l_cache"), 3);
+  if (hybrid || granite || nemotron) {
     b.value<uint32_t>(key("ssm.conv_kernel"), taps).value<uint32_t>(key("ssm.state_size"), state_dim);
     b.value<uint32_t>(key("ssm.group_count"), key_heads).value<uint32_t>(key("ssm.time_step_rank"), value_heads);
     b.value<uint32_t>(key("ssm.inner_size"), value_heads * state_dim);
-    b.value<uint32_t>(key("full_attention_interval"), 4);
+    if (hybrid) b.value<uint32_t>(key("full_attention_interval"), 4);
   }
-  b.value<float>(key("attention.layer_norm_rms_epsilon"), 1e-5f).value<float>(key("rope.freq_base"), 10000.0f);
+  if (granite) {
+    b.value<bool>(key("rope.scaling.finetuned"), false).value<float>(key("attention.scale"), 0.2f);
+    b.value<float>(key("embedding_scale"), 3.0f).value<float>(key("residual_scale"), 0.4f);
+    b.value<float>(key("logit_scale"), 0.5f);
+  }
+  b.value<float>(key(nemotron ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"), 1e-5f);
+  b.value<float>(key("rope.freq_base"), 10000.0f);
   if (mixture) {
     b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
     b.value<uint32_t>(key("expert_feed_forward_length"), expert_ffn);
-    if (hybrid) b.value<uint32_t>(key("expert_shared_feed_forward_length"), shared_ffn);
+    if (hybrid || granite || nemotron) b.value<uint32_t>(key("expert_shared_feed_forward_length"), shared_ffn);
+    if (nemotron) b.value<bool>(key("expert_weights_norm"), true).value<float>(key("expert_weights_scale"), 1.5f);
+  }
+  if (experts_beside) {
+    b.value<uint32_t>(key("expert_count"), experts).value<uint32_t>(key("expert_used_count"), experts_used);
+    b.value<uint32_t>(key("expert_feed_forward_length"), expert_ffn);
   }
   if (gpt_oss) {
     b.value<uint32_t>(key("attention.sliding_window"), 9).text(key("rope.scaling.type"), "yarn");
     b.value<float>(key("rope.scaling.factor"), 4.0f);
     b.value<uint32_t>(key("rope.scaling.original_context_length"), context / 4);
   }
+  if (architecture == "mistral3") {  // queries grow from a step of 16 positions to the next
+    b.text(key("rope.scaling.type"), "yarn").value<float>(key("rope.scaling.factor"), 4.0f);
+    b.value<uint32_t>(key("rope.scaling.original_context_length"), 16);
+    b.value<float>(key("rope.scaling.yarn_log_multiplier"), 1.0f)
+        .value<float>(key("attention.temperature_scale"), 0.4f);
+  }
   if (gemma) b.value<uint32_t>(key("attention.sliding_window"), 9);
   if (architecture == "gemma2") {  // lower than in published ones, so that they count
     b.value<float>(key("attn_logit_softcapping"), 3.0f).value<float>(key("final_logit_softcapping"), 10.0f);
   }
   if (architecture == "gemma3") b.value<uint32_t>(key("attention.sliding_window_pattern"), 2);
+  if (gemma4) {
+    std::string slides;
+    for (uint32_t n = 0; n < layers; ++n) slides += static_cast<char>(n % 2 == 0);
+    b.array(key("attention.sliding_window_pattern"), GgufType::boolean, layers, slides);
+    b.value<uint32_t>(key("attention.key_length_swa"), head_dim / 2);
+    b.value<uint32_t>(key("attention.value_length_swa"), head_dim / 2);
+    b.value<uint32_t>(key("rope.dimension_count_swa"), head_dim / 2).value<float>(key("rope.freq_base_swa"), 300.0f);
+    b.value<float>(key("final_logit_softcapping"), 10.0f);
+    b.value<uint32_t>(key("embedding_length_per_layer_input"), layer_inputs);
+    b.value<uint32_t>(key("attention.shared_kv_layers"), shared_kv);
+    std::string divisors;
+    for (uint32_t i = 0; i < head_dim / 2; ++i) divisors += le(i < head_dim / 8 ? 1.0f : 1e30f);
+    b.tensor("rope_freqs.weight", {head_dim / 2}, TensorType::f32, divisors);
+  }
   b.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "smollm");
   std::vector<std::string> tokens = {"<|im_start|>", "<|im_end|>"};
   std::vector<int32_t> types = {3, 3};
@@ -172,7 +254,7 @@ inline GgufBuilder RandomModel::builder() const {
   const TensorType other = mixed ? v_type : type;
   const auto add_experts = [&](const std::string& blk) {
     matrix(blk + "ffn_gate_inp", TensorType::f32, experts, hidden);
-    stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
+    if (!nemotron) stacked(blk + "ffn_gate_exps", type, expert_ffn, hidden);
     stacked(blk + "ffn_up_exps", other, expert_ffn, hidden);
     stacked(blk + "ffn_down_exps", finer.value_or(type), hidden, expert_ffn);
     if (gpt_oss) {
@@ -181,35 +263,53 @@ inline GgufBuilder RandomModel::builder() const {
       biases(blk + "ffn_up_exps", expert_ffn);
       biases(blk + "ffn_down_exps", hidden);
     }
-    if (!hybrid) return;
-    norm(blk + "ffn_gate_inp_shexp", hidden);
-    matrix(blk + "ffn_gate_shexp", type, shared_ffn, hidden);
-    matrix(blk + "ffn_up_shexp", other, shared_ffn, hidden);
-    matrix(blk + "ffn_down_shexp", finer.value_or(type), hidden, shared_ffn);
+    if ((routed && sigmoid) || nemotron) norm(blk + "exp_probs_b", experts, ".bias", 0.3f);
+    if (!hybrid && !routed && !granite && !nemotron) return;
+    const uint32_t of_shared = routed ? 2 * expert_ffn : shared_ffn;
+    if (hybrid) norm(blk + "ffn_gate_inp_shexp", hidden);
+    if (!nemotron) matrix(blk + "ffn_gate_shexp", type, of_shared, hidden);
+    matrix(blk + "ffn_up_shexp", other, of_shared, hidden);
+    matrix(blk + "ffn_down_shexp", finer.value_or(type), hidden, of_shared);
   };
   const auto add_feed_forward = [&](const std::string& blk) {
-    norm(blk + (hybrid || gpt_oss ? "post_attention_norm" : "ffn_norm"), hidden);
+    norm(blk + (hybrid || gpt_oss || glm ? "post_attention_norm" : "ffn_norm"), hidden);
     if (gemma) {
       norm(blk + "post_attention_norm", hidden);
       norm(blk + "post_ffw_norm", hidden);
     }
-    if (mixture) return add_experts(blk);
-    matrix(blk + "ffn_gate", type, ffn, hidden);
-    matrix(blk + "ffn_up", other, ffn, hidden);
+    if (mixture && !(routed && blk == "blk.0.")) return add_experts(blk);
+    if (experts_beside) {
+      add_experts(blk);
+      norm(blk + "ffn_gate_inp", hidden, ".scale");
+      norm(blk + "ffn_down_exps", experts, ".scale");
+      for (const char* name : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) norm(blk + name, hidden);
+    }
+    if (!phi) matrix(blk + "ffn_gate", type, ffn, hidden);
+    matrix(blk + "ffn_up", other, phi ? 2 * ffn : ffn, hidden);
     matrix(blk + "ffn_down", finer.value_or(type), hidden, ffn);
   };
   matrix("token_embd", type, vocab, hidden);
-  norm("output_norm", hidden);
+  norm(lfm2 ? "token_embd_norm" : "output_norm", hidden);
+  if (layer_inputs != 0) {
+    matrix("per_layer_token_embd", type, vocab, layers * layer_inputs);
+    matrix("per_layer_model_proj", other, layers * layer_inputs, hidden);
+    norm("per_layer_proj_norm", layer_inputs);
+  }
   if (!tied) matrix("output", type, vocab, hidden);
-  for (uint32_t n = 0; n < layers; ++n) {
+  for (uint32_t n = 0; n < layers + (further ? 1 : 0); ++n) {
     const std::string blk = "blk." + std::to_string(n) + ".";
+    if (n == layers) {
+      matrix(blk + "nextn.eh_proj", type, hidden, 2 * hidden);
+      for (const char* name : {"nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"}) norm(blk + name, hidden);
+    }
     norm(blk + "attn_norm", hidden);
     if (hybrid && n % 4 != 3) {
       const uint32_t values = value_heads * state_dim, channels = 2 * key_heads * state_dim + values;
       matrix(blk + "attn_qkv", type, channels, hidden);
       matrix(blk + "attn_gate", type, values, hidden);
-      matrix(blk + "ssm_beta", TensorType::f32, value_heads, hidden);
-      matrix(blk + "ssm_alpha", TensorType::f32, value_heads, hidden);
+      if (next) matrix(blk + "ssm_ba", TensorType::f32, 2 * value_heads, hidden);
+      if (!next) matrix(blk + "ssm_beta", TensorType::f32, value_heads, hidden);
+      if (!next) matrix(blk + "ssm_alpha", TensorType::f32, value_heads, hidden);
       matrix(blk + "ssm_conv1d", TensorType::f32, channels, taps);
       norm(blk + "ssm_dt", value_heads, ".bias");
       norm(blk + "ssm_a", value_heads, "", -0.5f);
@@ -218,26 +318,82 @@ inline GgufBuilder RandomModel::builder() const {
       add_feed_forward(blk);
       continue;
     }
-    const uint32_t queries = (layer_heads.empty() ? heads : layer_heads[n]) * head_dim;
-    const uint32_t keys = (layer_kv_heads.empty() ? kv_heads : layer_kv_heads[n]) * head_dim;
-    matrix(blk + "attn_q", type, queries * (hybrid ? 2 : 1), hidden);
-    matrix(blk + "attn_k", type, keys, hidden);
-    matrix(blk + "attn_v", finer.value_or(other), keys, hidden);
-    if (architecture == "qwen2" || gpt_oss) {
+    if (nemotron && is_of(n, "E")) {
+      add_experts(blk);
+      continue;
+    }
+    if (nemotron && is_of(n, "-")) {
+      matrix(blk + "ffn_up", type, ffn, hidden);
+      matrix(blk + "ffn_down", type, hidden, ffn);
+      continue;
+    }
+    if (nemotron ? is_of(n, "M") : granite && n % 4 != 3) {
+      const uint32_t values = value_heads * state_dim, channels = 2 * key_heads * state_dim + values;
+      matrix(blk + "ssm_in", type, values + channels + value_heads, hidden);
+      matrix(blk + "ssm_conv1d", TensorType::f32, channels, taps);
+      norm(blk + "ssm_conv1d", channels, ".bias", 0.2f);
+      norm(blk + "ssm_dt", value_heads, ".bias");
+      norm(blk + "ssm_a", value_heads, "", -0.5f);
+      norm(blk + "ssm_d", value_heads, "");
+      norm(blk + "ssm_norm", values);
+      matrix(blk + "ssm_out", type, hidden, values);
+      if (!nemotron) add_feed_forward(blk);
+      continue;
+    }
+    if (lfm2 && n % 2 == 0) {
+      matrix(blk + "shortconv.in_proj", type, 3 * hidden, hidden);
+      matrix(blk + "shortconv.conv", TensorType::f32, hidden, 3);
+      matrix(blk + "shortconv.out_proj", type, hidden, hidden);
+      add_feed_forward(blk);
+      continue;
+    }
+    if (latent) {
+      const bool has_rank = latent_query_rank != 0;
+      if (has_rank) {
+        matrix(blk + "attn_q_a", type, latent_query_rank, hidden);
+        norm(blk + "attn_q_a_norm", latent_query_rank);
+      }
+      matrix(blk + (has_rank ? "attn_q_b" : "attn_q"), type, heads * latent_queries,
+             has_rank ? latent_query_rank : hidden);
+      matrix(blk + "attn_kv_a_mqa", type, head_dim, hidden);
+      norm(blk + "attn_kv_a_norm", rank);
+      b.tensor(blk + "attn_k_b.weight", {latent_key_dim, rank, heads}, type,
+               random_matrix(random, type, heads * rank, latent_key_dim));
+      b.tensor(blk + "attn_v_b.weight", {rank, latent_value_dim, heads}, type,
+               random_matrix(random, type, heads * latent_value_dim, rank));
+      matrix(blk + "attn_output", type, hidden, heads * latent_value_dim);
+      add_feed_forward(blk);
+      continue;
+    }
+    const uint32_t of_head = gemma4 && n % 2 == 0 ? head_dim / 2 : head_dim;
+    const uint32_t queries = (layer_heads.empty() ? heads : layer_heads[n]) * of_head;
+    const uint32_t keys = (layer_kv_heads.empty() ? kv_heads : layer_kv_heads[n]) * of_head;
+    const bool own_kv = (shared_kv == 0 || n + shared_kv < layers) && !phi;
+    if (phi) matrix(blk + "attn_qkv", type, queries + 2 * keys, hidden);
+    if (!phi) matrix(blk + "attn_q", type, queries * (hybrid ? 2 : 1), hidden);
+    if (own_kv) matrix(blk + "attn_k", type, keys, hidden);
+    if (own_kv && (!gemma4 || n % 2 == 0)) matrix(blk + "attn_v", finer.value_or(other), keys, hidden);
+    if (architecture == "qwen2" || gpt_oss || glm) {
       norm(blk + "attn_q", queries, ".bias");
       norm(blk + "attn_k", keys, ".bias");
       norm(blk + "attn_v", keys, ".bias");
     }
-    if (architecture.starts_with("qwen3") || architecture == "gemma3") {
-      norm(blk + "attn_q_norm", head_dim);
-      norm(blk + "attn_k_norm", head_dim);
+    if (architecture.starts_with("qwen3") || architecture == "gemma3" || gemma4 || lfm2 || normed_heads) {
+      norm(blk + "attn_q_norm", of_head);
+      if (own_kv) norm(blk + "attn_k_norm", of_head);
+    }
+    if (gemma4) norm(blk + "layer_output_scale", 1);
+    if (layer_inputs != 0) {
+      matrix(blk + "inp_gate", type, layer_inputs, hidden);
+      matrix(blk + "proj", type, hidden, layer_inputs);
+      norm(blk + "post_norm", hidden);
     }
     matrix(blk + "attn_output", type, hidden, queries);
     if (gpt_oss) {
       norm(blk + "attn_output", hidden, ".bias");
       norm(blk + "attn_sinks", queries / head_dim);
     }
-    add_feed_forward(blk);
+    if (!nemotron) add_feed_forward(blk);
   }
   return b;
 }

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <string>
 
 #include "engine/model/sequence.h"
 #include "tests/base/expect_error.h"
@@ -55,13 +57,33 @@ struct BushyDraft {
   }
 };
 
-/// The text with what each of its tokens gives when it is read token by token; shared by all tests.
-class RecurrentSequence : public ::testing::Test {
+/// A model of an architecture, or of one whose weights have a type, and the text with what each of its tokens gives
+/// when it is read token by token; shared by all tests.
+class RecurrentSequence : public ::testing::TestWithParam<const char*> {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempFolder>();
+  void SetUp() override {
+    Shared& shared = shared_[GetParam()];
+    if (!shared.model) load(shared);
+  }
+  static void TearDownTestSuite() { shared_.clear(); }  // before the device is closed
+
+  struct Shared {
+    TempFolder folder;
+    std::unique_ptr<Model> model;
+    std::vector<std::vector<float>> alone, states;
+  };
+
+  Model& model() const { return *shared_.at(GetParam()).model; }
+  const std::vector<float>& alone(uint32_t position) const { return shared_.at(GetParam()).alone[position]; }
+  const std::vector<float>& state_behind(uint32_t position) const { return shared_.at(GetParam()).states[position]; }
+
+  void load(Shared& shared) {
     RandomModel random;
-    random.architecture = "qwen35";
+    random.architecture = GetParam();
+    if (constexpr std::string_view quantized = "_q8_0"; random.architecture.ends_with(quantized)) {
+      random.architecture.resize(random.architecture.size() - quantized.size());
+      random.type = TensorType::q8_0;
+    }
     random.layers = 4;
     ModelOptions options;
     options.cache_type = cache_under_test();
@@ -70,32 +92,27 @@ class RecurrentSequence : public ::testing::Test {
     options.tree_slots = 288;
     options.spare_pages = 12;
     options.aux_layers = {2};
-    model_ = Model::load(device_under_test(), ModelFile::open(folder_->write("model.gguf", random.build())), options);
-    Sequence text(*model_);
+    shared.model =
+        Model::load(device_under_test(), ModelFile::open(shared.folder.write("model.gguf", random.build())), options);
+    Sequence text(model());
     for (uint32_t position = 0; position < kText; ++position) {
-      alone_.push_back(read(text, text_from(position, 1)));
-      states_.push_back(state_of(text));
+      shared.alone.push_back(read(text, text_from(position, 1)));
+      shared.states.push_back(state_of(text));
     }
-  }
-  static void TearDownTestSuite() {
-    alone_.clear();
-    states_.clear();
-    model_.reset();  // before the device is closed
-    folder_.reset();
   }
 
   /// The logits of all rows of a pass.
-  static std::vector<float> run(const ForwardInput& input, ForwardOutput& output) {
+  std::vector<float> run(const ForwardInput& input, ForwardOutput& output) {
     const std::vector<uint32_t> rows = all_rows(input.batch);
     ForwardInput without_head = input;
     without_head.head = HeadOutput::none;
     without_head.head_rows.clear();
-    output = model_->forward(without_head);
+    output = model().forward(without_head);
     return output.logits(rows);
   }
 
   /// Reads tokens into a sequence; the logits of all of them.
-  static std::vector<float> read(Sequence& sequence, const Tokens& tokens) {
+  std::vector<float> read(Sequence& sequence, const Tokens& tokens) {
     ForwardOutput output;
     std::vector<float> logits = run(sequence.text(tokens), output);
     EXPECT_TRUE(sequence.append(tokens, output));
@@ -103,52 +120,53 @@ class RecurrentSequence : public ::testing::Test {
   }
 
   /// Reads the text up to a position, in chunks.
-  static void read_up_to(Sequence& sequence, uint32_t end, uint32_t chunk = 64) {
+  void read_up_to(Sequence& sequence, uint32_t end, uint32_t chunk = 64) {
     while (sequence.length() < end) {
       read(sequence, text_from(sequence.length(), std::min(chunk, end - sequence.length())));
     }
   }
 
   /// The states of all layers behind the text.
-  static std::vector<float> state_of(Sequence& sequence) {
+  std::vector<float> state_of(Sequence& sequence) {
     const uint32_t place = sequence.tree(DraftTree(0), HeadOutput::none).states.from;
     std::vector<float> all;
-    for (uint32_t layer = 0; layer < model_->config().layers; ++layer) {
-      if (!model_->config().is_recurrent(layer)) continue;
-      const std::vector<float> one = model_->read_state(layer, place);
+    for (uint32_t layer = 0; layer < model().config().layers; ++layer) {
+      if (!model().config().is_recurrent(layer)) continue;
+      const std::vector<float> one = model().read_state(layer, place);
       all.insert(all.end(), one.begin(), one.end());
     }
     return all;
   }
 
-  static void expect_row(std::span<const float> logits, size_t row, uint32_t position, const std::string& what) {
-    ASSERT_TRUE(same_bits(logits.subspan(row * kVocab, kVocab), alone_[position]))
+  void expect_row(std::span<const float> logits, size_t row, uint32_t position, const std::string& what) {
+    ASSERT_TRUE(same_bits(logits.subspan(row * kVocab, kVocab), alone(position)))
         << what << ", row " << row << ", position " << position;
   }
-  static void expect_state(Sequence& sequence, const std::string& what) {
-    ASSERT_TRUE(same_bits(state_of(sequence), states_[sequence.length() - 1])) << what;
+  void expect_state(Sequence& sequence, const std::string& what) {
+    ASSERT_TRUE(same_bits(state_of(sequence), state_behind(sequence.length() - 1))) << what;
   }
 
-  static inline std::unique_ptr<TempFolder> folder_;
-  static inline std::unique_ptr<Model> model_;
-  static inline std::vector<std::vector<float>> alone_, states_;
+  static inline std::map<std::string, Shared> shared_;
 };
+INSTANTIATE_TEST_SUITE_P(Architectures, RecurrentSequence,
+                         ::testing::Values("qwen35", "granitehybrid", "nemotron_h_moe", "lfm2", "lfm2_q8_0"),
+                         [](const auto& info) { return std::string(info.param); });
 
-TEST_F(RecurrentSequence, TokensDependOnWhatCameBefore) {
-  EXPECT_FALSE(same_bits(alone_[3], alone_[4]));  // otherwise no comparison below could fail
-  EXPECT_FALSE(same_bits(states_[3], states_[4]));
-  Sequence other(*model_);
+TEST_P(RecurrentSequence, TokensDependOnWhatCameBefore) {
+  EXPECT_FALSE(same_bits(alone(3), alone(4)));  // otherwise no comparison below could fail
+  EXPECT_FALSE(same_bits(state_behind(3), state_behind(4)));
+  Sequence other(model());
   read(other, {5});
-  EXPECT_FALSE(same_bits(read(other, text_from(1, 1)), alone_[1]));
+  EXPECT_FALSE(same_bits(read(other, text_from(1, 1)), alone(1)));
 }
 
-TEST_F(RecurrentSequence, TextAtEveryWidth) {
+TEST_P(RecurrentSequence, TextAtEveryWidth) {
   std::vector<uint32_t> widths(66);
   std::iota(widths.begin(), widths.end(), 1u);
   widths.insert(widths.end(), {127, 128, 129, 255, 256, 257});
   for (const uint32_t width : widths_under_test(widths)) {
     const std::string what = "width " + std::to_string(width);
-    Sequence sequence(*model_);
+    Sequence sequence(model());
     read_up_to(sequence, width * 7 % 60 + 1);  // some text before
     const uint32_t first = sequence.length();
     const std::vector<float> logits = read(sequence, text_from(first, width));
@@ -158,11 +176,11 @@ TEST_F(RecurrentSequence, TextAtEveryWidth) {
   }
 }
 
-TEST_F(RecurrentSequence, NodesEqualTheirCommittedSelves) {
+TEST_P(RecurrentSequence, NodesEqualTheirCommittedSelves) {
   for (const uint32_t width : widths_under_test({1, 2, 3, 5, 8, 17, 33, 64, 65, 129, 257})) {
     for (const uint32_t committed : {0u, 1u, 2u, 3u, 63u, 130u}) {
       const std::string what = "width " + std::to_string(width) + " behind " + std::to_string(committed);
-      Sequence sequence(*model_);
+      Sequence sequence(model());
       read_up_to(sequence, committed);
       const BushyDraft draft(committed, width);
       ForwardOutput output;
@@ -187,8 +205,8 @@ TEST_F(RecurrentSequence, NodesEqualTheirCommittedSelves) {
   }
 }
 
-TEST_F(RecurrentSequence, RoundsLeaveTheTextThatPlainDecodingLeaves) {
-  Sequence sequence(*model_);
+TEST_P(RecurrentSequence, RoundsLeaveTheTextThatPlainDecodingLeaves) {
+  Sequence sequence(model());
   read_up_to(sequence, 20, 20);
   for (uint32_t round = 0; sequence.length() < 150; ++round) {
     const BushyDraft draft(sequence.length(), 1 + round * 7 % 40);
@@ -204,15 +222,15 @@ TEST_F(RecurrentSequence, RoundsLeaveTheTextThatPlainDecodingLeaves) {
   expect_row(read(sequence, text_from(next, 1)), 0, next, "behind the rounds");
 }
 
-TEST_F(RecurrentSequence, GoesBackToAStateAndReadsOn) {
-  Sequence sequence(*model_);
+TEST_P(RecurrentSequence, GoesBackToAStateAndReadsOn) {
+  Sequence sequence(model());
   read_up_to(sequence, 64);
   // The last pass over a prompt: what was before it is kept, as a reply may be written again.
   const Tokens end = text_from(64, 32);
-  sequence.append(end, model_->forward(sequence.text(end, HeadOutput::argmax)));
+  sequence.append(end, model().forward(sequence.text(end, HeadOutput::argmax)));
   for (uint32_t i = 0; i < 10; ++i) {
     const DraftTree root(text_token(sequence.length()));
-    sequence.commit(root, {}, model_->forward(sequence.tree(root, HeadOutput::argmax)));
+    sequence.commit(root, {}, model().forward(sequence.tree(root, HeadOutput::argmax)));
   }
   ASSERT_EQ(sequence.length(), 106u);
   read(sequence, text_from(106, 20));  // the next turn: the end of the one before is kept
@@ -234,22 +252,22 @@ TEST_F(RecurrentSequence, GoesBackToAStateAndReadsOn) {
   expect_row(read(sequence, text_from(0, 1)), 0, 0, "read from the start");
 }
 
-TEST_F(RecurrentSequence, ForksGoTheirOwnWays) {
-  Sequence sequence(*model_);
+TEST_P(RecurrentSequence, ForksGoTheirOwnWays) {
+  Sequence sequence(model());
   read_up_to(sequence, 70);
   const auto fork = sequence.fork();
   read(*fork, {1, 2, 3});
   const std::vector<float> logits = read(sequence, text_from(70, 30));
   for (uint32_t i = 0; i < 30; ++i) expect_row(logits, i, 70 + i, "beside a fork");
   expect_state(sequence, "beside a fork");
-  Sequence same(*model_);
+  Sequence same(model());
   read_up_to(same, 70);
   read(same, {1, 2, 3});
   EXPECT_TRUE(same_bits(state_of(*fork), state_of(same)));
 }
 
-TEST_F(RecurrentSequence, APassThatIsNotCommittedChangesNothing) {
-  Sequence sequence(*model_);
+TEST_P(RecurrentSequence, APassThatIsNotCommittedChangesNothing) {
+  Sequence sequence(model());
   read_up_to(sequence, 40);
   ForwardOutput output;
   run(sequence.text(Tokens{1, 2, 3, 4}), output);
@@ -258,8 +276,8 @@ TEST_F(RecurrentSequence, APassThatIsNotCommittedChangesNothing) {
   expect_row(read(sequence, text_from(40, 1)), 0, 40, "after passes that are forgotten");
 }
 
-TEST_F(RecurrentSequence, CommitsOfItsLastPassOnly) {
-  Sequence sequence(*model_), other(*model_);
+TEST_P(RecurrentSequence, CommitsOfItsLastPassOnly) {
+  Sequence sequence(model()), other(model());
   read_up_to(sequence, 10);
   const BushyDraft draft(10, 9);
   ForwardOutput output;
@@ -269,21 +287,21 @@ TEST_F(RecurrentSequence, CommitsOfItsLastPassOnly) {
   EXPECT_EQ(sequence.length(), 10u);
   // A text's state was kept by its own pass.
   const Tokens next = text_from(10, 5);
-  const ForwardOutput text = model_->forward(sequence.text(next));
+  const ForwardOutput text = model().forward(sequence.text(next));
   read(other, {3});
   EXPECT_TRUE(sequence.append(next, text));
   expect_state(sequence, "committed after another pass");
 }
 
-TEST_F(RecurrentSequence, RefusesRowsThatNoStateStandsBehind) {
+TEST_P(RecurrentSequence, RefusesRowsThatNoStateStandsBehind) {
   RowBatch batch;
   batch.add_text(1, 5);
-  expect_error("Row 0 of a pass over recurrent layers is at position 5", [&] { model_->forward({batch}); });
+  expect_error("Row 0 of a pass over recurrent layers is at position 5", [&] { model().forward({batch}); });
   ForwardInput wrong{batch};
   wrong.states = {100, 5, StateUse::kNowhere};
-  expect_error("A pass goes on from state 100; allowed", [&] { model_->forward(wrong); });
+  expect_error("A pass goes on from state 100; allowed", [&] { model().forward(wrong); });
   wrong.states = {1, 5, StatePool::kEmpty};
-  expect_error("from state 1 to state 0; allowed", [&] { model_->forward(wrong); });
+  expect_error("from state 1 to state 0; allowed", [&] { model().forward(wrong); });
 }
 
 }  // namespace

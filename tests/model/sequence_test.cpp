@@ -1,6 +1,7 @@
 // Several sequences of one model: each computes what it would compute alone, whatever the others do in between.
 
 #include "engine/model/sequence.h"
+#include "engine/model/drafter.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/model/drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
 #include "engine/speculation/sampler.h"

@@ -53,10 +53,10 @@ struct Scores {
   }
 };
 
-/// One head of one row; q and out are [head_dim]. sink: -inf where there is none.
+/// One head of one row; q is [head_dim], out [value_dim]. sink: -inf where there is none.
 void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& slots, uint32_t kv_head,
             const Scores& scores, double sink, float* out) {
-  const uint32_t dim = cache.shape().head_dim;
+  const uint32_t dim = cache.shape().head_dim, value_dim = cache.shape().value_dim();
   const size_t offset = size_t{kv_head} * dim;
   std::vector<double> weights(slots.size());
   double largest = sink;
@@ -65,7 +65,7 @@ void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& sl
     largest = std::max(largest, weights[j]);
   }
   if (slots.empty()) {
-    std::fill_n(out, dim, 0.0f);
+    std::fill_n(out, value_dim, 0.0f);
     return;
   }
   double sum = std::exp(sink - largest);
@@ -73,12 +73,12 @@ void attend(const float* q, const HostKv& cache, const std::vector<uint32_t>& sl
     weight = std::exp(weight - largest);
     sum += weight;
   }
-  std::vector<double> result(dim);
+  std::vector<double> result(value_dim);
   for (size_t j = 0; j < slots.size(); ++j) {
     const float* value = cache.values(slots[j]) + offset;
-    for (uint32_t d = 0; d < dim; ++d) result[d] += weights[j] * value[d];
+    for (uint32_t d = 0; d < value_dim; ++d) result[d] += weights[j] * value[d];
   }
-  for (uint32_t d = 0; d < dim; ++d) out[d] = static_cast<float>(result[d] / sum);
+  for (uint32_t d = 0; d < value_dim; ++d) out[d] = static_cast<float>(result[d] / sum);
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ template <>
 void compute(const AttentionArgs& args) {
   require(args.shape.kv_heads > 0 && args.heads % args.shape.kv_heads == 0,
           "attention: heads are no multiple of the kv heads.");
-  const uint32_t dim = args.shape.head_dim;
+  const uint32_t dim = args.shape.head_dim, value_dim = args.shape.value_dim();
   const uint32_t group = args.heads / args.shape.kv_heads;
   const size_t stride = size_t{args.heads} * dim;
   const auto q = elements<float>(args.q, args.width * stride, "attention: q");
@@ -97,13 +97,13 @@ void compute(const AttentionArgs& args) {
     std::ranges::copy(elements<float>(args.sinks, args.heads, "attention: sinks"), sinks.begin());
   const Scores scores{args.scale, args.softcap};
   const HostKv& cache = host_kv(args.cache, args.shape, "attention: cache");
-  HostActivations& out = written_activations(args.out, args.width, args.heads * dim, "attention: out");
+  HostActivations& out = written_activations(args.out, args.width, args.heads * value_dim, "attention: out");
 
   for (uint32_t w = 0; w < args.width; ++w) {
     const std::vector<uint32_t> slots = visible_slots(args, rows[w]);
     for (uint32_t h = 0; h < args.heads; ++h) {
-      const size_t at = size_t{h} * dim;
-      attend(q.data() + w * stride + at, cache, slots, h / group, scores, sinks[h], out.row(w) + at);
+      attend(q.data() + w * stride + size_t{h} * dim, cache, slots, h / group, scores, sinks[h],
+             out.row(w) + size_t{h} * value_dim);
     }
     out.sum_of_squares(w) = std::numeric_limits<double>::quiet_NaN();
   }

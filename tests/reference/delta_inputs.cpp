@@ -1,7 +1,7 @@
 // The window of a step: the inputs of its row and, going up by parents, of the taps - 1 before; beyond the pass those
-// of the text's tail, whose last is the newest. x[c] = silu(sum_t taps[c, t] window[t, c]) queries x / (sqrt(sum x^2 +
-// eps) sqrt(key_dim)), keys x / sqrt(sum x^2 + eps), values x beta = 1 / (1 + exp(-b)), decay = exp(rate log(1 + exp(a
-// + bias)))
+// of the text's tail, whose last is the newest. x[c] = silu(sum_t taps[c, t] window[t, c] + conv_bias[c]) queries x /
+// (sqrt(sum x^2 + eps) sqrt(key_dim)), keys x / sqrt(sum x^2 + eps), values x beta = 1 / (1 + exp(-b)), decay =
+// exp(rate log(1 + exp(a + bias))); of a scan queries and keys x, beta = log(1 + exp(a + bias))
 
 #include <algorithm>
 #include <cmath>
@@ -72,6 +72,8 @@ void compute(const DeltaInputsArgs& args) {
   const auto taps = elements<float>(args.taps, channels * shape.taps, "delta_inputs: taps");
   const auto bias = elements<float>(args.bias, heads, "delta_inputs: bias");
   const auto rate = elements<float>(args.rate, heads, "delta_inputs: rate");
+  std::span<const float> conv_bias;
+  if (args.conv_bias != nullptr) conv_bias = elements<float>(args.conv_bias, channels, "delta_inputs: conv_bias");
   for (uint32_t i = 0; i < args.width; ++i) {
     const DeltaStep& step = inputs.steps[i];
     if (step.row == DeltaStep::kNone) continue;
@@ -79,19 +81,19 @@ void compute(const DeltaInputsArgs& args) {
     const std::vector<const float*> window = inputs.window(i);
     float* to = out.data() + step.row * size;
     for (uint64_t c = 0; c < channels; ++c) {
-      double sum = 0;
+      double sum = conv_bias.empty() ? 0 : conv_bias[c];
       for (uint32_t t = 0; t < shape.taps; ++t) sum += double{taps[c * shape.taps + t]} * window[t][c];
       to[c] = silu(sum);
     }
-    for (uint32_t h = 0; h < shape.key_heads; ++h) {
+    for (uint32_t h = 0; shape.corrects && h < shape.key_heads; ++h) {
       normalize(to + h * shape.key_dim, shape.key_dim, 1 / std::sqrt(static_cast<double>(shape.key_dim)));
       normalize(to + shape.keys() + h * shape.key_dim, shape.key_dim, 1);
     }
     const float* gates = window.back() + channels;
     for (uint64_t h = 0; h < heads; ++h) {
-      to[channels + h] = static_cast<float>(1 / (1 + std::exp(-double{gates[h]})));
-      to[channels + heads + h] =
-          static_cast<float>(std::exp(rate[h] * softplus(double{gates[heads + h]} + double{bias[h]})));
+      const double a = gates[shape.corrects ? heads + h : h], soft = softplus(a + double{bias[h]});
+      to[channels + h] = static_cast<float>(shape.corrects ? 1 / (1 + std::exp(-double{gates[h]})) : soft);
+      to[channels + heads + h] = static_cast<float>(std::exp(rate[h] * soft));
     }
     if (step.to >= DeltaStep::kSpare) continue;  // keeps nothing
     float* kept = const_cast<float*>(inputs.tail(step.to));

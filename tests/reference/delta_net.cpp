@@ -1,5 +1,5 @@
-// Per step and value head:  S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q
-// States are f32: each element is rounded as it is changed.
+// Per step and value head:  S <- d S;  u = b (v - S^T k);  S <- S + k u^T;  out = S^T q; of a scan u = b v and
+// out = S^T q + skip v. States are f32: each element is rounded as it is changed.
 
 #include <algorithm>
 #include <vector>
@@ -15,17 +15,17 @@ struct HeadStep {
   const float* query;
   const float* key;
   const float* value;
-  float beta, decay;
+  float beta, decay, skip;
 };
 
 /// `state` is [key_dim, value_dim], out [value_dim] or null.
 void advance(const DeltaShape& shape, const HeadStep& step, float* state, float* out) {
   for (uint32_t j = 0; j < shape.value_dim; ++j) {
-    double known = 0, result = 0;
+    double known = 0, result = double{step.skip} * step.value[j];
     for (uint32_t k = 0; k < shape.key_dim; ++k) {
       float& s = state[size_t{k} * shape.value_dim + j];
       s = s * step.decay;
-      known += double{s} * step.key[k];
+      if (shape.corrects) known += double{s} * step.key[k];
     }
     const float u = static_cast<float>(step.beta * (step.value[j] - known));
     for (uint32_t k = 0; k < shape.key_dim; ++k) {
@@ -47,6 +47,9 @@ void compute(const DeltaNetArgs& args) {
   const auto in = elements<float>(args.in, args.rows * size, "delta_net: in");
   const auto steps = elements<DeltaStep>(args.steps, args.width, "delta_net: steps");
   std::span<float> out;
+  std::span<const float> skip;
+  require((args.skip != nullptr) == !shape.corrects, "delta_net: a skip belongs to scans, and each has one.");
+  if (args.skip != nullptr) skip = elements<float>(args.skip, shape.value_heads, "delta_net: skip");
   if (args.out != nullptr) out = elements<float>(args.out, args.rows * values, "delta_net: out");
   const auto place = [&](uint32_t at) {
     const uint64_t index = at & ~DeltaStep::kSpare;
@@ -61,8 +64,12 @@ void compute(const DeltaNetArgs& args) {
     const float* row = in.data() + step.row * size;
     for (uint32_t h = 0; h < shape.value_heads; ++h) {
       const size_t key = size_t{shape.key_head(h)} * shape.key_dim, value = size_t{h} * shape.value_dim;
-      const HeadStep head{row + key, row + shape.keys() + key, row + 2 * shape.keys() + value,
-                          row[shape.channels() + h], row[shape.channels() + shape.value_heads + h]};
+      const HeadStep head{row + key,
+                          row + shape.keys() + key,
+                          row + 2 * shape.keys() + value,
+                          row[shape.channels() + h],
+                          row[shape.channels() + shape.value_heads + h],
+                          skip.empty() ? 0 : skip[h]};
       advance(shape, head, state.data() + value * shape.key_dim,
               out.empty() ? nullptr : out.data() + step.row * values + value);
     }

@@ -16,14 +16,22 @@ void compute(const ExpertAddArgs& args) {
   const HostActivations& in = read_activations(args.in, args.width * used, weight.cols(), "expert_add: in");
   const auto chosen = chosen_experts(args.chosen, args.width, args.experts, "expert_add");
   const uint32_t row_shares = args.experts.row_shares();
+  const auto products = elements<float>(args.products, uint64_t{args.width} * used * rows, "expert_add: products");
+  const std::vector<float> bias = bias_of_rows(args.bias, weight.rows(), "expert_add: bias");
+  const auto product_of = [&](uint32_t pair) {
+    const auto own = expert_products(weight, chosen[pair], rows, in.row(pair), 1, bias);
+    for (uint32_t r = 0; r < rows; ++r) products[size_t{pair} * rows + r] = static_cast<float>(own[r]);
+  };
+  if (args.x == nullptr) {
+    for (uint32_t pair = 0; pair < args.width * used; ++pair) product_of(pair);
+    return;
+  }
   const auto shares = elements<float>(args.shares, uint64_t{args.width} * row_shares, "expert_add: shares");
   std::span<const float> shared;
   if (args.experts.shared) shared = elements<float>(args.shared, uint64_t{args.width} * rows, "expert_add: shared");
-  const auto products = elements<float>(args.products, uint64_t{args.width} * used * rows, "expert_add: products");
   const auto x = elements<float>(args.x, uint64_t{args.width} * rows, "expert_add: x");
   const auto norm = elements<float>(args.norm.weight, rows, "expert_add: norm weight");
   HostActivations& out = written_activations(args.out, args.width, rows, "expert_add: out");
-  const std::vector<float> bias = bias_of_rows(args.bias, weight.rows(), "expert_add: bias");
   std::span<float> aux;
   if (args.aux != nullptr) {
     aux = elements<float>(args.aux, uint64_t{args.width} * args.aux_stride, "expert_add: aux");
@@ -36,9 +44,8 @@ void compute(const ExpertAddArgs& args) {
     const float* const own_shares = shares.data() + size_t{w} * row_shares;
     for (uint32_t i = 0; i < used; ++i) {
       const uint32_t pair = w * used + i;
-      const auto own = expert_products(weight, chosen[pair], rows, in.row(pair), 1, bias);
+      product_of(pair);
       for (uint32_t r = 0; r < rows; ++r) {
-        products[size_t{pair} * rows + r] = static_cast<float>(own[r]);
         sums[r] += double{own_shares[i]} * products[size_t{pair} * rows + r];
       }
     }

@@ -1,9 +1,10 @@
 // g = scale(w) * sum_k weight[2 f, k] * in[w, k] + bias[2 f] with the rows of expert chosen[w, i]; u: row 2 f + 1
-// out[w * used + i, f] = silu(g) * u,   silu(g) = g / (1 + exp(-g))
+// out[w * used + i, f] = f(g) * u,   silu(g) = g / (1 + exp(-g)), gelu as in linear_swiglu
 // with a limit l: (u' + 1) * g' / (1 + exp(-1.702 g')),   g' = min(g, l),   u' = min(max(u, -l), l)
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "tests/reference/experts.h"
 #include "tests/reference/ops.h"
@@ -12,7 +13,10 @@ namespace canopy::reference {
 
 namespace {
 
-double gated(double gate, double up, double limit) {
+double gated(double gate, double up, double limit, GateFunction function) {
+  if (limit == 0 && function == GateFunction::gelu) {
+    return 0.5 * gate * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate))) * up;
+  }
   if (limit == 0) return gate / (1.0 + std::exp(-gate)) * up;
   const double low = gate > limit ? limit : gate, clamped = up > limit    ? limit
                                                             : up < -limit ? -limit
@@ -37,7 +41,7 @@ void compute(const ExpertSwigluArgs& args) {
     const uint32_t w = pair / used;
     const auto products = expert_products(weight, chosen[pair], rows, in.row(w), in.norm_scale(w, args.norm_eps), bias);
     for (uint32_t f = 0; f < rows / 2; ++f) {
-      out.row(pair)[f] = static_cast<float>(gated(products[2 * f], products[2 * f + 1], args.limit));
+      out.row(pair)[f] = static_cast<float>(gated(products[2 * f], products[2 * f + 1], args.limit, args.gate));
     }
     out.sum_of_squares(pair) = std::numeric_limits<double>::quiet_NaN();
   }

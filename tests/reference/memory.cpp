@@ -46,11 +46,11 @@ HostWeight::HostWeight(std::shared_ptr<Ledger> ledger, WeightType type, uint32_t
       values_(size_t{rows} * cols) {}
 
 HostKv::HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name)
-    : reservation_(std::move(ledger), uint64_t{2} * shape.slots * shape.kv_heads * shape.head_dim * sizeof(float),
-                   name),
+    : reservation_(std::move(ledger),
+                   uint64_t{shape.planes()} * shape.slots * shape.kv_heads * shape.head_dim * sizeof(float), name),
       shape_(shape),
       keys_(shape.slots * slot_size()),
-      values_(shape.slots * slot_size()) {}
+      values_(shape.is_latent() ? 0 : shape.slots * slot_size()) {}
 
 namespace {
 
@@ -139,10 +139,7 @@ const HostWeight& host_weight(const Weight* weight, std::string_view what) {
 
 const HostKv& host_kv(const KvLayer* layer, const KvShape& shape, std::string_view what) {
   const auto& host = own<const HostKv>(layer, what);
-  const KvShape& actual = host.shape();
-  require(actual.slots == shape.slots && actual.kv_heads == shape.kv_heads && actual.head_dim == shape.head_dim &&
-              actual.type == shape.type,
-          std::string(what) + " was allocated with another shape than the op names.");
+  require(host.shape() == shape, std::string(what) + " was allocated with another shape than the op names.");
   return host;
 }
 

@@ -91,7 +91,7 @@ class HostWeight : public Weight {
   std::vector<float> values_;  // [rows, cols], decoded
 };
 
-/// K and V of one layer, each element rounded to the type of the cache.
+/// K and V of one layer, each element rounded to the type of the cache. Values of a latent cache are its keys.
 class HostKv : public KvLayer {
  public:
   HostKv(std::shared_ptr<Ledger> ledger, const KvShape& shape, std::string_view name);
@@ -100,8 +100,10 @@ class HostKv : public KvLayer {
   /// [kv_heads, head_dim] of one slot.
   float* keys(uint32_t slot) { return keys_.data() + size_t{slot} * slot_size(); }
   const float* keys(uint32_t slot) const { return keys_.data() + size_t{slot} * slot_size(); }
-  float* values(uint32_t slot) { return values_.data() + size_t{slot} * slot_size(); }
-  const float* values(uint32_t slot) const { return values_.data() + size_t{slot} * slot_size(); }
+  float* values(uint32_t slot) { return shape_.is_latent() ? keys(slot) : values_.data() + size_t{slot} * slot_size(); }
+  const float* values(uint32_t slot) const {
+    return shape_.is_latent() ? keys(slot) : values_.data() + size_t{slot} * slot_size();
+  }
 
   size_t slot_size() const { return size_t{shape_.kv_heads} * shape_.head_dim; }
   /// Writes whole heads, each element as the nearest that the cache can hold: in f16 with ties to even, in q8_0 with
@@ -112,7 +114,7 @@ class HostKv : public KvLayer {
   Reservation reservation_;
   KvShape shape_;
   std::vector<float> keys_;    // [slots, kv_heads, head_dim]
-  std::vector<float> values_;  // [slots, kv_heads, head_dim]
+  std::vector<float> values_;  // [slots, kv_heads, head_dim]; latent: none
 };
 
 // Access for ops. Each throws bad_input when its argument is missing, comes from another device or is too small; `what`

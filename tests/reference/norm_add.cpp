@@ -1,4 +1,4 @@
-// x[w] += in[w] / sqrt(mean(in[w]^2) + eps) * weight
+// x[w] = x_scale * (x[w] + in[w] / sqrt(mean(in[w]^2) + eps) * weight)
 // out[w] = x[w] * norm.weight, with the sum of squares of x[w]
 // aux[w, aux_offset + c] = aux_scale * x[w, c]
 
@@ -31,7 +31,7 @@ void compute(const NormAddArgs& args) {
     float* residual = x.data() + size_t{w} * cols;
     const double factor = 1 / std::sqrt(sum_of_squares(row, cols) / cols + double{args.eps});
     for (uint32_t c = 0; c < cols; ++c) {
-      residual[c] = static_cast<float>(residual[c] + row[c] * factor * weight[c]);
+      residual[c] = static_cast<float>(args.x_scale * (residual[c] + row[c] * factor * weight[c]));
       out.row(w)[c] = residual[c] * norm[c];
       if (!aux.empty()) aux[size_t{w} * args.aux_stride + args.aux_offset + c] = args.aux_scale * residual[c];
     }

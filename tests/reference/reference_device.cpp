@@ -69,6 +69,7 @@ class ReferenceDevice : public Device {
     require(shape.slots > 0 && shape.kv_heads > 0 && shape.head_dim > 0, "A K/V cache needs slots, heads and columns.");
     require(shape.head_dim % 2 == 0, "The head dimension of a K/V cache is odd; rotations need pairs.");
     check_keeps_heads(shape.type, shape.head_dim);
+    check_latent_values(shape);
     std::vector<std::unique_ptr<KvLayer>> all;
     for (uint32_t i = 0; i < layers; ++i) all.push_back(std::make_unique<HostKv>(ledger_, shape, name));
     return std::make_unique<KvCache>(std::move(all));

@@ -1,11 +1,16 @@
 // logits[w, e] = scale(w) * sum_k router[e, k] * in[w, k] + bias[e], rounded to f32
 // chosen[w] = the experts of the `used` largest, largest first, ties to the lower expert, NaN below all numbers
-// shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all
+// shares[w, i] = exp(logits[w, chosen[w, i]] - largest) / sum of that over the chosen ones, or over all, times the
+// expert's scale where there are scales
 // shares[w, used] = 1 / (1 + exp(-logits[w, all])) of a shared expert
+// with a sigmoid: scores 1 / (1 + exp(-logit)), chosen by scores + choice bias in the groups whose two largest have the
+// largest sums; shares = factor * score, over the sum of the chosen ones where of_chosen
 // touched[layer] |= the bits of chosen[w] of the rows that have ancestors
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -28,11 +33,40 @@ void mark_touched(const RouteArgs& args, std::span<const uint32_t> chosen) {
   }
 }
 
+/// By what experts are chosen: NaN where they cannot be.
+std::vector<float> choice_scores(const RouteArgs& args, const float* logits, std::span<const float> bias) {
+  const uint32_t all = args.experts.all, each = all / args.groups;
+  std::vector<float> scores(logits, logits + all);
+  if (!args.sigmoid) return scores;
+  for (uint32_t e = 0; e < all; ++e) {
+    scores[e] = static_cast<float>(1 / (1 + std::exp(-double{logits[e]}))) + (bias.empty() ? 0.0f : bias[e]);
+  }
+  if (args.groups == 1) return scores;
+  std::vector<float> sums;
+  for (uint32_t g = 0; g < args.groups; ++g) {
+    std::vector<float> own;
+    for (uint32_t e = g * each; e < (g + 1) * each; ++e) {
+      own.push_back(std::isnan(scores[e]) ? -std::numeric_limits<float>::infinity() : scores[e]);
+    }
+    std::ranges::partial_sort(own, own.begin() + 2, std::greater<>());
+    sums.push_back(own[0] + own[1]);
+  }
+  for (uint32_t g = 0; g < args.groups; ++g) {
+    uint32_t rank = 0;
+    for (uint32_t other = 0; other < args.groups; ++other) {
+      rank += sums[other] > sums[g] || (sums[other] == sums[g] && other < g) ? 1 : 0;
+    }
+    if (rank < args.groups_used) continue;
+    for (uint32_t e = g * each; e < (g + 1) * each; ++e) scores[e] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return scores;
+}
+
 }  // namespace
 
 template <>
 void compute(const RouteArgs& args) {
-  check_experts(args.experts, "route");
+  check_route(args);
   const uint32_t all = args.experts.all, used = args.experts.used;
   const uint32_t router_rows = args.experts.router_rows(), row_shares = args.experts.row_shares();
   require(args.in != nullptr, "route: in is missing.");
@@ -44,6 +78,9 @@ void compute(const RouteArgs& args) {
   const auto shares = elements<float>(args.shares, uint64_t{args.width} * row_shares, "route: shares");
 
   const std::vector<float> bias = bias_of_rows(args.bias, router_rows, "route: bias");
+  std::span<const float> scales, choice_bias;
+  if (args.choice_bias != nullptr) choice_bias = elements<float>(args.choice_bias, all, "route: choice bias");
+  if (args.scales != nullptr) scales = elements<float>(args.scales, all, "route: scales");
 
   std::vector<uint32_t> order(all);
   for (uint32_t w = 0; w < args.width; ++w) {
@@ -53,16 +90,23 @@ void compute(const RouteArgs& args) {
       own[e] = static_cast<float>(scale * dot(router.data() + size_t{e} * cols, in.row(w), cols) + bias[e]);
     }
     std::iota(order.begin(), order.end(), 0);
+    const std::vector<float> by = choice_scores(args, own, choice_bias);
     std::ranges::stable_sort(
-        order, [own](uint32_t a, uint32_t b) { return std::isnan(own[b]) ? !std::isnan(own[a]) : own[a] > own[b]; });
-    double sum = 0;
-    for (uint32_t i = 0; i < (args.of_chosen ? used : all); ++i) sum += std::exp(double{own[order[i]]} - own[order[0]]);
+        order, [&by](uint32_t a, uint32_t b) { return std::isnan(by[b]) ? !std::isnan(by[a]) : by[a] > by[b]; });
+    const auto score = [&](uint32_t e) {
+      return args.sigmoid ? 1 / (1 + std::exp(-double{own[e]})) : std::exp(double{own[e]} - own[order[0]]);
+    };
+    double sum = args.sigmoid ? double{RouteArgs::kLeastSum} : 0;
+    for (uint32_t i = 0; i < (args.of_chosen ? used : all); ++i) sum += score(order[i]);
+    if (args.sigmoid && !args.of_chosen) sum = 1;
     for (uint32_t i = 0; i < used; ++i) {
       chosen[size_t{w} * used + i] = order[i];
-      shares[size_t{w} * row_shares + i] = static_cast<float>(std::exp(double{own[order[i]]} - own[order[0]]) / sum);
+      const double share = score(order[i]) / sum * args.factor;
+      shares[size_t{w} * row_shares + i] = static_cast<float>(scales.empty() ? share : share * scales[order[i]]);
     }
     if (args.experts.shared) {
-      shares[size_t{w} * row_shares + used] = static_cast<float>(1 / (1 + std::exp(-double{own[all]})));
+      shares[size_t{w} * row_shares + used] =
+          args.experts.shared_gate ? static_cast<float>(1 / (1 + std::exp(-double{own[all]}))) : 1.0f;
     }
   }
   if (args.touched != nullptr) mark_touched(args, chosen);

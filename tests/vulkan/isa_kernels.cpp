@@ -96,12 +96,23 @@ void add_row_kernels(std::vector<GatedKernel>& kernels) {
     }
   }
   for (const std::string type : weight_types) add("embed_" + type, {}, 8);
-  add("gated_norm", {}, 8);
+  for (const uint32_t within : {0u, 1u}) add("gated_norm", {{0, within}}, 8);
   add("norm_add_quads", {}, 8);
   add("norm_add_words", {}, 8);
   add("cap_logits", {}, 8);
-  add("delta_inputs", {{0, 4}}, 8);  // the taps of all published models
-  for (const uint32_t reads : {0u, 1u}) add("delta_net", {{0, 128}, {1, reads}}, kLeastWaves);
+  add("conv_rows", {}, 8);
+  // The taps of all published models, of delta nets and of scans.
+  add("delta_inputs", {{0, 4}, {1, 1}, {2, 0}}, 8);
+  add("delta_inputs", {{0, 4}, {1, 0}, {2, 1}}, 8);
+  for (const uint32_t reads : {0u, 1u}) {
+    for (const uint32_t corrects : {0u, 1u}) add("delta_net", {{0, 128}, {1, reads}, {2, corrects}}, kLeastWaves);
+  }
+  add("short_conv", {{0, 3}, {1, 1}}, 8);
+  add("short_conv", {{0, 3}, {1, 0}}, 8);
+  kernels.back().must_fuse = false;  // of tails alone
+  add("gate_inputs", {}, 8);
+  add("square_relu", {}, 8);
+  kernels.back().must_fuse = false;
   add("gate", {}, 8);
   kernels.back().must_fuse = false;
   add("add_bias", {}, 8);
