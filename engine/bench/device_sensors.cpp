@@ -1,7 +1,5 @@
 #include "engine/bench/device_sensors.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 
 namespace canopy {

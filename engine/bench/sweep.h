@@ -92,10 +92,12 @@ struct SweepSubject {
   std::string device;        // of a server: its host and port
   std::string device_type;   // "discrete", "integrated", "cpu", ...; "server"
   std::string driver;
-  std::string kernels;       // DeviceInfo::kernels
-  bool is_software = false;  // computes on the CPU
-  std::string self_test;     // what the check of exactness found, as a sentence; empty where it did not run
-  std::string energy;        // what tells the energy: "NVML", "amdgpu power"; empty: nothing does
+  std::string kernels;           // DeviceInfo::kernels
+  bool is_software = false;      // computes on the CPU
+  std::string self_test;         // what the check of exactness found, as a sentence; empty where it did not run
+  std::string energy;            // what tells the energy: "NVML", "amdgpu power"; empty: nothing does
+  uint32_t earlier_replies = 0;  // that it drafts from, of a folder that was named; 0: every run begins with none
+  uint32_t earlier_tokens = 0;   // of these
   bool operator==(const SweepSubject&) const = default;
 
   bool is_server() const { return device_type == "server"; }

@@ -41,21 +41,25 @@ const char* kind_name(SweepKind kind) {
 // ---- writing --------------------------------------------------------------------------------------------------------
 
 ordered_json subject_json(const SweepSubject& subject) {
-  return {{"target", subject.target},
-          {"model", printable(subject.model, kMostNameBytes)},
-          {"quantization", printable(subject.quantization, kMostNameBytes)},
-          {"parameters", subject.parameters},
-          {"drafter", printable(subject.drafter, kMostNameBytes)},
-          {"block", subject.block},
-          {"kv", subject.kv},
-          {"context", subject.context},
-          {"device", printable(subject.device, kMostNameBytes)},
-          {"device_type", subject.device_type},
-          {"driver", printable(subject.driver, kMostNameBytes)},
-          {"kernels", printable(subject.kernels, kMostLongBytes)},
-          {"is_software", subject.is_software},
-          {"self_test", printable(subject.self_test, kMostLongBytes)},
-          {"energy", printable(subject.energy, kMostNameBytes)}};
+  ordered_json json = {{"target", subject.target},
+                       {"model", printable(subject.model, kMostNameBytes)},
+                       {"quantization", printable(subject.quantization, kMostNameBytes)},
+                       {"parameters", subject.parameters},
+                       {"drafter", printable(subject.drafter, kMostNameBytes)},
+                       {"block", subject.block},
+                       {"kv", subject.kv},
+                       {"context", subject.context},
+                       {"device", printable(subject.device, kMostNameBytes)},
+                       {"device_type", subject.device_type},
+                       {"driver", printable(subject.driver, kMostNameBytes)},
+                       {"kernels", printable(subject.kernels, kMostLongBytes)},
+                       {"is_software", subject.is_software},
+                       {"self_test", printable(subject.self_test, kMostLongBytes)},
+                       {"energy", printable(subject.energy, kMostNameBytes)}};
+  if (subject.earlier_replies > 0) {
+    json["earlier_replies"] = {{"replies", subject.earlier_replies}, {"tokens", subject.earlier_tokens}};
+  }
+  return json;
 }
 
 ordered_json settings_json(const SweepSettings& settings) {
@@ -144,6 +148,11 @@ SweepSubject read_subject(const json& object, const std::string& what) {
   subject.is_software = fields.boolean_or("is_software", false);
   subject.self_test = read_name(fields, "self_test", kMostLongBytes);
   subject.energy = read_name(fields, "energy");
+  if (const json* earlier = fields.object("earlier_replies")) {
+    const JsonFields counts(*earlier, "the earlier replies of " + what);
+    subject.earlier_replies = read_small(counts, "replies", UINT32_MAX);
+    subject.earlier_tokens = read_small(counts, "tokens", UINT32_MAX);
+  }
   return subject;
 }
 
@@ -410,10 +419,10 @@ void validate(const Sweep& sweep) {
     require_index(run.key.repeat, sweep.settings.repeats, "The field 'repeat'" + of_run, "repeats");
     if (run.rounds >= std::max(1u, run.tokens) && run.rounds > 0)
       throw bad_input("The field 'rounds'" + of_run + " is " + std::to_string(run.rounds) + "; its " +
-                      std::to_string(run.tokens) + " tokens allow fewer: every round emits one.");
+                      std::to_string(run.tokens) + " tokens allow fewer: every pass emits one.");
     if (run.rows < run.rounds)
       throw bad_input("The field 'rows'" + of_run + " is " + std::to_string(run.rows) + "; its " +
-                      std::to_string(run.rounds) + " rounds have one or more each.");
+                      std::to_string(run.rounds) + " passes have one or more each.");
     if (!seen.insert(run.key).second)
       throw bad_input("Run " + std::to_string(i) + " is there twice: contestant " + std::to_string(run.key.contestant) +
                       ", prompt " + std::to_string(run.key.prompt) + ", repeat " + std::to_string(run.key.repeat) +

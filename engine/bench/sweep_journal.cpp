@@ -1,9 +1,5 @@
 #include "engine/bench/sweep_journal.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -16,6 +12,7 @@
 #include "engine/base/figures.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 #include "engine/bench/sweep_file.h"
 
@@ -56,6 +53,8 @@ std::string subject_difference(const SweepSubject& a, const SweepSubject& b) {
                      differing("drafter's block", a.block, b.block), differing("type of keys and values", a.kv, b.kv),
                      differing("family of kernels", kernel_family(a.kernels), kernel_family(b.kernels)),
                      differing("type of device", a.device_type, b.device_type),
+                     differing("number of earlier replies", a.earlier_replies, b.earlier_replies),
+                     differing("tokens of earlier replies", a.earlier_tokens, b.earlier_tokens),
                      a.is_software == b.is_software ? "" : "one of the devices is a software device",
                      a.target == b.target ? "" : "its columns share models in another way"});
 }

@@ -177,7 +177,7 @@ TextTable summary_table(const Sweep& sweep, uint32_t baseline) {
   TextTable table;
   table.columns = {"category",   "way",       "tok/s",      "sd",    "x " + sweep.name_of(baseline),
                    "error of x", "S(N)",      "error of S", "tau",   "rows",
-                   "round ms",   "same text", "replies",    "tokens"};
+                   "pass ms",    "same text", "replies",    "tokens"};
   if (energy) table.columns.insert(table.columns.end(), {"J/token", "sd of J"});
   for (const SweepCell& cell : cells) {
     std::vector<std::string> row = {cell.category,
@@ -279,6 +279,10 @@ std::string sweep_headline(const Sweep& sweep) {
     if (!subject.kv.empty()) one += ", K/V in " + subject.kv;
     one += (subject.is_server() ? ", at " : ", on ") + subject.device;
     if (!subject.driver.empty()) one += " (" + subject.driver + ")";
+    if (subject.earlier_replies > 0) {
+      one += ", drafts from " + std::to_string(subject.earlier_replies) + " earlier replies, " +
+             std::to_string(subject.earlier_tokens) + " tokens";
+    }
     if (!told.insert(one).second) continue;
     words += (words.empty() ? "" : "; ") + one;
   }

@@ -14,7 +14,10 @@
 #include "engine/base/mapped_file.h"
 #include "engine/bench/sweep_file.h"
 #include "engine/bench/sweep_journal.h"
+#include "engine/format/json_text.h"
 #include "engine/format/model_paths.h"
+#include "engine/session/event_json.h"
+#include "engine/session/remote_model.h"
 #include "engine/speculation/round_record.h"
 
 namespace canopy {
@@ -144,7 +147,8 @@ void add_rounds(MeasuredRun& run, const Reply& reply) {
 struct Metered {
   Reply reply;
   std::vector<uint32_t> ends;
-  SensorReading sensors;  // energy of the rounds
+  SensorReading sensors;    // energy of the rounds
+  uint64_t vocabulary = 0;  // of a Canopy elsewhere
 };
 
 class Runner {
@@ -308,7 +312,7 @@ class Runner {
   WrittenText text_of(const RunKey& key, const Metered& metered) const {
     const Engine* engine = writer(key).engine;
     return {metered.reply.text, metered.reply.ids, metered.ends,
-            engine != nullptr ? engine->text.tokenizer->identity() : 0};
+            engine != nullptr ? engine->text.tokenizer->identity() : metered.vocabulary};
   }
 
   /// Nothing when it was stopped.
@@ -362,11 +366,50 @@ class Runner {
     request.seed = sweep_.settings.sampling.seed;
     Metered metered;
     const auto text = [&](std::string_view piece) {
+      if (there.is_canopy) return;
       const uint32_t before = metered.ends.empty() ? 0 : metered.ends.back();
       metered.ends.push_back(before + static_cast<uint32_t>(piece.size()));
       if (measured && callbacks_.server_text) callbacks_.server_text(key, piece);
     };
-    const EndpointReply answer = there.server->reply(request, text, callbacks_.stop);
+    if (there.is_canopy) {
+      const WayToDecode& way = contestant(key).way;
+      nlohmann::json more =
+          drafting_fields(way.mode, way.budget, static_cast<DraftSources>(way.sources & ~kFromEarlier));
+      // What the interface has no field for beside those that every server is sent.
+      const SamplingSettings& sampling = sweep_.settings.sampling;
+      more.update({{"top_k", sampling.top_k}, {"min_p", sampling.min_p}});
+      request.more = more.dump();
+    }
+    std::optional<ReplyFinished> finished;
+    const auto named = [&](std::string_view name, std::string_view data) {
+      const auto event = event_from_json(name, parse_json(data, "The server's event"), 0);
+      if (!event) return;
+      if (const auto* start = std::get_if<ReplyStarted>(&*event)) metered.reply.ids = {start->first_token};
+      if (const auto* delta = std::get_if<TextDelta>(&*event)) metered.reply.text += delta->text;
+      if (const auto* round = std::get_if<RoundFinished>(&*event)) {
+        if (metered.ends.empty()) metered.ends.push_back(round->text_begin);
+        metered.ends.insert(metered.ends.end(), round->text_ends.begin(), round->text_ends.end());
+        metered.reply.ids.insert(metered.reply.ids.end(), round->round->emitted.begin(), round->round->emitted.end());
+        metered.reply.rounds.push_back(*round->round);
+      }
+      if (const auto* reply = std::get_if<ReplyFinished>(&*event)) finished = *reply;
+      if (measured && callbacks_.server_event) callbacks_.server_event(key, *event);
+    };
+    ChatStream::Named events;
+    if (there.is_canopy) events = named;
+    const EndpointReply answer =
+        there.server->reply(request, text, callbacks_.stop, events, there.is_canopy ? kRoundsLimits : StreamLimits());
+    if (there.is_canopy) {
+      if (!finished) throw bad_input("The server at " + there.server->address().shown() + " did not tell its passes.");
+      server_tokens_ = finished->reply_tokens;
+      metered.reply.prompt_tokens = finished->prompt_tokens;
+      metered.reply.reused_tokens = finished->reused_tokens;
+      metered.reply.prefill_ms = finished->prefill_ms;
+      metered.reply.decode_ms = finished->decode_ms;
+      metered.reply.reason = finished->reason;
+      metered.vocabulary = finished->tokens.vocabulary;
+      return metered;
+    }
     server_tokens_ = answer.tokens;
     metered.reply.text = answer.text;
     metered.reply.prompt_tokens = answer.prompt_tokens;
@@ -486,6 +529,10 @@ SweepSubject describe_subject(const Engine& engine, const DeviceSensors* sensors
   subject.is_software = ready.is_software;
   subject.self_test = ready.self_test_note;
   if (sensors != nullptr) subject.energy = sensors->name();
+  if (engine.replies != nullptr && engine.replies->read_only()) {
+    subject.earlier_replies = static_cast<uint32_t>(engine.replies->replies());
+    subject.earlier_tokens = static_cast<uint32_t>(engine.replies->tokens());
+  }
   return subject;
 }
 
@@ -520,7 +567,7 @@ uint32_t ComparisonSubjects::subject_for(const ComparisonColumn& column, const S
   if (known != wanted_.end()) return static_cast<uint32_t>(known - wanted_.begin());
   ComparisonWriter writer;
   SweepSubject subject = with_context(column.way.name(), [&] {
-    return column.server.empty() ? open_engine(wanted, callbacks, writer) : open_server(column, writer);
+    return column.server.empty() ? open_engine(wanted, callbacks, writer) : open_server(column, callbacks, writer);
   });
   wanted_.push_back(std::move(wanted));
   writers_.push_back(std::move(writer));
@@ -528,16 +575,54 @@ uint32_t ComparisonSubjects::subject_for(const ComparisonColumn& column, const S
   return static_cast<uint32_t>(writers_.size() - 1);
 }
 
-SweepSubject ComparisonSubjects::open_server(const ComparisonColumn& column, ComparisonWriter& writer) {
+namespace {
+
+/// What a sweep's file says of a Canopy elsewhere: the model and the device there.
+SweepSubject subject_of(const ModelReady& model, const std::string& server) {
+  SweepSubject subject;
+  subject.model = model.file_name;
+  subject.quantization = model.quantization + (model.quantized_to.empty() ? "" : " as " + model.quantized_to);
+  subject.parameters = model.parameters;
+  subject.drafter = model.drafter;
+  subject.block = model.block;
+  subject.kv = model.kv_type;
+  subject.context = model.context;
+  subject.device = model.device + " at " + server;
+  subject.device_type = model.device_type;
+  subject.driver = model.driver;
+  subject.is_software = model.is_software;
+  subject.self_test = model.self_test_note;
+  return subject;
+}
+
+}  // namespace
+
+SweepSubject ComparisonSubjects::open_server(const ComparisonColumn& column, const SubjectCallbacks& callbacks,
+                                             ComparisonWriter& writer) {
   Opened& opened = opened_.emplace_back();
-  opened.server = std::make_unique<EndpointClient>(parse_endpoint(column.server));
+  opened.server = std::make_unique<EndpointClient>(parse_endpoint(column.server), EndpointLimits(), column.key);
   writer.server = opened.server.get();
   writer.server_model = column.model;
+  const std::string server = opened.server->address().shown();
+  if (callbacks.stage) callbacks.stage("Asking " + server);
   SweepSubject subject;
+  std::optional<nlohmann::json> about;
+  try {
+    EndpointClient asking(opened.server->address(), {3, 10, 15}, column.key);
+    about = ask_canopy(asking, callbacks.stop);
+  } catch (const Error& e) {
+    // Another server may not know the question; whether it is there shows when it is asked to write.
+    if (e.kind() != ErrorKind::unavailable || !column.key.empty()) throw;
+  }
+  if (about) {
+    writer.is_canopy = true;
+    subject = subject_of(model_from_json(JsonFields(*about, "what the server says of itself").at("model")), server);
+  } else {
+    subject.model = column.model.empty() ? "the server's model" : column.model;
+    subject.device = server;
+    subject.device_type = "server";
+  }
   subject.target = target_of(column.server + "\n" + column.model);
-  subject.model = column.model.empty() ? "the server's model" : column.model;
-  subject.device = opened.server->address().shown();
-  subject.device_type = "server";
   return subject;
 }
 
@@ -561,6 +646,10 @@ SweepSubject ComparisonSubjects::open_engine(const Wanted& wanted, const Subject
     request.quantize = loaded_.opened.quantize;
     request.calibration_s = calibration_s_;
     request.max_width = std::max(request.max_width, widest_);
+    if (loaded_.engine != nullptr && loaded_.engine->replies != nullptr && loaded_.engine->replies->read_only()) {
+      request.replies = loaded_.engine->replies->path().parent_path();
+      request.replies_read_only = true;
+    }
     const bool same_model = wanted.model == loaded_.opened.path;
     choose_drafter(wanted.drafter.empty() && same_model ? loaded_.opened.drafter : wanted.drafter, request);
     OpenCallbacks opening;

@@ -73,6 +73,7 @@ struct ComparisonWriter {
   DeviceSensors* sensors = nullptr;  // of its device; null: nothing tells its energy
   EndpointClient* server = nullptr;
   std::string server_model;  // its name there
+  bool is_canopy = false;    // the server tells its rounds
 };
 
 /// A prompt as it is read: the turns of a chat or, for measurements of one engine, its tokens.
@@ -81,7 +82,7 @@ struct RunnerPrompt {
   std::vector<uint32_t> ids;
 };
 
-/// A reply as it was made; of a server without rounds and ids.
+/// A reply as it was made; of a server that is no Canopy without rounds and ids.
 struct RunnerReply {
   const MeasuredRun& run;
   const Reply& reply;
@@ -98,8 +99,10 @@ struct RunnerCallbacks {
   std::function<ReplyCallbacks(const RunKey&, uint32_t prompt_tokens)> reply;
   /// What a reply is written with beside its way's and the sweep's settings.
   std::function<void(ReplySettings&)> settings;
-  /// New text of a server.
+  /// New text of a server that is no Canopy.
   std::function<void(const RunKey&, std::string_view text)> server_text;
+  /// An event of a reply of a Canopy elsewhere, without the reply's id.
+  std::function<void(const RunKey&, Event event)> server_event;
   /// A run was made and is in the sweep.
   std::function<void(const RunnerReply&)> made;
   /// More became known of a run of the sweep: whether its text is the baseline's.
@@ -188,7 +191,7 @@ class ComparisonSubjects {
   };
 
   uint32_t subject_for(const ComparisonColumn& column, const SubjectCallbacks& callbacks, Sweep& sweep);
-  SweepSubject open_server(const ComparisonColumn& column, ComparisonWriter& writer);
+  SweepSubject open_server(const ComparisonColumn& column, const SubjectCallbacks& callbacks, ComparisonWriter& writer);
   SweepSubject open_engine(const Wanted& wanted, const SubjectCallbacks& callbacks, ComparisonWriter& writer);
   std::shared_ptr<Device> device_for(const std::string& selector);
   DeviceSensors* sensors_of(const Device& device);

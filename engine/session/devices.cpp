@@ -97,11 +97,13 @@ std::vector<std::string> names_of(const std::vector<Backend>& backends) {
 }
 
 std::string device_help() {
-  std::string names;
-  for (const std::string& name : names_of(all_backends())) names += (names.empty() ? "" : ", ") + name;
-  return "Index, a backend (" + names +
-         "), a device of it (vulkan:0), part of a name, or a type (discrete, integrated, cpu, software); "
-         "default: the best";
+  const auto listed = [](const auto& words) {
+    std::string text;
+    for (const std::string_view word : words) text += (text.empty() ? "" : ", ") + std::string(word);
+    return text;
+  };
+  return "Index, a backend (" + listed(names_of(all_backends())) +
+         "), a device of it (vulkan:0), part of a name, or a type (" + listed(kDeviceTypes) + "); default: the best";
 }
 
 uint32_t most_threads() {

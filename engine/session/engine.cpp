@@ -13,6 +13,10 @@
 #include "engine/format/architecture.h"
 #include "engine/format/model_paths.h"
 #include "engine/format/tensor_names.h"
+#include "engine/model/assistant_head.h"
+#include "engine/model/drafter.h"
+#include "engine/model/eagle_head.h"
+#include "engine/model/mtp_head.h"
 #include "engine/model/weight_plan.h"
 #include "engine/session/devices.h"
 #include "engine/session/measurement.h"
@@ -27,7 +31,7 @@ TraceSizes sizes_of(const ModelConfig& config) {
   sizes.hidden = config.hidden;
   sizes.heads = config.mean_heads();
   sizes.kv_heads = config.mean_kv_heads();
-  sizes.head_dim = config.head_dim;
+  sizes.head_dim = config.mean_head_dim();
   sizes.ffn = config.mean_ffn();
   sizes.vocab = config.vocab;
   sizes.expert_layers = config.layers_with_experts();
@@ -42,7 +46,7 @@ TraceSizes sizes_of(const ModelConfig& config) {
     sizes.value_heads = net.value_heads;
     sizes.key_dim = net.key_dim;
     sizes.value_dim = net.value_dim;
-    sizes.conv_taps = net.taps;
+    sizes.conv_taps = config.conv_taps != 0 ? config.conv_taps : net.taps;
     sizes.rotary_dim = config.rotary_dim;
     sizes.output_gate = config.has_output_gate;
   }
@@ -90,6 +94,43 @@ TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens) {
   sizes.block = config.block_size;
   sizes.taps = static_cast<uint32_t>(config.aux_layers.size());
   sizes.drafted_tokens = drafted_tokens;
+  sizes.markov_rank = config.markov.rank;
+  sizes.row_conv_taps = config.conv.taps;
+  sizes.row_conv_group = config.conv.group;
+  add_types(file.tensors(), QuantizeOnLoad::none, sizes);
+  return sizes;
+}
+
+TraceSizes sizes_of(const MtpFile& file) {
+  TraceSizes sizes = sizes_of(file.config());
+  sizes.block = StepHead::kDeepest + 1;
+  sizes.taps = 2;  // its product is over an embedding and a state, as wide as two layers that are read
+  sizes.drafted_tokens = sizes.vocab;
+  add_types(file.tensors(), QuantizeOnLoad::none, sizes);
+  return sizes;
+}
+
+TraceSizes sizes_of(const EagleFile& file) {
+  const EagleConfig& config = file.config();
+  TraceSizes sizes = sizes_of(config.layer);
+  sizes.block = StepHead::kDeepest + 1;
+  // Its feature, counted in layers of its own width; and queries, keys and values read rows of twice that.
+  const uint64_t columns =
+      uint64_t{config.feature_width()} + config.layer.q_width() + 2 * uint64_t{config.layer.kv_width()};
+  sizes.taps = static_cast<uint32_t>(std::clamp<uint64_t>((columns + sizes.hidden / 2) / sizes.hidden, 1, 64));
+  sizes.drafted_tokens = config.drafted_tokens();
+  add_types(file.tensors(), QuantizeOnLoad::none, sizes);
+  return sizes;
+}
+
+TraceSizes sizes_of(const AssistantFile& file) {
+  const AssistantConfig& config = file.config();
+  TraceSizes sizes = sizes_of(config.layers);
+  sizes.block = BeamHead::kDeepest + 1;
+  // Its two projections, counted in layers of its own width: of an embedding and a state, and to the next state.
+  const uint64_t columns = 3 * uint64_t{config.target_hidden};
+  sizes.taps = static_cast<uint32_t>(std::clamp<uint64_t>((columns + sizes.hidden / 2) / sizes.hidden, 1, 64));
+  sizes.drafted_tokens = sizes.vocab;
   add_types(file.tensors(), QuantizeOnLoad::none, sizes);
   return sizes;
 }
@@ -139,6 +180,8 @@ std::unique_ptr<Model> load_model(Device& device, const ModelFile& file, const O
   options.cache_type = request.cache_type;
   options.context = request.context;
   options.max_width = request.max_width;
+  options.texts = request.texts;
+  options.most_texts = request.most_texts;
   options.quantize = request.quantize;
   std::string stage = weights_stage(QuantizeOnLoad::none);
   options.planned = [&](const LoadPlan& plan) { stage = weights_stage(plan.quantized); };
@@ -154,56 +197,94 @@ SelfTestReport check_exactness(Model& model, const OpenCallbacks& callbacks) {
   return self_test_or_fall_back(model, test);
 }
 
-/// What drafts for a model, as files: one of the two at most.
-struct DraftFiles {
-  std::optional<DrafterFile> drafter;
-  std::optional<ModelFile> model;
-};
+/// Layers of the target whose outputs what drafts for it reads; null: nothing drafts.
+std::vector<uint32_t> aux_layers_of(const DraftFile* drafter, const ModelConfig& target) {
+  if (drafter == nullptr) return {};
+  if (const auto* file = std::get_if<DrafterFile>(drafter)) return file->config().aux_layers;
+  if (const auto* eagle = std::get_if<EagleFile>(drafter)) return eagle->config().aux_layers_of(target.layers);
+  return std::holds_alternative<ModelFile>(*drafter) ? std::vector<uint32_t>() : mtp_aux_layers(target);
+}
+
+/// Says why what could draft is left out.
+void leave_out(const std::string& what, const Error& reason, Engine& loaded) {
+  loaded.drafter_note = what + ": " + reason.what();
+  loaded.drafter_name.clear();
+  loaded.drafter_warnings.clear();
+  log_info(loaded.drafter_note);
+}
+
+/// The head of the target's own file; nothing where there is none.
+std::optional<DraftFile> open_own_head(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
+  try {
+    if (!MtpFile::is_in(target)) {
+      if (request.drafter_is_optional) return std::nullopt;
+      throw bad_input(loaded.file_name +
+                      " has no head that predicts further tokens ('nextn' or 'mtp' tensors), which was to draft.");
+    }
+    MtpFile head = MtpFile::open(request.path);
+    loaded.drafter_warnings = check_pair(target, head);
+    loaded.drafter_name = "MTP head";
+    return head;
+  } catch (const Error& e) {
+    if (!request.drafter_is_optional || e.kind() != ErrorKind::bad_input) throw;
+    leave_out("The model's own head is not used", e, loaded);
+    return std::nullopt;
+  }
+}
 
 /// That of the request, checked against its target; nothing where none is wanted, or an optional one does not fit.
-DraftFiles open_drafter(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
-  DraftFiles files;
-  if (request.drafter.empty()) return files;
+std::optional<DraftFile> open_drafter(const OpenRequest& request, const ModelFile& target, Engine& loaded) {
+  if (request.own_head) {
+    if (std::optional<DraftFile> head = open_own_head(request, target, loaded)) return head;
+  }
+  if (request.drafter.empty()) return std::nullopt;
   const std::string name = model_path_name(request.drafter);
   try {
-    if (DrafterFile::is_drafter(request.drafter)) {
-      DrafterFile drafter = DrafterFile::open(request.drafter);
-      loaded.drafter_warnings = with_context(name, [&] { return check_pair(target, drafter); });
-      files.drafter.emplace(std::move(drafter));
-    } else {
-      ModelFile model = ModelFile::open(request.drafter);
-      loaded.drafter_warnings = with_context(name, [&] { return check_draft_model(target, model); });
-      files.model.emplace(std::move(model));
-    }
+    DraftFile file = with_context(name, [&] {
+      DraftFile opened = open_draft_file(request.drafter, draft_kind(request.drafter, &target));
+      loaded.drafter_warnings = check_pair(target, opened);
+      return opened;
+    });
     loaded.drafter_name = name;
+    return file;
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::bad_input) throw;
     log_info("No drafter: " + std::string(e.what()));
+    return std::nullopt;
   }
-  return files;
 }
 
 /// An optional drafter that does not fit beside its target is left out, like one for another model.
-void load_drafter(const DraftFiles& files, const ModelFile& target, const OpenRequest& request,
+void load_drafter(const DraftFile& drafter, const ModelFile& target, const OpenRequest& request,
                   const OpenCallbacks& callbacks, ReclaimableMemory* memory, Engine& loaded) {
-  const std::string stage = files.model ? "Loading the draft model" : "Loading the drafter";
+  constexpr const char* kStages[] = {"Loading the drafter", "Loading the head for further tokens",
+                                     "Loading the EAGLE-3 head", "Loading the assistant", "Loading the draft model"};
+  const std::string stage = kStages[drafter.index()];
+  const LoadCallbacks told = load_callbacks(callbacks, stage);
+  Model& model = *loaded.model;
   try {
     with_context(loaded.drafter_name, [&] {
-      if (files.drafter) {
-        loaded.drafter = Drafter::load(*files.drafter, *loaded.model,
-                                       {request.cache_type, load_callbacks(callbacks, stage), memory, &target});
-        loaded.drafter_sizes = sizes_of(*files.drafter, loaded.drafter->drafted_tokens());
-      } else if (files.model) {
-        loaded.draft_model = DraftModel::load(*files.model, *loaded.model,
-                                              {request.cache_type, load_callbacks(callbacks, stage), memory});
-        loaded.drafter_sizes = sizes_of(*files.model, QuantizeOnLoad::none);
+      if (const auto* block = std::get_if<DrafterFile>(&drafter)) {
+        loaded.drafter = Drafter::load(*block, model, {request.cache_type, told, memory, &target});
+        loaded.drafter_sizes = sizes_of(*block, loaded.drafter->drafted_tokens());
+      } else if (const auto* head = std::get_if<MtpFile>(&drafter)) {
+        loaded.drafter = MtpHead::load(*head, model, {request.cache_type, told, memory});
+        loaded.drafter_sizes = sizes_of(*head);
+      } else if (const auto* eagle = std::get_if<EagleFile>(&drafter)) {
+        loaded.drafter = EagleHead::load(*eagle, model, {request.cache_type, told, memory});
+        loaded.drafter_sizes = sizes_of(*eagle);
+      } else if (const auto* assistant = std::get_if<AssistantFile>(&drafter)) {
+        loaded.drafter = AssistantHead::load(*assistant, model, {request.cache_type, told, memory});
+        loaded.drafter_sizes = sizes_of(*assistant);
+      } else {
+        const auto& draft = std::get<ModelFile>(drafter);
+        loaded.draft_model = DraftModel::load(draft, model, {request.cache_type, told, memory});
+        loaded.drafter_sizes = sizes_of(draft, QuantizeOnLoad::none);
       }
     });
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
-    log_info("No drafter: " + std::string(e.what()));
-    loaded.drafter_name.clear();
-    loaded.drafter_warnings.clear();
+    leave_out("Nothing drafts but the text", e, loaded);
   }
 }
 
@@ -230,12 +311,11 @@ CostTable cost_table(Engine& loaded, double seconds, const OpenCallbacks& callba
 }  // namespace
 
 void choose_drafter(const std::string& choice, OpenRequest& request) {
-  request.drafter = choice;
+  request.own_head = choice.empty() || choice == "mtp";
+  request.drafter = request.own_head ? "" : choice;
   if (!choice.empty()) return;
-  if (const auto shipped = find_asset("smollm2-135m-dflash.gguf")) {
-    request.drafter = *shipped;
-    request.drafter_is_optional = true;
-  }
+  request.drafter_is_optional = true;
+  if (const auto shipped = find_asset("smollm2-135m-dflash.gguf")) request.drafter = shipped->string();
 }
 
 std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request, const OpenCallbacks& callbacks,
@@ -249,7 +329,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
   loaded->file_name = model_path_name(request.path);
   loaded->keeps_calibration = request.calibration_s > 0;
   // Before the weights are copied, which takes longest: what does not fit should say so at once.
-  const DraftFiles drafts = open_drafter(request, file, *loaded);
+  const std::optional<DraftFile> drafter = open_drafter(request, file, *loaded);
 
   with_context(loaded->file_name, [&] {
     announce(callbacks, {"Building the tokenizer"});
@@ -258,9 +338,8 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     loaded->text.warnings.insert(loaded->text.warnings.end(), notes.begin(), notes.end());
     loaded->texts = token_texts(loaded->text.tokenizer);
     announce(callbacks, {"Loading weights"});
-    std::vector<uint32_t> aux_layers;
-    if (drafts.drafter) aux_layers = drafts.drafter->config().aux_layers;
-    loaded->model = load_model(device, file, request, std::move(aux_layers), callbacks, memory);
+    loaded->model = load_model(device, file, request, aux_layers_of(drafter ? &*drafter : nullptr, file.config()),
+                               callbacks, memory);
     if (!loaded->model->quantization().empty()) log_info(loaded->file_name + ": " + loaded->model->quantization());
     if (request.self_test) loaded->self_test = check_exactness(*loaded->model, callbacks);
     loaded->draws_on_device = device.info().draws_tokens && (!loaded->self_test || loaded->self_test->draws_alike);
@@ -269,7 +348,7 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
     }
   });
   loaded->target_sizes = sizes_of(file, loaded->model->quantized());
-  load_drafter(drafts, file, request, callbacks, memory, *loaded);
+  if (drafter) load_drafter(*drafter, file, request, callbacks, memory, *loaded);
   loaded->resident = std::make_unique<ResidentTexts>(*loaded->model, loaded->drafter.get());
   loaded->speculation = pair_speculation(*loaded->model, loaded->drafter.get(), loaded->draft_model.get(),
                                          cost_table(*loaded, request.calibration_s, callbacks));
@@ -293,13 +372,59 @@ std::unique_ptr<Engine> Engine::open(Device& device, const OpenRequest& request,
 
 Reply Engine::reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
                     const ReplyCallbacks& callbacks) const {
-  const ReplyParts parts{*model,          text,
-                         *resident,       speculation.get(),
-                         draws_on_device, replies != nullptr ? &replies->trie() : nullptr,
-                         recycling.get(), draft_model.get()};
+  const ReplyWriter::Parts parts{*model,          text,
+                                 *resident,       speculation.get(),
+                                 draws_on_device, replies != nullptr ? &replies->trie() : nullptr,
+                                 recycling.get(), draft_model.get()};
   Reply reply = ReplyWriter(parts, prompt, settings, callbacks).write();
   resident->drop_repeated();
   return reply;
+}
+
+std::unique_ptr<DraftMemory> Engine::new_memory(uint64_t owner) const {
+  auto memory = std::make_unique<DraftMemory>();
+  memory->owner = owner;
+  memory->speculation =
+      pair_speculation(*model, drafter.get(), draft_model.get(), speculation->table(), speculation.get());
+  return memory;
+}
+
+std::unique_ptr<ReplyWriter> Engine::begin_reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
+                                                 const ReplyCallbacks& callbacks, DraftMemory& memory) const {
+  const ReplyWriter::Parts parts{*model,
+                                 text,
+                                 *resident,
+                                 memory.speculation.get(),
+                                 draws_on_device,
+                                 &memory.replies.trie(),
+                                 &memory.recycling,
+                                 draft_model.get(),
+                                 memory.owner};
+  return std::make_unique<ReplyWriter>(parts, prompt, settings, callbacks);
+}
+
+void Engine::end_reply(DraftMemory& memory, const Reply& reply) const {
+  memory.replies.add({}, reply.ids);
+  memory.replies.take_note();
+  resident->drop_repeated();
+  resident->settle();  // another text may be current next
+}
+
+ReplyFinished Engine::finished(uint64_t reply_id, const Reply& reply, DecodeMode mode) const {
+  return {reply_id,
+          reply.reason,
+          reply.prompt_tokens,
+          reply.reused_tokens,
+          static_cast<uint32_t>(reply.ids.size()),
+          reply.context_used,
+          reply.prefill_ms,
+          reply.decode_ms,
+          reply.tokens_per_second(),
+          mode,
+          reply.tau(),
+          speculation->ar_tokens_per_second(reply.context_used),
+          tokens_of_reply(*text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
+          reply.plain};
 }
 
 void Engine::remember(std::string_view chat, std::span<const uint32_t> reply) {
@@ -315,11 +440,7 @@ CalibrationKey Engine::calibration_key() const {
   key.driver = device.driver;
   key.model = file_name + ", " + std::to_string(model->config().parameters) + " parameters, " +
               std::to_string(model->memory().weights) + " bytes";
-  if (drafter != nullptr) {
-    key.drafter = drafter_name + ", " + std::to_string(drafter->device_bytes()) + " bytes, block " +
-                  std::to_string(drafter->config().block_size) + ", " + std::to_string(drafter->drafted_tokens()) +
-                  " tokens";
-  }
+  if (drafter != nullptr) key.drafter = drafter_name + ", " + drafter->identity();
   if (draft_model != nullptr) {
     key.drafter = drafter_name + ", " + std::to_string(draft_model->config().parameters) + " parameters, " +
                   draft_model->config().quantization + ", token by token";
@@ -414,6 +535,9 @@ ModelReady Engine::describe() const {
   ready.driver = device.driver;
   ready.backend = device.backend;
   ready.drafter = drafter_name;
+  ready.drafted_by = draft_model != nullptr ? kFromDraft : drafter != nullptr ? drafter->source() : DraftSources{0};
+  if (drafter != nullptr) ready.drafter_kind = drafter->kind();
+  ready.drafter_note = drafter_note;
   ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
   ready.thinking = text.chat->thinking();
@@ -436,7 +560,7 @@ ModelReady Engine::describe() const {
 
 uint32_t Engine::block() const {
   if (draft_model != nullptr) return DraftModel::kDeepest + 1;
-  return drafter != nullptr ? drafter->config().block_size : 0;
+  return drafter != nullptr ? drafter->max_depth() + 1 : 0;
 }
 
 MemoryUse Engine::memory_use() const {

@@ -7,16 +7,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "engine/compute/device.h"
-#include "engine/format/drafter_file.h"
+#include "engine/format/draft_file.h"
 #include "engine/format/model_config.h"
 #include "engine/format/model_file.h"
 #include "engine/format/quantize.h"
-#include "engine/model/drafter.h"
+#include "engine/model/feature_drafter.h"
 #include "engine/model/model.h"
 #include "engine/session/draft_model.h"
 #include "engine/session/engine_client.h"
@@ -37,13 +38,19 @@ namespace canopy {
 TraceSizes sizes_of(const ModelFile& file, QuantizeOnLoad quantized);
 /// drafted_tokens: that its head is over.
 TraceSizes sizes_of(const DrafterFile& file, uint32_t drafted_tokens);
+TraceSizes sizes_of(const MtpFile& file);
+TraceSizes sizes_of(const EagleFile& file);
+TraceSizes sizes_of(const AssistantFile& file);
 
 struct OpenRequest {
   std::string path;  // a GGUF file or a Hugging Face folder
-  /// Likewise, of a DFlash drafter for that model or of a smaller model with its vocabulary, which drafts token by
-  /// token; empty: drafts come from the text alone.
+  /// Likewise, of a DFlash drafter, an EAGLE-3 head or an assistant for that model, of a head of it that predicts
+  /// further tokens (or a folder of the same model that has one), or of a smaller model with its vocabulary, which
+  /// drafts token by token; empty: drafts come from the text alone, and from the head that the model's own file brings,
+  /// where own_head asks for that.
   std::string drafter;
-  bool drafter_is_optional = false;  // one that does not fit the model is left out instead of refused
+  bool own_head = false;             // goes before `drafter` where that is optional
+  bool drafter_is_optional = false;  // one that is not there, or does not fit the model, is left out, not refused
   CacheType cache_type = CacheType::f16;
   uint32_t context = 0;  // 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
@@ -56,12 +63,15 @@ struct OpenRequest {
   /// What is learnt of drafts is kept in a file and known to the next launch; where costs are kept.
   bool keeps_learnt = false;
   uint32_t max_width = 128;  // rows of one pass: one more than the largest draft tree
+  uint32_t texts = 1;        // whole ones that the caches have pages for: ModelOptions::texts
+  uint32_t most_texts = 1;   // likewise
 };
 
 /// Seconds that a user is made to wait for measurements when a pair is first used; `canopy-cli calibrate` takes longer.
 inline constexpr double kFirstCalibration = 4;
 
-/// Names the drafter of a request: `choice`, or where that is empty the one that comes with Canopy, which may not fit.
+/// Names the drafter of a request: `choice`; "mtp", the head that the model's own file brings; or where that is empty
+/// that head or the one that comes with Canopy, neither of which may be there or fit.
 void choose_drafter(const std::string& choice, OpenRequest& request);
 
 /// Called by any of the threads that load, never by two at a time.
@@ -71,6 +81,18 @@ struct OpenCallbacks {
   std::function<void(QuantizeOnLoad)> would_fit;  // before a refusal that quantizing like this would have spared
 };
 
+class ReplyWriter;
+
+/// What is learnt of some replies, and what drafts come from that they said: of these alone, and in memory alone.
+struct DraftMemory {
+  uint64_t owner = 0;  // of the resident texts that they share
+  std::unique_ptr<SpeculationState> speculation;
+  RecyclingTable recycling;
+  SuffixStore replies;
+
+  uint64_t memory_bytes() const { return sizeof *this + recycling.memory_bytes() + replies.memory_bytes(); }
+};
+
 /// Belongs to one thread. The device must outlive it.
 struct Engine {
   std::string file_name;  // last component of the path, safe to show
@@ -78,7 +100,8 @@ struct Engine {
   std::unique_ptr<Model> model;
   std::string drafter_name;                       // last component of its path; empty without one
   std::vector<std::string> drafter_warnings;      // what is unusual about the pair
-  std::unique_ptr<Drafter> drafter;               // null without one
+  std::string drafter_note;                       // why what could draft was left out; empty where nothing was
+  std::unique_ptr<FeatureDrafter> drafter;        // null without one
   std::unique_ptr<DraftModel> draft_model;        // likewise; a pair has one of the two at most
   std::unique_ptr<SpeculationState> speculation;  // never null once it is open
   TraceSizes target_sizes;                        // for traces
@@ -86,7 +109,7 @@ struct Engine {
   bool keeps_calibration = false;                 // in a file: OpenRequest::calibration_s was given
   bool keeps_learnt = false;                      // likewise, what was learnt of drafts
   std::optional<SelfTestReport> self_test;
-  bool draws_on_device = false;             // ReplyParts::draws_on_device
+  bool draws_on_device = false;             // ReplyWriter::Parts::draws_on_device
   std::unique_ptr<ResidentTexts> resident;  // that are in the caches
   std::unique_ptr<SuffixStore> replies;     // earlier ones that drafts may come from; null: none are kept
   std::unique_ptr<RecyclingTable> recycling = std::make_unique<RecyclingTable>();  // what the model said lately
@@ -108,6 +131,17 @@ struct Engine {
   /// than the context, ids outside the vocabulary and wrong settings, and device_lost; texts still hold what they say.
   Reply reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks = {}) const;
+
+  /// A memory that knows nothing yet but what passes cost. The owner 0 is that of reply(). The engine must outlive it.
+  std::unique_ptr<DraftMemory> new_memory(uint64_t owner) const;
+  /// Begins a reply like reply(), to be written in steps between those of others: with what this memory knows, and
+  /// with the texts of its owner. All arguments, the engine too, must outlive the writer. Throws what reply() throws.
+  std::unique_ptr<ReplyWriter> begin_reply(std::span<const uint32_t> prompt, const ReplySettings& settings,
+                                           const ReplyCallbacks& callbacks, DraftMemory& memory) const;
+  /// To be called behind its last step: the memory keeps it for later drafts.
+  void end_reply(DraftMemory& memory, const Reply& reply) const;
+  /// What front ends are told of a reply that has just been written.
+  ReplyFinished finished(uint64_t reply_id, const Reply& reply, DecodeMode mode) const;
 
   /// Keeps a reply of a chat for later drafts, where any are kept.
   void remember(std::string_view chat, std::span<const uint32_t> reply);

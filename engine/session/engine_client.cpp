@@ -22,6 +22,15 @@ CostSnapshot cost_snapshot(const CostTable& table, const Roofline& bare) {
   return snapshot;
 }
 
+bool is_server_address(std::string_view path) {
+  const auto begins = [&](std::string_view scheme) {
+    return path.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), path.begin(), [](char a, char b) {
+             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b + 32) : b);
+           });
+  };
+  return begins("http://") || begins("https://");
+}
+
 LearntSnapshot learnt_snapshot(const Controller& controller, uint32_t block) {
   const DepthCalibrator& calibrator = controller.calibrator();
   LearntSnapshot snapshot;

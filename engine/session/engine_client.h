@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -39,7 +40,9 @@ struct ComparisonColumn {
   std::string model;    // path; empty: the loaded one. Of a server, its name there
   std::string drafter;  // path; empty: the loaded model's own, or for another model the one that fits
   std::string device;   // selector; empty: that of the loaded model
-  std::string server;   // "http://127.0.0.1:8000/v1"; empty: none. Its speed and text alone are compared
+  /// "http://127.0.0.1:8000/v1"; empty: none. Of another server than a Canopy its speed and text alone are compared.
+  std::string server;
+  std::string key = {};  // that the server asks for; empty: none
 
   /// Whether it is written with what is loaded.
   bool is_loaded() const { return model.empty() && drafter.empty() && device.empty() && server.empty(); }
@@ -165,16 +168,24 @@ LearntSnapshot learnt_snapshot(const Controller& controller, uint32_t block);
 /// planned as if the current model's memory were free. When the device cannot hold both, the current model is closed
 /// after the new one's files are checked and its memory is planned. If loading then fails or is cancelled, the current
 /// model is opened again and computes its whole next prompt; if that fails too, the Failure says so.
+///
+/// A path that is_server_address() is an engine elsewhere: replies are then written there, by a Canopy that serves or
+/// by another OpenAI-compatible server, and what is measured or checked with a model of this machine is refused. Only
+/// `key` counts beside it.
 struct LoadModel {
   std::string path;     // a GGUF file, a Hugging Face folder, or a model in its cache (engine/format/model_paths.h)
   std::string device;   // as choose_device() takes it: "cuda:0", a part of a name; empty chooses the best
-  std::string drafter;  // a DFlash drafter for it; empty: the one shipped with Canopy, if it fits the model
+  std::string drafter;  // as choose_drafter() takes it: a path, "mtp"; empty: what there is for the model
   bool draft = true;    // false: none at all
   CacheType kv = CacheType::f16;
   uint32_t context = 0;  // positions of the K/V cache; 0 chooses from the model and from memory
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   uint32_t threads = 0;  // of a device on the processor, at most as many as it has; 0: as the program was started
+  std::string key = {};  // that a server asks for; empty: none
 };
+
+/// Whether the path of a model is the address of a server: "http://gpu-box:8737".
+bool is_server_address(std::string_view path);
 
 /// Answers a conversation. reply_id comes back in every event of this reply.
 struct Generate {
@@ -274,10 +285,44 @@ struct VerifyRecording {
 /// Cancels a running or waiting check, which ends in a Failure of kind cancelled.
 struct CancelVerification {};
 
+inline constexpr uint16_t kServePort = 8737;
+
+/// Serves the loaded model, and each one that is loaded later, to clients of OpenAI's interface until StopServing. A
+/// Serving tells when that begins, or why it cannot. Its replies wait while the engine does anything else.
+struct Serve {
+  std::string host = "127.0.0.1";    // address to listen at; another than this machine's own needs a key
+  uint16_t port = kServePort;        // 0 takes one that is free
+  std::string key;                   // that clients must name; empty: none
+  std::vector<std::string> hosts;    // names by which clients call this machine, beside those of its loopback
+  std::vector<std::string> origins;  // "https://chat.example": pages that may ask
+};
+
+/// Ends all connections, and the replies of clients.
+struct StopServing {};
+
+/// Ends a served reply within a pass. Does nothing where it is over.
+struct StopServed {
+  uint64_t reply_id = 0;
+};
+
+/// A served reply that is paused gets no passes until it goes on.
+struct PauseServed {
+  uint64_t reply_id = 0;
+  bool paused = true;
+};
+
+/// Records a served reply into a new file, whole: at once where it is over, and as long as it is kept, else at its end.
+/// Answered by one ServedRecorded. An existing trace at that path is replaced; another file there is refused.
+struct RecordServed {
+  uint64_t reply_id = 0;
+  std::string path;
+};
+
 using Command =
     std::variant<LoadModel, Generate, StopReply, CancelLoad, Calibrate, CancelCalibration, ReportDevice, CancelReport,
                  RecordTrace, StopRecording, DensifyTrace, CancelDensify, CountTokens, ReleaseModel, Compare,
-                 CancelComparison, PauseComparison, VerifyRecording, CancelVerification, ForgetReplies>;
+                 CancelComparison, PauseComparison, VerifyRecording, CancelVerification, ForgetReplies, Serve,
+                 StopServing, StopServed, PauseServed, RecordServed>;
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -334,12 +379,15 @@ struct ModelReady {
   std::string device;
   std::string device_type;  // "discrete", "integrated", "cpu", "software", ...
   std::string driver;
-  std::string backend;       // Backend::name
-  std::string kv_type;       // "f16" or "f32"
-  std::string drafter;       // last component of its path; empty without one
-  bool is_software = false;  // a GPU's interface on the processor: there autoregressive decoding is fastest
+  std::string backend;          // Backend::name
+  std::string kv_type;          // "f16" or "f32"
+  std::string drafter;          // last component of its path, or "MTP head" of the model's own; empty without one
+  DraftSources drafted_by = 0;  // of kFromModels, what that is; 0 without one
+  std::string drafter_kind;     // of a block drafter: "DFlash", "DSpark", ...; empty for others
+  std::string drafter_note;     // a sentence: why what could draft was left out; empty where nothing was
+  bool is_software = false;     // a GPU's interface on the processor: there autoregressive decoding is fastest
   /// What else the processor does then takes time from the device.
-  bool on_processor() const { return is_software || device_type == "cpu"; }
+  bool on_processor() const { return server.empty() && (is_software || device_type == "cpu"); }
   std::vector<std::string> warnings;
   MemoryUse memory;
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without
@@ -349,6 +397,8 @@ struct ModelReady {
   std::string self_test_note;                 // what was compared, or what differed first, as a sentence
   uint64_t vocabulary = 0;                    // Tokenizer::identity(): TurnTokens hold ids of this vocabulary
   ThinkingForm thinking = {};                 // what its chat template knows of thinking
+  std::string server = {};   // host and port of the machine that writes: "gpu-box:8737"; empty: this one
+  bool tells_rounds = true;  // false: a server that is no Canopy
 };
 
 struct PrefillProgress {
@@ -367,6 +417,8 @@ struct ReplyStarted {
   /// Of a reply that goes on: bytes of its text that stand. The text deltas follow them; what was shown behind them, a
   /// character cut in two or the beginning of a stop string, comes again as it reads now.
   uint32_t begun_bytes = 0;
+  /// The ids that first_token follows: of the prompt, and of what a reply that goes on had.
+  std::shared_ptr<const std::vector<uint32_t>> before = nullptr;
 };
 
 /// New text of a reply. text is whole UTF-8 characters and may be empty.
@@ -506,11 +558,37 @@ struct RecordingVerified {
   std::string difference;   // the first, as a sentence; empty: the text is the same
 };
 
+/// Whether the model is served. Published when that changes, and with the number of clients that wait.
+struct Serving {
+  bool active = false;
+  std::string url;       // "http://127.0.0.1:8737/v1"; empty where it is not
+  std::string model;     // its name for clients; likewise
+  uint32_t waiting = 0;  // replies whose turn has not come
+  std::string problem;   // why it cannot be served, as a sentence; else empty
+};
+
+/// Ids of served replies, from here on; those of a front end are smaller.
+inline constexpr uint64_t kFirstServedReply = uint64_t{1} << 62;
+
+/// The turn of a client's request has come: the events of its reply follow, which ends in one ReplyFinished or Failure.
+struct ServedBegun {
+  Generate asked;      // as if the front end had asked for it; `raw_prompt` of a completion is its prompt's text
+  std::string client;  // where it asks from, for people: "127.0.0.1"
+  std::string path;    // that it asked for: "/v1/chat/completions"
+};
+
+/// The answer to RecordServed.
+struct ServedRecorded {
+  uint64_t reply_id = 0;
+  std::string path;
+  std::string problem;  // why it was not recorded, as a sentence; else empty
+};
+
 using Event = std::variant<LoadProgress, ModelReady, PrefillProgress, ReplyStarted, TextDelta, RoundFinished, Learnt,
                            ReplyFinished, CalibrationProgress, Calibrated, ReportProgress, DeviceReported, MemoryUse,
                            Recording, DensifyProgress, TraceDensified, Failure, TokensCounted, ModelReleased,
                            ComparisonBegun, ComparisonProgress, ComparisonRunBegun, ComparisonRun, ComparisonFinished,
-                           VerifyProgress, RecordingVerified>;
+                           VerifyProgress, RecordingVerified, Serving, ServedBegun, ServedRecorded>;
 
 /// A device in the list of a front end.
 struct DeviceChoice {

@@ -15,11 +15,10 @@
 #include "engine/base/error.h"
 #include "engine/base/machine.h"
 #include "engine/base/text.h"
-#include "engine/bench/sweep_file.h"
-#include "engine/bench/sweep_journal.h"
-#include "engine/session/comparison.h"
+#include "engine/session/comparison_events.h"
 #include "engine/session/devices.h"
 #include "engine/session/engine.h"
+#include "engine/session/remote_model.h"
 #include "engine/session/reply.h"
 #include "engine/session/reply_trace.h"
 #include "engine/session/verification.h"
@@ -69,6 +68,8 @@ class EngineThread::Worker {
   void failed(const std::exception_ptr& thrown, const char* (*title)(ErrorKind), uint64_t reply_id);
 
   void load(const LoadModel& command, const std::stop_token& stop);
+  /// The same for the address of a server.
+  void connect(const LoadModel& command, const std::stop_token& stop);
   Current open_beside_current(const LoadModel& command, const std::stop_token& stop);
   Current open(const LoadModel& command, const std::stop_token& stop, ReclaimableMemory& memory);
   /// Whether a selector names the device of the model in use.
@@ -98,7 +99,6 @@ class EngineThread::Worker {
 
   void verify(const VerifyRecording& command, const std::stop_token& stop);
 
-  class Comparison;
   void compare(const Compare& command, const std::stop_token& stop);
   bool is_paused();
   void set_paused(bool paused);
@@ -113,6 +113,15 @@ class EngineThread::Worker {
   void densify(const DensifyTrace& command, const std::stop_token& stop);
   void tell_of_recording(bool active);
 
+  void serve(const Serve& command);
+  /// Begins to serve the model in use where that is wished for and not done yet.
+  void start_service();
+  /// Call before the model in use goes.
+  void end_service();
+  void serve_turn();
+  /// Has serve_turn() called when there is no command. From any thread.
+  void wake_service();
+
   void publish(Event event, bool wake = true);
 
   EngineBackend backend_;
@@ -122,6 +131,7 @@ class EngineThread::Worker {
   std::condition_variable commands_ready_;
   std::deque<Posted> commands_;  // waiting
   std::optional<Posted> running_;
+  bool service_calls_ = false;  // there is something to do for service_; guarded by commands_mutex_
   std::stop_source quit_;
 
   std::mutex pause_mutex_;
@@ -134,6 +144,9 @@ class EngineThread::Worker {
 
   // Of the thread alone.
   std::optional<Current> current_;
+  std::optional<Serve> serve_;             // what is to be served
+  std::unique_ptr<ModelService> service_;  // of the model in use
+  std::unique_ptr<RemoteModel> remote_;    // that writes the replies instead; never both
   bool device_lost_ = false;
   bool would_fit_quantized_ = false;  // the model that was refused last
 
@@ -170,6 +183,18 @@ const char* calibration_title(ErrorKind kind) {
   }
 }
 
+const char* connect_title(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::cancelled: return "Connecting was cancelled";
+    case ErrorKind::unavailable: return "The engine elsewhere cannot be reached";
+    default: return "The engine elsewhere cannot be used";
+  }
+}
+
+const char* remote_reply_title(ErrorKind kind) {
+  return kind == ErrorKind::unavailable ? "The engine elsewhere did not answer" : "The reply could not be read";
+}
+
 Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
   return {error.kind(), title, printable(error.what(), 4096, LineBreaks::keep), reply_id};
 }
@@ -177,35 +202,6 @@ Failure failure_of(const Error& error, const char* title, uint64_t reply_id) {
 std::string too_long(uint32_t tokens, uint32_t context) {
   return "The conversation has " + std::to_string(tokens) + " tokens, but the context holds only " +
          std::to_string(context) + ".";
-}
-
-double ar_speed(const Engine& model) {
-  return model.speculation->ar_tokens_per_second(model.resident->current().length());
-}
-
-/// All tokens of the reply that is gone on with. Throws bad_input where they are of another vocabulary.
-std::vector<uint32_t> begun_tokens(const TurnTokens& begun, const Tokenizer& tokenizer) {
-  std::vector<uint32_t> all = begun.ids;
-  all.insert(all.end(), begun.ending.begin(), begun.ending.end());
-  if (!all.empty() && begun.vocabulary != tokenizer.identity())
-    throw bad_input("The reply cannot go on: it was written by a model with another vocabulary.");
-  return all;
-}
-
-ReplySettings settings_of(const Generate& command, const Engine& model) {
-  ReplySettings settings;
-  settings.sampling = command.sampling;
-  settings.max_tokens = command.max_tokens;
-  settings.begun = begun_tokens(command.begun, *model.text.tokenizer);
-  settings.mode = command.mode.value_or(DecodeMode::adaptive);
-  settings.budget = command.budget;
-  settings.sources = command.sources;
-  settings.stop_loops = command.stop_loops;
-  settings.probabilities = command.rounds && command.probabilities;
-  settings.times_plain = true;
-  settings.turn = static_cast<uint64_t>(std::count_if(command.turns.begin(), command.turns.end(),
-                                                      [](const ChatTurn& t) { return t.role == "assistant"; }));
-  return settings;
 }
 
 bool is_same_gpu(const Device& device, std::string_view uuid) {
@@ -274,15 +270,23 @@ void EngineThread::Worker::publish(Event event, bool wake) {
 }
 
 void EngineThread::Worker::run() {
-  while (const std::optional<Posted> item = next()) handle(*item);
+  while (!quit_.stop_requested()) {
+    const std::optional<Posted> item = next();
+    if (item)
+      handle(*item);
+    else if (!quit_.stop_requested())
+      serve_turn();
+  }
+  service_.reset();
   current_.reset();
 }
 
+/// None: the thread is to end, or there is only something to do for clients, who come last.
 std::optional<EngineThread::Worker::Posted> EngineThread::Worker::next() {
   std::unique_lock lock(commands_mutex_);
   running_.reset();
-  commands_ready_.wait(lock, [this] { return quit_.stop_requested() || !commands_.empty(); });
-  if (quit_.stop_requested()) return std::nullopt;
+  commands_ready_.wait(lock, [this] { return quit_.stop_requested() || !commands_.empty() || service_calls_; });
+  if (quit_.stop_requested() || commands_.empty()) return std::nullopt;
   running_ = std::move(commands_.front());
   commands_.pop_front();
   return running_;
@@ -301,9 +305,27 @@ void EngineThread::Worker::handle(const Posted& item) {
   if (std::holds_alternative<StopRecording>(item.command)) make_dense(item.stop.get_token());
   if (const auto* command = std::get_if<DensifyTrace>(&item.command)) densify(*command, item.stop.get_token());
   if (std::holds_alternative<ReleaseModel>(item.command)) release();
+  if (const auto* command = std::get_if<Serve>(&item.command)) serve(*command);
+  if (std::holds_alternative<StopServing>(item.command)) {
+    serve_.reset();
+    end_service();
+  }
+  if (const auto* command = std::get_if<StopServed>(&item.command); command && service_)
+    service_->stop(command->reply_id);
+  if (const auto* command = std::get_if<PauseServed>(&item.command); command && service_)
+    service_->pause(command->reply_id, command->paused);
+  if (const auto* command = std::get_if<RecordServed>(&item.command)) {
+    if (service_ != nullptr)
+      service_->record(*command);
+    else
+      publish(ServedRecorded{command->reply_id, command->path, "The model that wrote it is no longer served."});
+  }
 }
 
 Engine& EngineThread::Worker::model() {
+  if (remote_)
+    throw Error(ErrorKind::unavailable, "The model is on another machine, " + remote_->address() +
+                                            ": this is done there, or here with a model of this machine.");
   if (!current_) throw Error(ErrorKind::unavailable, "No model is loaded: open a model first.");
   return *current_->model;
 }
@@ -312,13 +334,32 @@ Engine& EngineThread::Worker::model() {
 
 void EngineThread::Worker::load(const LoadModel& command, const std::stop_token& stop) {
   would_fit_quantized_ = false;
+  if (is_server_address(command.path)) return connect(command, stop);
   try {
     Current opened = open_beside_current(command, stop);
+    end_service();
     end_recording();
+    remote_.reset();
     current_ = std::move(opened);
     publish(current_->model->describe());  // now that the one before has given its memory back
   } catch (...) {
     load_failed(as_error(std::current_exception()));
+  }
+  start_service();
+}
+
+void EngineThread::Worker::connect(const LoadModel& command, const std::stop_token& stop) {
+  try {
+    if (stop.stop_requested()) throw cancelled("Connecting was cancelled.");
+    auto opened = std::make_unique<RemoteModel>(
+        command, [this](const LoadProgress& step) { publish(step); }, stop);
+    end_service();
+    end_recording();
+    current_.reset();
+    remote_ = std::move(opened);
+    publish(remote_->ready());
+  } catch (...) {
+    failed(std::current_exception(), connect_title, 0);
   }
 }
 
@@ -397,6 +438,7 @@ bool EngineThread::Worker::is_current_gpu(const std::string& selector) const {
 }
 
 void EngineThread::Worker::release_current() {
+  end_service();
   end_recording();
   current_->model.reset();
 }
@@ -418,6 +460,7 @@ std::string EngineThread::Worker::restore() {
 /// The previous model goes on; one that had made room is opened again.
 void EngineThread::Worker::load_failed(const Error& error) {
   if (device_lost_) {
+    end_service();
     end_recording();
     current_.reset();
     device_lost_ = false;
@@ -433,24 +476,29 @@ void EngineThread::Worker::load_failed(const Error& error) {
 }
 
 void EngineThread::Worker::release() {
+  end_service();
   end_recording();
   ModelReleased released;
   if (current_) released.opened = current_->request;
+  if (remote_) released.opened = remote_->opened();
   current_.reset();
+  remote_.reset();
   publish(std::move(released));
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------------
 
 void EngineThread::Worker::generate(const Generate& command, const std::stop_token& stop) {
+  const bool elsewhere = remote_ != nullptr;
   try {
-    write_reply(command, stop);
+    if (!elsewhere) return write_reply(command, stop);
+    remote_->reply(
+        command, [this](Event event, bool wake) { publish(std::move(event), wake); }, stop);
   } catch (...) {
-    failed(std::current_exception(), reply_title, command.reply_id);
+    failed(std::current_exception(), elsewhere ? remote_reply_title : reply_title, command.reply_id);
   }
 }
 
-/// A text in a question is content: what looks like a special token in it is none.
 void EngineThread::Worker::forget(const ForgetReplies& command) {
   if (backend_.replies.empty()) return;
   try {
@@ -462,7 +510,9 @@ void EngineThread::Worker::forget(const ForgetReplies& command) {
   }
 }
 
+/// A text in a question is content: what looks like a special token in it is none.
 void EngineThread::Worker::count(const CountTokens& command) {
+  if (remote_) return publish(TokensCounted{command.id, 0, 0});  // the vocabulary's rules are the other machine's
   if (!current_ || current_->model == nullptr) return;
   try {
     const Tokenizer& tokenizer = *current_->model->text.tokenizer;
@@ -476,7 +526,7 @@ void EngineThread::Worker::count(const CountTokens& command) {
 void EngineThread::Worker::write_reply(const Generate& command, const std::stop_token& stop) {
   Engine& model = this->model();
   const std::vector<uint32_t> prompt = model.prompt_ids(command.turns, command.raw_prompt, command.thinking);
-  const ReplySettings settings = settings_of(command, model);
+  const ReplySettings settings = settings_of(command, model.text.tokenizer->identity());
   const auto tokens = static_cast<uint32_t>(prompt.size() + settings.begun.size());
   if (const uint32_t context = model.model->limits().context; tokens > context) {
     Failure full{ErrorKind::bad_input, "The context is full", too_long(tokens, context), command.reply_id};
@@ -497,11 +547,7 @@ void EngineThread::Worker::write_reply(const Generate& command, const std::stop_
   }
   publisher.flush();
   tell_what_changed(command.reply_id, settings.mode);
-  publish(ReplyFinished{command.reply_id, reply.reason, reply.prompt_tokens, reply.reused_tokens,
-                        static_cast<uint32_t>(reply.ids.size()), model.resident->current().length(), reply.prefill_ms,
-                        reply.decode_ms, reply.tokens_per_second(), settings.mode, reply.tau(), ar_speed(model),
-                        tokens_of_reply(*model.text.tokenizer, reply.ids, reply.text, reply.thought.told_apart),
-                        reply.plain});
+  publish(model.finished(command.reply_id, reply, settings.mode));
   if (!command.chat.empty() && current_->trace == nullptr) model.remember(command.chat, reply.ids);
   model.keep_what_was_learnt();
 }
@@ -521,10 +567,61 @@ void EngineThread::Worker::failed(const std::exception_ptr& thrown, const char* 
                                   uint64_t reply_id) {
   const Error error = as_error(thrown);
   if (error.kind() == ErrorKind::device_lost) {
+    end_service();
     end_recording();
     current_.reset();
   }
   publish(failure_of(error, title(error.kind()), reply_id));
+}
+
+// ---- serving --------------------------------------------------------------------------------------------------------
+
+void EngineThread::Worker::serve(const Serve& command) {
+  end_service();
+  serve_ = command;
+  start_service();
+}
+
+void EngineThread::Worker::start_service() {
+  if (!serve_ || service_ != nullptr || !current_ || current_->model == nullptr) return;
+  try {
+    if (!backend_.serve) throw Error(ErrorKind::unavailable, "This program cannot serve a model.");
+    service_ = backend_.serve(
+        *current_->model, *serve_,
+        {[this](Event event, bool wake) { publish(std::move(event), wake); }, [this] { wake_service(); }});
+  } catch (...) {
+    serve_.reset();
+    Serving refused;
+    refused.problem = printable(as_error(std::current_exception()).what(), 4096, LineBreaks::keep);
+    publish(std::move(refused));
+  }
+}
+
+void EngineThread::Worker::end_service() {
+  if (service_ == nullptr) return;
+  service_.reset();
+  publish(Serving{});
+}
+
+void EngineThread::Worker::serve_turn() {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    service_calls_ = false;
+  }
+  if (service_ == nullptr) return;
+  try {
+    if (service_->step()) wake_service();
+  } catch (...) {
+    failed(std::current_exception(), reply_title, 0);
+  }
+}
+
+void EngineThread::Worker::wake_service() {
+  {
+    const std::lock_guard lock(commands_mutex_);
+    service_calls_ = true;
+  }
+  commands_ready_.notify_one();
 }
 
 // ---- calibration ----------------------------------------------------------------------------------------------------
@@ -566,6 +663,10 @@ void EngineThread::Worker::calibrate(const Calibrate& command, const std::stop_t
 void EngineThread::Worker::record(const RecordTrace& command) {
   end_recording();
   try {
+    if (remote_) {
+      remote_->record(command.path, command.redact);
+      return publish(remote_->recording());
+    }
     const Engine& recorded = model();
     const std::filesystem::path path = command.path;
     current_->trace = std::make_unique<ReplyTrace>(path, recorded, command.redact);
@@ -580,6 +681,7 @@ void EngineThread::Worker::record(const RecordTrace& command) {
 }
 
 void EngineThread::Worker::end_recording() {
+  if (remote_ && remote_->recording().active) publish(remote_->end_recording());
   if (!current_ || current_->trace == nullptr) return;
   current_->trace->finish();
   tell_of_recording(false);
@@ -716,6 +818,7 @@ DenseCallbacks EngineThread::Worker::dense_callbacks(const std::stop_token& stop
 }
 
 void EngineThread::Worker::make_dense(const std::stop_token& stop) {
+  if (remote_) return end_recording();  // its drafter is on the other machine
   if (!current_ || current_->trace == nullptr) return;
   const std::filesystem::path path = std::exchange(current_->dense_trace, {});
   const bool whole = current_->trace->problem().empty() && current_->trace->rounds() > 0;
@@ -766,170 +869,23 @@ const char* comparison_title(ErrorKind kind) {
 
 }  // namespace
 
-/// One comparison on the engine's thread.
-class EngineThread::Worker::Comparison {
- public:
-  Comparison(Worker& worker, const Compare& command, const std::stop_token& stop)
-      : worker_(worker), command_(command), stop_(stop), sweep_(plan_of(command, worker.backend_.commit)) {}
-
-  void run() {
-    check();
-    if (worker_.current_)
-      loaded_ = {worker_.current_->model.get(), worker_.current_->device, worker_.current_->request};
-    const SubjectCallbacks callbacks{[this](const std::string& stage) { tell(stage); }, stop_};
-    const EngineBackend& backend = worker_.backend_;
-    const ComparisonSubjects::OpenDevice open = [&](const std::string& selector) {
-      return backend.open_device(selector, loaded_.opened.threads);
-    };
-    ComparisonSubjects subjects(loaded_, open, backend.device_uuid, backend.calibration_s, command_.columns, callbacks,
-                                sweep_);
-    take_earlier_runs(command_.file, command_.resume, sweep_);
-    publish_begin();
-    if (!command_.file.empty())
-      journal_ = std::make_unique<SweepJournal>(command_.file, sweep_, measured_prompts(command_.prompts));
-    measure(subjects.writers());
-    finish();
-  }
-
- private:
-  void check() const {
-    if (stop_.stop_requested()) throw cancelled("The comparison was cancelled.");
-    if (command_.columns.empty() || command_.prompts.empty() || command_.settings.repeats == 0)
-      throw bad_input("A comparison needs at least one column, one prompt and one repeat.");
-    require_few_runs({static_cast<uint32_t>(command_.columns.size()), static_cast<uint32_t>(command_.prompts.size()),
-                      command_.settings.repeats});
-    if (command_.baseline >= command_.columns.size())
-      throw bad_input("The comparison's baseline is column " + std::to_string(command_.baseline) + " of " +
-                      std::to_string(command_.columns.size()) + ".");
-    validate(command_.settings.sampling);
-  }
-
-  void publish_begin() {
-    ComparisonBegun begun{command_.id, std::make_shared<const Sweep>(sweep_), {}};
-    for (uint32_t i = 0; i < sweep_.contestants.size(); ++i)
-      begun.must_agree.push_back(sweep_.must_agree(i, sweep_.baseline));
-    worker_.publish(std::move(begun));
-  }
-
-  void tell(const std::string& stage) {
-    progress_.id = command_.id;
-    progress_.stage = stage;
-    progress_.total = uint64_t{command_.columns.size()} * command_.prompts.size() * command_.settings.repeats;
-    worker_.publish(progress_);
-  }
-
-  void measure(const std::vector<ComparisonWriter>& writers) {
-    std::vector<RunnerPrompt> prompts;
-    for (const ComparisonPrompt& prompt : command_.prompts) prompts.push_back({prompt.turns, {}});
-    RunnerCallbacks callbacks;
-    callbacks.stop = stop_;
-    callbacks.stage = [this](const std::string& stage) { tell(stage); };
-    callbacks.begin = [this](const RunKey& key, uint64_t done, uint64_t, double seconds_left) {
-      progress_.done = done;
-      progress_.seconds_left = seconds_left;
-      tell("Measuring");
-      begin_run(key);
-    };
-    callbacks.working = [this](const RunKey& key) { running_ = key; };
-    callbacks.reply = [this](const RunKey& key, uint32_t prompt_tokens) { return reply_callbacks(key, prompt_tokens); };
-    callbacks.server_text = [this](const RunKey&, std::string_view text) { server_text(text); };
-    callbacks.made = [this](const RunnerReply& made) { keep(made.run); };
-    callbacks.amended = [this](const MeasuredRun& run) { store(run); };
-    callbacks.may_pause = [this] { wait_while_paused(); };
-    try {
-      was_stopped_ = !run_comparison(sweep_, writers, prompts, callbacks);
-    } catch (const Error& e) {
-      const bool own_lost = e.kind() == ErrorKind::device_lost && is_loaded_device(writers);
-      // What was measured stays. Of a device that is lost the journal has it.
-      if (own_lost || sweep_.runs.empty())
-        throw own_lost || e.kind() != ErrorKind::device_lost ? e : Error(ErrorKind::unavailable, e.what());
-      problem_ = e.what();
-    }
-  }
-
-  /// Whether the run under way is on the device of the loaded model.
-  bool is_loaded_device(const std::vector<ComparisonWriter>& writers) const {
-    const Engine* engine = writers[sweep_.contestants[running_.contestant].subject].engine;
-    return engine != nullptr && loaded_.device != nullptr && &engine->model->device() == loaded_.device.get();
-  }
-
-  bool is_shown(const RunKey& key) const { return command_.first_reply_id != 0 && key.repeat == 0; }
-
-  void begin_run(const RunKey& key) {
-    reply_id_ = is_shown(key) ? command_.first_reply_id + replies_++ : 0;
-    reply_tokens_ = 0;
-    worker_.publish(ComparisonRunBegun{command_.id, key, reply_id_});
-  }
-
-  ReplyCallbacks reply_callbacks(const RunKey&, uint32_t prompt_tokens) {
-    if (reply_id_ == 0) return {};
-    publisher_ = std::make_unique<ReplyPublisher>(
-        reply_id_, prompt_tokens, 0, [this](Event event, bool wake) { worker_.publish(std::move(event), wake); });
-    return publisher_->callbacks(true, stop_);
-  }
-
-  void server_text(std::string_view text) {
-    if (reply_id_ == 0) return;
-    TextDelta delta;
-    delta.reply_id = reply_id_;
-    delta.text = text;
-    delta.reply_tokens = ++reply_tokens_;
-    worker_.publish(std::move(delta));
-  }
-
-  void keep(const MeasuredRun& run) {
-    if (publisher_ != nullptr) publisher_->flush();
-    publisher_.reset();
-    progress_.done = sweep_.runs.size();
-    store(run);
-  }
-
-  /// On the disk before anybody hears of it.
-  void store(const MeasuredRun& run) {
-    if (journal_ != nullptr) journal_->add(run);
-    worker_.publish(ComparisonRun{command_.id, run});
-  }
-
-  void wait_while_paused() {
-    if (!worker_.is_paused()) return;
-    progress_.paused = true;
-    tell("Paused");
-    worker_.wait_while_paused(stop_);
-    progress_.paused = false;
-  }
-
-  void finish() {
-    ComparisonFinished finished{command_.id, std::make_shared<const Sweep>(sweep_), was_stopped_, {}, problem_};
-    try {
-      if (journal_ != nullptr) {
-        journal_->finish(sweep_);
-        finished.file = command_.file;
-      }
-    } catch (const Error& e) {
-      finished.problem += (finished.problem.empty() ? "" : " ") + std::string(e.what());
-    }
-    finished.problem = printable(finished.problem, 4096, LineBreaks::keep);
-    worker_.publish(std::move(finished));
-  }
-
-  Worker& worker_;
-  const Compare& command_;
-  std::stop_token stop_;
-  Sweep sweep_;
-  LoadedSubject loaded_;
-  std::unique_ptr<SweepJournal> journal_;
-  std::unique_ptr<ReplyPublisher> publisher_;  // of the run under way
-  ComparisonProgress progress_;
-  RunKey running_;
-  uint64_t replies_ = 0, reply_id_ = 0;
-  uint32_t reply_tokens_ = 0;
-  bool was_stopped_ = false;
-  std::string problem_;
-};
-
 void EngineThread::Worker::compare(const Compare& command, const std::stop_token& stop) {
   try {
-    Comparison(*this, command, stop).run();
+    Compare asked = command;
+    for (ComparisonColumn& column : asked.columns)
+      if (remote_ && column.is_loaded()) column = remote_->column(column.way);
+    ComparisonHost host;
+    if (current_) host.loaded = {current_->model.get(), current_->device, current_->request};
+    host.open_device = [this](const std::string& selector) {
+      return backend_.open_device(selector, current_ ? current_->request.threads : 0);
+    };
+    host.device_uuid = backend_.device_uuid;
+    host.calibration_s = backend_.calibration_s;
+    host.commit = backend_.commit;
+    host.publish = [this](Event event, bool wake) { publish(std::move(event), wake); };
+    host.is_paused = [this] { return is_paused(); };
+    host.wait_while_paused = [this, &stop] { wait_while_paused(stop); };
+    compare_and_tell(host, asked, stop);
   } catch (...) {
     failed(std::current_exception(), comparison_title, 0);
   }
@@ -973,7 +929,8 @@ std::vector<DeviceChoice> EngineThread::devices() const {
   return worker_->devices();
 }
 
-std::unique_ptr<EngineClient> make_engine(const std::string& commit, const DeviceSettings& settings) {
+std::unique_ptr<EngineClient> make_engine(const std::string& commit, const DeviceSettings& settings,
+                                          MakeService serve) {
   const auto list = []() -> std::vector<DeviceChoice> {
     try {
       return canopy::list_devices();
@@ -993,6 +950,7 @@ std::unique_ptr<EngineClient> make_engine(const std::string& commit, const Devic
     log_warning(e.what());  // then none are kept
   }
   backend.commit = commit;
+  backend.serve = std::move(serve);
   return std::make_unique<EngineThread>(std::move(backend));
 }
 

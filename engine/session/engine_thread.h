@@ -14,6 +14,27 @@
 
 namespace canopy {
 
+/// What serves a loaded model to clients (engine/serve), on the engine's thread. Its events are told by a function.
+class ModelService {
+ public:
+  /// Ends all connections and replies.
+  virtual ~ModelService() = default;
+  /// Does the work of one turn, at most a pass. Whether there is more to do at once. Throws device_lost.
+  virtual bool step() = 0;
+  virtual void stop(uint64_t reply_id) = 0;
+  virtual void pause(uint64_t reply_id, bool paused) = 0;
+  virtual void record(const RecordServed& wish) = 0;
+};
+
+struct ServiceCallbacks {
+  std::function<void(Event event, bool wake)> publish;  // on the engine's thread; wake: as of ReplyPublisher
+  std::function<void()> wake;                           // from any thread: there is something new to do for step()
+};
+
+/// Serves the engine, which outlives the service. Throws the reason why it cannot be.
+using MakeService =
+    std::function<std::unique_ptr<ModelService>(Engine& engine, const Serve& wish, ServiceCallbacks callbacks)>;
+
 /// The source of devices for the engine: this machine in the programs, the reference device in tests.
 struct EngineBackend {
   /// Opens the device a selector names (empty: the best). threads: LoadModel::threads. Called on the engine's thread.
@@ -31,6 +52,8 @@ struct EngineBackend {
   std::string commit = "unknown";
   /// What a report measures where no model is loaded (model_shapes.h).
   std::string reported_shape = kReportedShape;
+  /// Serves models; empty: they cannot be served.
+  MakeService serve = {};
 };
 
 class EngineThread final : public EngineClient {
@@ -51,7 +74,9 @@ class EngineThread final : public EngineClient {
 
 /// The engine on this machine's devices. Never throws for want of a driver: then devices() is empty or says why,
 /// and loading a model ends in a Failure.
-/// `commit` is the program's, for reports; `settings` are those of every device that is opened.
-std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown", const DeviceSettings& settings = {});
+/// `commit` is the program's, for reports; `settings` are those of every device that is opened; `serve` is that of
+/// EngineBackend.
+std::unique_ptr<EngineClient> make_engine(const std::string& commit = "unknown", const DeviceSettings& settings = {},
+                                          MakeService serve = {});
 
 }  // namespace canopy

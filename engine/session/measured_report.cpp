@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/model/drafter.h"
 #include "engine/session/devices.h"
 #include "engine/speculation/calibration.h"
 #include "engine/whatif/model_shapes.h"
@@ -255,7 +256,7 @@ MeasuredModel measure_engine(Engine& engine, const MeasurementPlan& plan, const 
   result.shape = predict::shape_name(engine.model->config());
   result.self_test = engine.self_test;
   if (engine.drafter != nullptr) {
-    result.block = engine.drafter->config().block_size;
+    result.block = engine.drafter->max_depth() + 1;
     result.calibration = load_calibration(calibration_folder(), engine.calibration_key()).table;
   }
   measure_into(*engine.model, engine.resident->current(), plan, callbacks, result);

@@ -63,29 +63,51 @@ double ModelTimer::draft_ms(uint32_t backlog, uint32_t context) {
     return time_prepared([&] { draft_model_->draft_anywhere(backlog, context, stop_); },
                          [&] { return draft_model_->recordings(); });
   }
-  const uint32_t waiting = std::min(backlog, context);
-  Drafter& drafter = *sequence_.drafter();
-  const auto draft = [&] {
-    sequence_.pretend(context, waiting);
-    sequence_.draft(0, drafter.max_depth(), stop_);
+  FeatureDrafter& drafter = *sequence_.drafter();
+  const auto recordings = [&] { return drafter.recordings(); };
+  if (!drafter.by_token()) {
+    const uint32_t waiting = std::min(backlog, context);
+    const auto draft = [&] {
+      sequence_.pretend(context, waiting);
+      sequence_.draft(0, drafter.max_depth(), stop_);
+    };
+    return time_prepared(draft, recordings);
+  }
+  const auto drafted_ms = [&](uint32_t features, const DraftWish& wish) {
+    const auto draft = [&] {
+      sequence_.pretend(std::max(context, 1u), std::clamp(features, 1u, std::max(context, 1u)));
+      sequence_.draft(0, wish, stop_);
+    };
+    return time_prepared(draft, recordings);
   };
-  return time_prepared(draft, [&] { return drafter.recordings(); });
+  const double first = drafted_ms(backlog, {1});
+  if (backlog < 2 || backlog > drafter.most_beams()) return first;
+  // A pass over so many paths: what it takes behind a first one, and no less than these rows of text.
+  const std::vector<double> costs(backlog, 0.0);
+  return std::max(first, drafted_ms(1, {2, costs}) - drafted_ms(1, {1}));
 }
 
 void prepare_drafts(Model& model, Sequence& sequence, DraftModel* draft_model, std::stop_token stop) {
   const uint32_t context = std::min(64u, model.limits().context);
   ModelTimer timer(model, sequence, std::move(stop), draft_model);
-  for (const uint32_t backlog : {1u, context}) {
+  std::vector<uint32_t> prepared{1, context};
+  const FeatureDrafter* const drafter = sequence.drafter();
+  const uint32_t most = draft_model != nullptr ? draft_model->most_beams()
+                        : drafter != nullptr   ? drafter->most_beams()
+                                               : 1;
+  for (uint32_t paths = 2; paths <= most; paths *= 2) prepared.push_back(paths);
+  for (const uint32_t backlog : prepared) {
     if (!timer.stopped()) timer.draft_ms(backlog, context);
   }
 }
 
-CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, const DraftModel* draft_model,
+CalibrationPlan calibration_plan(const Model& model, const FeatureDrafter* drafter, const DraftModel* draft_model,
                                  double budget_s) {
   constexpr uint32_t deepest = 16;  // of the trees that are timed, with room to spare
   CalibrationPlan plan;
   plan.drafts = drafter != nullptr || draft_model != nullptr;
-  plan.block = drafter != nullptr ? drafter->config().block_size : TextDrafter::kMostNodes + 1;
+  plan.by_token = draft_model != nullptr || (drafter != nullptr && drafter->by_token());
+  plan.block = drafter != nullptr ? drafter->max_depth() + 1 : TextDrafter::kMostNodes + 1;
   plan.max_width = std::min(model.limits().max_width, model.limits().tree_slots + 1);
   if (!plan.drafts) plan.max_width = std::min(plan.max_width, TextDrafter::kMostNodes + 1);
   plan.max_context = std::max(16u, model.limits().context - std::min(model.limits().context, deepest));
@@ -145,7 +167,7 @@ class MeasurementRun {
     measure_peak();
     result_.pass_bytes = model_.pass_bytes();
     for (const uint32_t context : contexts_) measure_passes(context);
-    if (sequence_.drafter() != nullptr) {
+    if (drafts_blocks()) {
       for (const uint32_t context : contexts_) measure_drafts(context);
       measure_rounds();
     }
@@ -183,6 +205,8 @@ class MeasurementRun {
     }
   };
 
+  /// The report has no place for drafts that are made token by token.
+  bool drafts_blocks() const { return sequence_.drafter() != nullptr && !sequence_.drafter()->by_token(); }
   double elapsed() const { return milliseconds_since(start_) / 1e3; }
 
   void choose_points() {
@@ -195,7 +219,7 @@ class MeasurementRun {
     }
     total_ = static_cast<uint32_t>(contexts_.size() * widths_.size());
     groups_ = static_cast<uint32_t>(contexts_.size());
-    if (sequence_.drafter() == nullptr) return;
+    if (!drafts_blocks()) return;
     groups_ = 2 * groups_ + 1;
     for (const uint32_t context : contexts_) total_ += static_cast<uint32_t>(backlogs(context).size());
     for (const uint32_t width : widths_) total_ += static_cast<uint32_t>(emitted_of(width).size());
@@ -209,7 +233,7 @@ class MeasurementRun {
   /// Tokens of the rounds that are measured at a width: one, as where nothing was accepted, and many.
   std::vector<uint32_t> emitted_of(uint32_t width) const {
     if (width == 1 || contexts_.empty()) return {};
-    const uint32_t most = std::min({width, kManyEmitted, sequence_.drafter()->config().block_size});
+    const uint32_t most = std::min({width, kManyEmitted, sequence_.drafter()->max_depth() + 1});
     return {1, most};
   }
 

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "engine/model/drafter.h"
+#include "engine/model/feature_drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
 #include "engine/session/draft_model.h"
@@ -44,7 +44,7 @@ class ModelTimer final : public PassTimer {
 void prepare_drafts(Model& model, Sequence& sequence, DraftModel* draft_model, std::stop_token stop);
 
 /// Widths and contexts that can be measured of a pair, or of a model alone (both null), in `budget_s` seconds.
-CalibrationPlan calibration_plan(const Model& model, const Drafter* drafter, const DraftModel* draft_model,
+CalibrationPlan calibration_plan(const Model& model, const FeatureDrafter* drafter, const DraftModel* draft_model,
                                  double budget_s);
 
 // What the passes of a loaded model take on this device, for a report that a user can send: times by the device's clock

@@ -42,6 +42,24 @@ TextModel make_text_model(const ModelFile& file) {
   return text;
 }
 
+ReplySettings settings_of(const Generate& command, uint64_t vocabulary) {
+  ReplySettings settings;
+  settings.begun = command.begun.ids;
+  settings.begun.insert(settings.begun.end(), command.begun.ending.begin(), command.begun.ending.end());
+  if (!settings.begun.empty() && command.begun.vocabulary != vocabulary)
+    throw bad_input("The reply cannot go on: it was written by a model with another vocabulary.");
+  settings.sampling = command.sampling;
+  settings.max_tokens = command.max_tokens;
+  settings.mode = command.mode.value_or(DecodeMode::adaptive);
+  settings.budget = command.budget;
+  settings.sources = command.sources;
+  settings.stop_loops = command.stop_loops;
+  settings.probabilities = command.rounds && command.probabilities;
+  settings.times_plain = true;
+  settings.turn = static_cast<uint64_t>(std::ranges::count(command.turns, "assistant", &ChatTurn::role));
+  return settings;
+}
+
 std::string Reply::thinking() const {
   if (!thought.told_apart) return {};
   std::string thinking = text.substr(0, thought.bytes);
@@ -206,7 +224,8 @@ ReplyCallbacks ReplyPublisher::callbacks(bool rounds, std::stop_token stop) {
   };
   callbacks.started = [this](const ReplyStart& start) {
     publish_(ReplyStarted{pending_.reply_id, prompt_tokens_, start.reused_tokens, start.prefill_ms, start.first_token,
-                          start.begun_bytes},
+                          start.begun_bytes,
+                          std::make_shared<const std::vector<uint32_t>>(start.before.begin(), start.before.end())},
              true);
   };
   callbacks.token = [this](const ReplyProgress& progress) { token(progress); };

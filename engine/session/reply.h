@@ -17,6 +17,7 @@
 
 #include "engine/format/model_file.h"
 #include "engine/session/engine_client.h"
+#include "engine/speculation/logprobs.h"
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
@@ -64,12 +65,22 @@ struct ReplySettings {
   bool drafts = false;         // fill RoundRecord::draft
   bool probabilities = false;  // fill RoundNode::log_p (tree_input() says of which nodes); costs a little time
   bool times_plain = false;    // fill Reply::plain, for which up to four passes may follow the reply
+  /// ReplyProgress::logprobs of each new token, with so many of the likeliest; none: they are not computed. The
+  /// logits of a row are read for it, and tokens are drawn on the host: the same ones.
+  std::optional<uint32_t> logprobs;
+  /// With `logprobs`, ReplyCallbacks::prompt_token: those of the tokens before the new ones, for which all of them are
+  /// read anew. max_tokens may be 0 then.
+  bool prompt_logprobs = false;
   SamplingSettings sampling;
   uint32_t max_tokens = 512;              // of new ones; at least 1
   uint64_t turn = 0;                      // number of this reply in its conversation: part of the random stream
   std::vector<std::string> stop_strings;  // beside those of the form of prompt
   bool stop_loops = false;                // a reply that repeats itself ends (LoopGuard), as at a stop string
 };
+
+/// What a front end asked for. All tokens of the reply that it goes on with are `begun`; throws bad_input where they
+/// are of another vocabulary than `vocabulary`, that of the model.
+ReplySettings settings_of(const Generate& command, uint64_t vocabulary);
 
 /// Reported after each token, and at the end once more for text that was held back.
 struct ReplyProgress {
@@ -80,6 +91,7 @@ struct ReplyProgress {
   double tokens_per_second = 0;
   uint32_t shown_bytes = 0;  // of the reply's text so far, this text included
   ThoughtPart thought = {};
+  const TokenLogprobs* logprobs = nullptr;  // of the token, where they were asked for; null at the end
 
   /// The parts of `text` that are thinking and answer. All is answer where thinking is not told apart.
   std::string_view thought_text() const { return text.substr(0, text.size() - answer_text().size()); }
@@ -93,13 +105,15 @@ struct ReplyProgress {
 struct ReplyStart {
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already
   double prefill_ms = 0;
-  uint32_t first_token = 0;  // the first new one of the reply: the root of the first round
-  uint32_t begun_bytes = 0;  // of the text of ReplySettings::begun: what stands of it
+  uint32_t first_token = 0;               // the first new one of the reply: the root of the first round
+  uint32_t begun_bytes = 0;               // of the text of ReplySettings::begun: what stands of it
+  std::span<const uint32_t> before = {};  // the ids of the prompt and of what the reply had: what first_token follows
 };
 
 /// All may be empty. They run on the caller's thread.
 struct ReplyCallbacks {
   std::function<void(uint32_t done, uint32_t total)> prefill;  // tokens of the prompt
+  std::function<void(const TokenLogprobs&)> prompt_token;      // each in its order, where they were asked for
   std::function<void(const ReplyStart&)> started;
   std::function<void(const TraceDrafting&)> drafting;  // before the first round, where there is a drafter
   std::function<void(const ReplyProgress&)> token;
@@ -117,8 +131,10 @@ struct Reply {
   ThoughtPart thought = {};     // what of the text is thinking
   std::vector<ToolCall> calls;  // that the reply makes in channels of their own
   FinishReason reason = FinishReason::failed;
+  std::string stop_string;  // that ended it; empty: none did
   uint32_t prompt_tokens = 0;
   uint32_t reused_tokens = 0;  // of the prompt, in the cache already
+  uint32_t context_used = 0;   // positions, at the end
   double prefill_ms = 0;       // up to and including the first token
   double decode_ms = 0;        // all rounds
   std::vector<RoundRecord> rounds;
@@ -152,6 +168,8 @@ class ReplyText {
 
   /// True once a stop string was met.
   bool stopped() const { return stops_.stopped(); }
+  /// That stop string; empty before.
+  const std::string& stop_string() const { return stops_.met(); }
 
   /// Bytes of text that the tokens so far completed: of text(), of what is held back, because it may begin a stop
   /// string, and of a stop string.

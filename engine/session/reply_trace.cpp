@@ -10,18 +10,18 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/session/reply_writer.h"
+#include "engine/speculation/beam_draft.h"
 
 namespace canopy {
-namespace {
 
-TraceHeader header_of(const Engine& loaded) {
+TraceHeader trace_header(const Engine& loaded) {
   const ModelReady model = loaded.describe();
   TraceHeader header;
   header.target = {model.name,         model.file_name,    model.architecture,
                    model.quantization, model.quantized_to, loaded.target_sizes};
   if (loaded.block() > 0) {
     const ModelConfig& drafter =
-        loaded.draft_model != nullptr ? loaded.draft_model->config() : loaded.drafter->config().transformer;
+        loaded.draft_model != nullptr ? loaded.draft_model->config() : loaded.drafter->layers_config();
     header.drafter =
         TraceModel{drafter.name, model.drafter, drafter.architecture, drafter.quantization, "", loaded.drafter_sizes};
   }
@@ -38,7 +38,7 @@ TraceHeader header_of(const Engine& loaded) {
   return header;
 }
 
-TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& settings) {
+TraceReplyBegin trace_begin(std::span<const uint32_t> prompt, const ReplySettings& settings) {
   TraceReplyBegin begin;
   begin.turn = settings.turn;
   begin.mode = settings.mode;
@@ -54,10 +54,8 @@ TraceReplyBegin begin_of(std::span<const uint32_t> prompt, const ReplySettings& 
   return begin;
 }
 
-}  // namespace
-
 ReplyTrace::ReplyTrace(const std::filesystem::path& path, const Engine& model, bool redact)
-    : model_(model), writer_(path, header_of(model), trace_pieces(*model.text.tokenizer), redact) {}
+    : model_(model), writer_(path, trace_header(model), trace_pieces(*model.text.tokenizer), redact) {}
 
 Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks) {
   if (!settings.accept_rates.empty()) {
@@ -81,7 +79,7 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
     writer_.append(round);
     if (then) then(round);
   };
-  writer_.begin(begin_of(prompt, settings));
+  writer_.begin(trace_begin(prompt, settings));
   Reply reply;
   try {
     reply = model_.reply(prompt, settings, callbacks);
@@ -94,6 +92,17 @@ Reply ReplyTrace::record(std::span<const uint32_t> prompt, ReplySettings setting
   return reply;
 }
 
+void ReplyTrace::add(std::span<const uint32_t> prompt, const ReplySettings& settings,
+                     const std::optional<ReplyStart>& started, const std::optional<TraceDrafting>& drafting,
+                     const Reply& reply) {
+  writer_.begin(trace_begin(prompt, settings));
+  if (started) writer_.prefilled({started->reused_tokens, started->prefill_ms, started->first_token});
+  if (drafting) writer_.drafting(*drafting);
+  for (const RoundRecord& round : reply.rounds) writer_.append(round);
+  writer_.end(
+      {reply.reason, static_cast<uint32_t>(reply.ids.size() - settings.begun.size()), reply.decode_ms, reply.text});
+}
+
 namespace {
 
 [[noreturn]] void refuse_text(const std::string& what) {
@@ -101,7 +110,7 @@ namespace {
 }
 
 void check_text(const Engine& model, std::span<const uint32_t> text) {
-  if (model.drafter == nullptr) refuse_text("there is no DFlash drafter.");
+  if (model.drafter == nullptr || model.drafter->by_token()) refuse_text("there is no DFlash drafter.");
   const uint32_t context = model.model->limits().context;
   if (text.size() > size_t{context} + 1) {
     refuse_text("the text has " + std::to_string(text.size()) + " tokens, but the context holds only " +
@@ -150,25 +159,37 @@ void check_pair(const TraceHeader& header, const Engine& model) {
     require_same("a model of so many parameters", std::to_string(header.target.sizes->parameters),
                  std::to_string(config.parameters));
   }
-  if (!header.drafter) return;  // mode ar was recorded without one
-  const DrafterConfig& drafter = model.drafter->config();
-  require_same("drafter weights of the type", header.drafter->quantization, drafter.transformer.quantization);
-  require_same_name("the drafter", header.drafter->name, drafter.transformer.name);
+  if (!header.drafter || model.drafter == nullptr) return;  // recorded without one; or said where drafts are asked for
+  const ModelConfig& drafter = model.drafter->layers_config();
+  require_same("drafter weights of the type", header.drafter->quantization, drafter.quantization);
+  require_same_name("the drafter", header.drafter->name, drafter.name);
   if (header.drafter->sizes) {
     require_same("a drafter of so many parameters", std::to_string(header.drafter->sizes->parameters),
-                 std::to_string(drafter.transformer.parameters));
+                 std::to_string(drafter.parameters));
     require_same("a drafter's block of", std::to_string(header.drafter->sizes->block),
-                 std::to_string(drafter.block_size));
+                 std::to_string(model.drafter_sizes->block));
   }
 }
 
+/// Whether the lists that both have are the same.
 bool same_bits(const BlockDraft& made, const BlockDraft& recorded) {
-  const uint32_t depths = std::min(made.depths, recorded.depths);
-  if (made.candidates != recorded.candidates) return false;
-  const auto count = static_cast<std::ptrdiff_t>(size_t{depths} * made.candidates);
-  return std::equal(made.tokens.begin(), made.tokens.begin() + count, recorded.tokens.begin()) &&
-         std::equal(made.logits.begin(), made.logits.begin() + count, recorded.logits.begin()) &&
-         std::equal(made.log_sum_exp.begin(), made.log_sum_exp.begin() + depths, recorded.log_sum_exp.begin());
+  if (made.candidates != recorded.candidates || made.is_by_token() != recorded.is_by_token()) return false;
+  std::vector<uint32_t> places;  // of the recorded lists among those made
+  for (uint32_t i = 0; i < recorded.lists(); ++i) {
+    uint32_t place = i;
+    if (i > 0 && recorded.is_by_token()) {
+      const uint32_t parent = places[recorded.behind[i] / recorded.candidates];
+      const uint32_t token = recorded.tokens[recorded.behind[i]];
+      place = parent == BlockDraft::none ? parent : made.list_behind(parent, token);
+    }
+    if (place >= made.lists()) place = BlockDraft::none;
+    places.push_back(place);
+    if (place == BlockDraft::none) continue;
+    const DepthCandidates a = made.list(place), b = recorded.list(i);
+    if (!std::ranges::equal(a.tokens, b.tokens) || !std::ranges::equal(a.logits, b.logits)) return false;
+    if (a.log_sum_exp != b.log_sum_exp) return false;
+  }
+  return true;
 }
 
 /// Recorded rounds by their context, with what their trees show of the drafts.
@@ -278,7 +299,9 @@ void draft_behind_every_root(const Engine& model, std::span<const uint32_t> text
     const uint32_t committed = sequence.length();
     if (committed < first || committed + 1 >= context) return true;
     const uint32_t depths = std::min(model.drafter->max_depth(), context - committed - 1);
-    const std::optional<Draft> draft = sequence.draft(text[committed], depths, callbacks.stop);
+    DraftWish wish{depths};
+    wish.nodes = kMostPaths;  // for trees of any width
+    const std::optional<Draft> draft = sequence.draft(text[committed], wish, callbacks.stop);
     if (draft) take(committed, *draft);
     return draft.has_value();
   };

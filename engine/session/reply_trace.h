@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -18,6 +19,12 @@ namespace canopy {
 
 // Replies of a loaded model, recorded into a trace file.
 
+/// What a trace says of a loaded model; the writer adds version and time.
+TraceHeader trace_header(const Engine& model);
+
+/// What it says of a request.
+TraceReplyBegin trace_begin(std::span<const uint32_t> prompt, const ReplySettings& settings);
+
 class ReplyTrace {
  public:
   /// Throws what TraceWriter throws. The model must outlive it.
@@ -25,6 +32,11 @@ class ReplyTrace {
 
   /// Writes a reply of the model and records it. A disk that fails ends the recording, not the reply.
   Reply record(std::span<const uint32_t> prompt, ReplySettings settings, ReplyCallbacks callbacks);
+
+  /// Records a reply that was written otherwise. started, drafting: as its callbacks told them; none where they did
+  /// not.
+  void add(std::span<const uint32_t> prompt, const ReplySettings& settings, const std::optional<ReplyStart>& started,
+           const std::optional<TraceDrafting>& drafting, const Reply& reply);
 
   /// Why recording stopped, as a sentence; empty while all is well.
   const std::string& problem() const { return writer_.problem(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -32,7 +33,7 @@ ModelShape model_shape(const Model& model) {
   shape.hidden = config.hidden;
   shape.query_heads = config.mean_heads();
   shape.kv_heads = config.mean_kv_heads();
-  shape.head_dim = config.head_dim;
+  shape.head_dim = config.mean_head_dim();
   shape.ffn = config.mean_ffn();
   shape.vocab = config.vocab;
   shape.moe_layers = config.layers_with_experts();
@@ -41,7 +42,11 @@ ModelShape model_shape(const Model& model) {
   shape.expert_ffn = config.expert_ffn;
   shape.shared_ffn = config.shared_ffn;
   shape.recurrent_layers = config.recurrent_layers();
-  if (shape.recurrent_layers > 0) {
+  if (config.conv_taps != 0) {  // 4 H^2 weights and taps - 1 rows of H, as of a recurrence of these sizes
+    shape.recurrent_keys = std::max(1u, config.hidden / 2);
+    shape.recurrent_values = config.hidden;
+    shape.recurrent_key_dim = config.conv_taps - 1;
+  } else if (shape.recurrent_layers > 0) {
     shape.recurrent_keys = config.delta_net.keys();
     shape.recurrent_values = config.delta_net.values();
     shape.recurrent_key_dim = config.delta_net.key_dim;
@@ -55,13 +60,15 @@ ModelShape model_shape(const Model& model) {
   return shape;
 }
 
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter,
-                                                   const DraftModel* draft_model, CostTable table) {
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const FeatureDrafter* drafter,
+                                                   const DraftModel* draft_model, CostTable table,
+                                                   SpeculationState* measured) {
   PairFacts pair;
-  if (drafter != nullptr) pair.block_size = drafter->config().block_size;
+  if (drafter != nullptr) pair.block_size = drafter->max_depth() + 1;
   if (draft_model != nullptr) pair.block_size = DraftModel::kDeepest + 1;
-  pair.by_token = draft_model != nullptr;
-  pair.roofline = [&target] {
+  pair.by_token = draft_model != nullptr || (drafter != nullptr && drafter->by_token());
+  pair.roofline = [&target, measured] {
+    if (measured != nullptr) return measured->roofline();
     const DevicePeak peak = peak_of(target.device());
     return Roofline(model_shape(target), DevicePeaks{peak.product_gflop_s() * 1e9, peak.read_gb_s * 1e9});
   };
@@ -85,25 +92,20 @@ const FreeDraft& SequenceDrafts::recycled(uint32_t root, uint32_t depths) {
 }
 
 const BlockDraft* SequenceDrafts::draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) {
-  if (model_ != nullptr) {
-    const BlockDraft* const drafted = model_->draft(*text_, wish, stop);
-    if (drafted != nullptr) drafted_ = drafted->depths;
-    return drafted;
-  }
-  std::optional<Draft> draft = sequence_.draft(root, wish.depths, stop);
+  if (model_ != nullptr) return drafted_ = model_->draft(*text_, wish, stop);
+  std::optional<Draft> draft = sequence_.draft(root, wish, stop);
   if (!draft) return nullptr;
   draft_ = std::move(*draft);
-  drafted_ = draft_.depths;
-  return &draft_;
+  return drafted_ = &draft_;
 }
 
 // The device sorted the first of them; their values stand, since the host may round a softcap another way.
 bool SequenceDrafts::more(uint32_t depth, uint32_t, uint32_t count, std::vector<uint32_t>& tokens,
                           std::vector<float>& logits) {
-  if (model_ != nullptr) return false;
+  if (draft_.drafter == nullptr) return false;  // token by token
   const DepthCandidates known = draft_.at(depth);
   const std::vector<float> all = draft_.logits_at(depth);
-  const Drafter& drafter = *sequence_.drafter();
+  const Drafter& drafter = *draft_.drafter;
   std::vector<bool> is_known(drafter.config().transformer.vocab);
   for (const uint32_t token : known.tokens) is_known[token] = true;
   std::vector<uint32_t> others;  // by their places among the drafted tokens, which have the order of the ids
@@ -146,7 +148,7 @@ uint32_t prefill_chunk(const Model& model) {
   return std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
 }
 
-ReplyWriter::ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
+ReplyWriter::ReplyWriter(const Parts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
                          const ReplyCallbacks& callbacks)
     : parts_(parts),
       settings_(settings),
@@ -181,45 +183,85 @@ std::unique_ptr<RoundPlanner> ReplyWriter::make_planner() {
 }
 
 Reply ReplyWriter::write() {
-  const auto start = std::chrono::steady_clock::now();
+  while (run_step()) {
+  }
+  return take();
+}
+
+bool ReplyWriter::step() {
+  if (!drafts() || parts_.state == nullptr) return run_step();
+  Controller& controller = parts_.state->controller();
+  controller.exchange(learns_);
+  const bool going = run_step();
+  controller.exchange(learns_);
+  return going;
+}
+
+bool ReplyWriter::run_step() {
+  step_start_ = std::chrono::steady_clock::now();
+  bool going = false;
+  switch (stage_) {
+    case Stage::begin:
+      begin();
+      stage_ = Stage::read;
+      going = read();
+      break;
+    case Stage::read:
+      resume();
+      going = read();
+      break;
+    case Stage::write:
+      resume();
+      going = lacks_text() ? read_again() : round();
+      break;
+    case Stage::over: return false;
+  }
+  if (!going) end();
+  return going;
+}
+
+void ReplyWriter::begin() {
   const Sequence& before = parts_.texts.current();
   const uint32_t length_before = before.length();
-  sequence_ = &parts_.texts.begin(history_, asks_drafter());
+  sequence_ = &parts_.texts.begin(history_, asks_drafter(), parts_.owner);
+  held_ = parts_.texts.hold();
+  if (settings_.prompt_logprobs) sequence_->clear();  // every row is wanted
   goes_on_ = sequence_ == &before && length_before > 0 && committed() == length_before;
   planner_ = make_planner();
-  const std::optional<uint32_t> last_row = prefill();
-  bool going = last_row.has_value();
-  if (going) {
-    const uint32_t first = choose(*last_row);
-    reply_.prefill_ms = milliseconds_since(start);
-    const auto begun = static_cast<uint32_t>(text_.text().size());
-    if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first, begun});
-    going = !append(first);
-  }
-  reply_.prefill_ms = milliseconds_since(start);
-  if (going && callbacks_.drafting && parts_.state != nullptr) {
-    TraceDrafting drafting =
-        drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
-    drafting.sources = asked_sources();
-    drafting.prompt_read = committed() - reply_.reused_tokens;
-    drafting.goes_on = goes_on_;
-    callbacks_.drafting(drafting);
-  }
-  while (going) going = round();
+  if (asks_draft_model()) held_draft_ = parts_.draft_model->begin(history_, parts_.owner);
+  reply_.reused_tokens = committed();
+  if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, static_cast<uint32_t>(history_.size()));
+}
+
+/// Others may have been written meanwhile.
+void ReplyWriter::resume() {
+  held_.resume();
+  if (held_draft_) held_draft_.resume();
+}
+
+void ReplyWriter::end() {
   const std::string rest = text_.finish();
   if (!rest.empty()) report(rest);
   if (settings_.times_plain) reply_.plain = plain_beside();
   reply_.text = text_.text();
   reply_.thought = text_.thought();
   reply_.calls = text_.calls();
-  return std::move(reply_);
+  reply_.stop_string = text_.stop_string();
+  reply_.context_used = committed();
+  held_ = {};
+  held_draft_ = {};
+  stage_ = Stage::over;
 }
 
 void ReplyWriter::check(std::span<const uint32_t> prompt) const {
   const uint32_t context = parts_.model.limits().context;
   if (prompt.empty()) throw bad_input("The prompt is empty; it needs at least one token.");
-  if (settings_.max_tokens == 0) throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
-  if (settings_.mode == DecodeMode::adaptive && settings_.policy == CostPolicy::paper && !asks_drafter()) {
+  if (settings_.prompt_logprobs && !settings_.logprobs)
+    throw bad_input("Log probabilities of the prompt were asked for without those of the reply; both belong together.");
+  if (settings_.max_tokens == 0 && !settings_.prompt_logprobs)
+    throw bad_input("The token limit of a reply is 0; allowed: 1 or more.");
+  if (settings_.mode == DecodeMode::adaptive && settings_.policy == CostPolicy::paper &&
+      (!asks_drafter() || parts_.texts.drafter()->by_token())) {
     throw bad_input(
         "The paper's rule needs a DFlash drafter, and none is loaded or asked; without one the policy measured is "
         "possible, which drafts by another model and from the text.");
@@ -269,42 +311,104 @@ bool ReplyWriter::cancelled() {
   return false;
 }
 
-/// Reads the part of the prompt that is not in the caches. The row of its last token in the last pass; nothing when
-/// cancelled.
-std::optional<uint32_t> ReplyWriter::prefill() {
+/// Reads the next tokens of the prompt that are not in the caches, of the model that drafts first: behind the last of
+/// the prompt the first token is chosen at once.
+bool ReplyWriter::read() {
+  if (asks_draft_model() && parts_.draft_model->prompt_left(history_) > 0) {
+    const bool read = parts_.draft_model->read_prompt(history_, callbacks_.stop);
+    reply_.prefill_ms += milliseconds_since(step_start_);
+    return read || cancelled();
+  }
   const auto total = static_cast<uint32_t>(history_.size());
-  reply_.reused_tokens = committed();
-  if (callbacks_.prefill) callbacks_.prefill(reply_.reused_tokens, total);
-  const uint32_t chunk = prefill_chunk(parts_.model);
-  uint32_t count = 0;
-  while (committed() < total) {
-    // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
-    const uint32_t first = committed();
-    count = std::min(chunk, std::bit_floor(total - first));
-    if (!read_prompt({history_.data() + first, count}, first + count == total)) {
-      cancelled();
-      return std::nullopt;
-    }
-    if (callbacks_.prefill) callbacks_.prefill(first + count, total);
-  }
-  if (asks_draft_model() && !parts_.draft_model->begin(history_, callbacks_.stop)) {
-    cancelled();
-    return std::nullopt;
-  }
-  return count - 1;
+  cut_to(sequence_->reusable_length());
+  const std::optional<uint32_t> row = read_rows(total, true);
+  if (row && callbacks_.prefill) callbacks_.prefill(committed(), total);
+  if (row && committed() == total) return first_token(*row);
+  reply_.prefill_ms += milliseconds_since(step_start_);
+  return row || cancelled();
 }
 
-/// Runs tokens behind the committed text and commits them. False when cancelled; they are not committed then.
-bool ReplyWriter::read_prompt(std::span<const uint32_t> tokens, bool last) {
-  if (stopped()) return false;
+/// Where others took the memory of features, their tokens are read again.
+void ReplyWriter::cut_to(uint32_t kept) {
+  if (asks_drafter() && kept < committed()) sequence_->truncate(kept);
+}
+
+/// Whether others took the memory of some of the text, which is then to be read again: the same bits come of it.
+bool ReplyWriter::lacks_text() {
+  cut_to(sequence_->feature_length());
+  return committed() + 1 < history_.size();
+}
+
+bool ReplyWriter::read_again() {
+  return read_rows(static_cast<uint32_t>(history_.size()) - 1, false) || cancelled();
+}
+
+/// Runs the next of the first `end` tokens behind the committed text and commits them. The last one's row, which has
+/// what a token is chosen by where `choose` and it is the last of all. Nothing when cancelled.
+std::optional<uint32_t> ReplyWriter::read_rows(uint32_t end, bool choose) {
+  if (stopped()) return std::nullopt;
+  // Powers of two: every width has kernels of its own, and a device compiles those of a width when it first meets it.
+  const uint32_t first = committed();
+  const uint32_t count = std::min(prefill_chunk(parts_.model), std::bit_floor(end - first));
+  const std::span<const uint32_t> tokens(history_.data() + first, count);
+  const bool last = choose && first + count == end;
   head_ = last ? head() : HeadOutput::none;
   ForwardInput input = sequence_->text(tokens, head_);
   choose_by(input);
   input.aux_hidden_states = asks_drafter();
   input.likeliest = last && recycles();
   output_ = parts_.model.forward(input, callbacks_.stop);
-  if (!output_.completed()) return false;
-  return sequence_->append(tokens, output_, callbacks_.stop);
+  if (!output_.completed()) return std::nullopt;
+  if (choose && settings_.prompt_logprobs && callbacks_.prompt_token) tell_prompt(tokens);
+  if (!sequence_->append(tokens, output_, callbacks_.stop)) return std::nullopt;
+  return count - 1;
+}
+
+/// Chooses it by that row of the last pass.
+bool ReplyWriter::first_token(uint32_t row) {
+  const double before = reply_.prefill_ms;
+  if (settings_.max_tokens == 0) {
+    reply_.prefill_ms = before + milliseconds_since(step_start_);
+    reply_.reason = FinishReason::max_tokens;
+    return false;
+  }
+  const uint32_t first = choose(row);
+  weigh(row, first);
+  reply_.prefill_ms = before + milliseconds_since(step_start_);
+  const auto begun = static_cast<uint32_t>(text_.text().size());
+  if (callbacks_.started) callbacks_.started({reply_.reused_tokens, reply_.prefill_ms, first, begun, history_});
+  const bool going = !append(first);
+  reply_.prefill_ms = before + milliseconds_since(step_start_);
+  stage_ = Stage::write;
+  if (going && callbacks_.drafting && parts_.state != nullptr) {
+    TraceDrafting drafting =
+        drafting_before(this->start(), settings_.mode, drafts_ ? &*drafts_ : nullptr, *parts_.state);
+    drafting.sources = asked_sources();
+    drafting.prompt_read = committed() - reply_.reused_tokens;
+    drafting.goes_on = goes_on_;
+    callbacks_.drafting(drafting);
+  }
+  return going;
+}
+
+/// Tells the log probabilities of the tokens that stand behind the rows of the last pass, and of the text's first; what
+/// is read again, because others took its memory, was told before.
+void ReplyWriter::tell_prompt(std::span<const uint32_t> tokens) {
+  const uint32_t first = committed(), vocab = parts_.model.config().vocab;
+  if (told_prompt_ == 0) {
+    callbacks_.prompt_token({{tokens.front(), std::numeric_limits<double>::quiet_NaN()}, {}});
+    told_prompt_ = 1;
+  }
+  const auto known = std::min(static_cast<uint32_t>(tokens.size()), static_cast<uint32_t>(history_.size()) - 1 - first);
+  // As many rows as the head is computed for at a time.
+  while (told_prompt_ <= first + known) {
+    std::vector<uint32_t> rows(std::min(parts_.model.limits().head_rows, first + known + 1 - told_prompt_));
+    std::iota(rows.begin(), rows.end(), told_prompt_ - 1 - first);
+    const std::vector<float> logits = output_.logits(rows);
+    for (size_t i = 0; i < rows.size(); ++i)
+      callbacks_.prompt_token(
+          logprobs_of(std::span(logits).subspan(i * vocab, vocab), history_[told_prompt_++], *settings_.logprobs));
+  }
 }
 
 /// Writes the tokens of one round. False when the reply has ended.
@@ -340,7 +444,7 @@ bool ReplyWriter::round() {
   record.distinct_experts = mean_of(output_.distinct_experts());
   record.ms.other = std::max(0.0, milliseconds_since(start) - record.ms.total());
   if (parts_.state != nullptr && parts_.state->times() != nullptr) {
-    take_times(*parts_.state->times(), record.ms.draft > 0 ? drafts_->drafted_depths() : 0, record);
+    take_times(*parts_.state->times(), record.ms.draft > 0 ? drafts_->drafted() : nullptr, record);
   }
   reply_.decode_ms += record.ms.total();
   planner_->observe(record);
@@ -361,7 +465,8 @@ DraftSources ReplyWriter::asked_sources() const {
   const DraftSources free = settings_.sources & kFreeSources;
   if ((settings_.sources & kFromModels) == 0) return free;
   if (parts_.draft_model != nullptr) return free | kFromDraft;
-  return parts_.texts.drafter() != nullptr ? free | kFromDflash : free;
+  const FeatureDrafter* const drafter = parts_.texts.drafter();
+  return drafter != nullptr ? free | drafter->source() : free;
 }
 
 RoundStart ReplyWriter::start() const {
@@ -383,6 +488,7 @@ bool ReplyWriter::accept_path(RoundRecord& record) {
   const auto choose_and_accept = [&](uint32_t node) -> WalkedToken {
     const StageTimer timer(record.ms.walk);
     const uint32_t token = choose_at(node);
+    weigh(node, token);
     record.emitted.push_back(token);
     ended = append(token);
     return {token, ended};
@@ -412,6 +518,7 @@ void ReplyWriter::describe_nodes(RoundRecord& record) const {
 }
 
 HeadOutput ReplyWriter::head() const {
+  if (settings_.logprobs) return HeadOutput::logits;
   if (settings_.sampling.is_plain_greedy()) return HeadOutput::argmax;
   const bool fits = adjustments_.all().size() <= parts_.model.limits().max_adjustments();
   return parts_.draws_on_device && fits ? HeadOutput::sampled : HeadOutput::logits;
@@ -444,6 +551,11 @@ uint32_t ReplyWriter::choose_at(uint32_t node) {
   const double draw = accept_draw(settings_.sampling.seed, settings_.turn, reply_.ids.size());
   return token_by_rates(*tree_, node, own, settings_.accept_rates, draw, parts_.model.config().vocab,
                         parts_.text.stop_ids);
+}
+
+/// The log probabilities of a token that is emitted after a row of the last pass, where they are asked for.
+void ReplyWriter::weigh(uint32_t row, uint32_t token) {
+  if (settings_.logprobs) logprobs_ = logprobs_of(output_.logits(row), token, *settings_.logprobs);
 }
 
 namespace {
@@ -510,7 +622,7 @@ bool ReplyWriter::append(uint32_t token) {
   const bool ended = stops_here || loops || reply_.ids.size() >= longest_;
   if (ended)
     reply_.reason = stops_here ? FinishReason::stop_token : loops ? FinishReason::repeats : FinishReason::max_tokens;
-  report(shown);
+  report(shown, settings_.logprobs ? &logprobs_ : nullptr);
   return ended;
 }
 
@@ -521,12 +633,12 @@ bool ReplyWriter::loops_at(uint32_t token) {
   return loops_.push(token, tokenizer.is_special(token) ? std::string_view() : tokenizer.token_bytes(token));
 }
 
-void ReplyWriter::report(std::string_view shown) const {
+void ReplyWriter::report(std::string_view shown, const TokenLogprobs* logprobs) const {
   if (!callbacks_.token) return;
   // Everything but the root is or will be in the cache.
   const auto used = static_cast<uint32_t>(history_.size()) - 1;
   callbacks_.token({shown, static_cast<uint32_t>(reply_.ids.size()), static_cast<uint32_t>(text_.completed()), used,
-                    reply_.tokens_per_second(), static_cast<uint32_t>(text_.text().size()), text_.thought()});
+                    reply_.tokens_per_second(), static_cast<uint32_t>(text_.text().size()), text_.thought(), logprobs});
 }
 
 }  // namespace canopy

@@ -2,6 +2,7 @@
 // Writes one reply: reads the prompt, then runs rounds until a stop token, a limit or a request to stop ends it. The
 // rounds' drafts are those of the loaded pair.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/model/drafter.h"
+#include "engine/model/feature_drafter.h"
 #include "engine/model/model.h"
 #include "engine/model/sequence.h"
 #include "engine/session/draft_model.h"
@@ -27,9 +29,11 @@ namespace canopy {
 // A loaded pair of models as the choice of a round's width sees it.
 
 /// The statistics of a pair on its device, which is measured (a second) as soon as its roofline is needed; of a model
-/// alone where both others are null. All must outlive them.
-std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Drafter* drafter,
-                                                   const DraftModel* draft_model, CostTable table);
+/// alone where both others are null. `measured`: of the same pair, whose measurement of the device they take; null:
+/// they have one made. All must outlive them.
+std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const FeatureDrafter* drafter,
+                                                   const DraftModel* draft_model, CostTable table,
+                                                   SpeculationState* measured = nullptr);
 
 /// The sizes of the target that its roofline depends on.
 ModelShape model_shape(const Model& model);
@@ -38,7 +42,7 @@ ModelShape model_shape(const Model& model);
 class SequenceDrafts final : public DraftSource {
  public:
   /// By the drafter alone.
-  explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence), sources_(kFromDflash) {}
+  explicit SequenceDrafts(Sequence& sequence) : sequence_(sequence), sources_(kFromModels) {}
   /// `text`: prompt and reply so far, the root last, as it is at each call.
   /// `recycling`: what the target said lately; null: nothing is recycled.
   /// `earlier`: earlier replies to look in; null: none.
@@ -56,18 +60,24 @@ class SequenceDrafts final : public DraftSource {
     if (model_ != nullptr) return model_->deepest(text_->size());
     return asks_drafter() ? sequence_.drafter()->max_depth() : 0;
   }
-  uint32_t backlog() const override { return model_ != nullptr ? model_->unread(text_->size()) : sequence_.backlog(); }
-  uint32_t most_waiting() const override { return model_ != nullptr ? UINT32_MAX : Drafter::most_waiting(); }
+  uint32_t backlog() const override { return model_ != nullptr ? model_->unread(*text_) : sequence_.backlog(); }
+  uint32_t most_waiting() const override { return model_ != nullptr ? UINT32_MAX : FeatureDrafter::most_waiting(); }
   uint32_t drafted_tokens() const override {
     if (model_ != nullptr) return model_->drafted_tokens();
     return asks_drafter() ? sequence_.drafter()->drafted_tokens() : 0;
+  }
+  DraftSources drafted_by() const override {
+    return model_ != nullptr ? kFromDraft : asks_drafter() ? sequence_.drafter()->source() : kFromDflash;
+  }
+  uint32_t most_beams() const override {
+    return model_ != nullptr ? model_->most_beams() : asks_drafter() ? sequence_.drafter()->most_beams() : 1;
   }
   const FreeDraft& from_text(uint32_t depths) override;
   const FreeDraft& recycled(uint32_t root, uint32_t depths) override;
   const BlockDraft* draft(uint32_t root, const DraftWish& wish, const std::stop_token& stop) override;
   double device_ms() const override { return model_ != nullptr ? model_->device_ms() : draft_.device_ms; }
-  /// Tokens of the last draft.
-  uint32_t drafted_depths() const { return drafted_; }
+  /// The last draft; null before the first.
+  const BlockDraft* drafted() const { return drafted_; }
   bool more(uint32_t depth, uint32_t known, uint32_t count, std::vector<uint32_t>& tokens,
             std::vector<float>& logits) override;
 
@@ -80,7 +90,7 @@ class SequenceDrafts final : public DraftSource {
   const std::vector<uint32_t>* text_ = nullptr;
   const RecyclingTable* recycling_ = nullptr;
   DraftModel* model_ = nullptr;
-  uint32_t drafted_ = 0;
+  const BlockDraft* drafted_ = nullptr;
   TextDrafter found_;
   DraftSources sources_;
   FreeDraft recycled_;
@@ -88,27 +98,35 @@ class SequenceDrafts final : public DraftSource {
   Draft draft_;
 };
 
-/// The objects that a reply is written with.
-struct ReplyParts {
-  Model& model;
-  const TextModel& text;
-  ResidentTexts& texts;                 // of the model
-  SpeculationState* state = nullptr;    // null: mode adaptive is not possible
-  bool draws_on_device = false;         // tokens are drawn there, not on the host; the same ones
-  const SuffixTrie* earlier = nullptr;  // earlier replies to draft from; null: none
-  RecyclingTable* recycling = nullptr;  // what the model said lately, to draft from and to add to; null: nothing is
-  DraftModel* draft_model = nullptr;    // null: a drafter drafts, or none
-};
-
 /// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
 uint32_t prefill_chunk(const Model& model);
 
+/// Several may write by turns with the same parts: between two steps of one, any others may be made.
 class ReplyWriter {
  public:
+  /// The objects that a reply is written with.
+  struct Parts {
+    Model& model;
+    const TextModel& text;
+    ResidentTexts& texts;                 // of the model
+    SpeculationState* state = nullptr;    // null: mode adaptive is not possible
+    bool draws_on_device = false;         // tokens are drawn there, not on the host; the same ones
+    const SuffixTrie* earlier = nullptr;  // earlier replies to draft from; null: none
+    RecyclingTable* recycling = nullptr;  // what the model said lately, to draft from and to add to; null: nothing is
+    DraftModel* draft_model = nullptr;    // null: a drafter drafts, or none
+    uint64_t owner = 0;                   // of the texts that it shares prompts with
+  };
+
   /// Throws what Engine::reply() throws for its arguments. All references must outlive the writer.
-  ReplyWriter(const ReplyParts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
+  ReplyWriter(const Parts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,
               const ReplyCallbacks& callbacks);
 
+  /// Runs one pass: over a part of the prompt, or a round. False once the reply is over; take() then has it.
+  bool step();
+  Reply take() { return std::move(reply_); }
+  /// Of prompt and reply so far.
+  uint32_t tokens() const { return static_cast<uint32_t>(history_.size()); }
+  /// All steps, while nobody else writes: what the controller knows of this reply alone then stays with it.
   Reply write();
 
  private:
@@ -134,14 +152,25 @@ class ReplyWriter {
   }
   uint32_t committed() const { return sequence_->length(); }
 
-  std::optional<uint32_t> prefill();
-  bool read_prompt(std::span<const uint32_t> tokens, bool last);
+  // A step, and what it runs: whether the reply goes on after it.
+  bool run_step();
+  void begin();
+  void resume();
+  bool read();
+  bool first_token(uint32_t row);
+  void cut_to(uint32_t kept);
+  bool lacks_text();
+  bool read_again();
+  std::optional<uint32_t> read_rows(uint32_t end, bool choose);
+  void tell_prompt(std::span<const uint32_t> tokens);
+  void end();
 
   bool round();
   RoundStart start() const;
   bool accept_path(RoundRecord& record);
   uint32_t choose(uint32_t row);
   uint32_t choose_at(uint32_t node);
+  void weigh(uint32_t row, uint32_t token);
   void recycle();
   void commit(RoundRecord& record);
   void describe_nodes(RoundRecord& record) const;
@@ -151,10 +180,15 @@ class ReplyWriter {
 
   bool append(uint32_t token);
   bool loops_at(uint32_t token);
-  void report(std::string_view shown) const;
+  void report(std::string_view shown, const TokenLogprobs* logprobs = nullptr) const;
 
-  ReplyParts parts_;
-  Sequence* sequence_ = nullptr;  // of the parts' texts, from write() on
+  Parts parts_;
+  enum class Stage { begin, read, write, over };
+  Stage stage_ = Stage::begin;
+  Sequence* sequence_ = nullptr;  // of the parts' texts, from the first step on
+  HeldText held_, held_draft_;    // it, and the draft model's
+  Controller::ReplyPart learns_;  // of this reply, while others write
+  std::chrono::steady_clock::time_point step_start_;
   const ReplySettings& settings_;
   const ReplyCallbacks& callbacks_;
   Sampler sampler_;
@@ -169,6 +203,8 @@ class ReplyWriter {
   const DraftTree* tree_ = nullptr;  // of the round
   AcceptedPath path_;                // of the round
   uint32_t longest_ = 0;             // tokens of the reply
+  uint32_t told_prompt_ = 0;         // its first tokens whose log probabilities were told
+  TokenLogprobs logprobs_;           // of its last token, where they are asked for
   bool goes_on_ = false;             // with the whole text that was current before
   Reply reply_;
 };

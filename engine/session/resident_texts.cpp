@@ -28,8 +28,16 @@ bool fits_memory(Action&& action) {
 
 }  // namespace
 
-ResidentTexts::ResidentTexts(Model& model, Drafter* drafter) : model_(model), drafter_(drafter) {
-  texts_.push_back(std::make_unique<Sequence>(model_, drafter_));
+HeldText::~HeldText() {
+  if (texts_ != nullptr) texts_->texts_[texts_->place_of(*sequence_)].held = false;
+}
+
+void HeldText::resume() {
+  texts_->make_current(texts_->place_of(*sequence_));
+}
+
+ResidentTexts::ResidentTexts(Model& model, FeatureDrafter* drafter) : model_(model), drafter_(drafter) {
+  texts_.push_back({std::make_unique<Sequence>(model_, drafter_)});
   model_.pages().set_reclaim([this] { return give_up_page(); });
   model_.states().set_reclaim([this] { return give_up_state(); });
   if (drafter_ != nullptr) drafter_->pages().set_reclaim([this] { return give_up_draft_page(); });
@@ -41,45 +49,53 @@ ResidentTexts::~ResidentTexts() {
   if (drafter_ != nullptr) drafter_->pages().set_reclaim({});
 }
 
-ResidentTexts::Match ResidentTexts::best_match(std::span<const uint32_t> prompt, bool features) const {
+ResidentTexts::Match ResidentTexts::best_match(std::span<const uint32_t> prompt, bool features, uint64_t owner) const {
   const uint32_t most = static_cast<uint32_t>(prompt.size()) - 1;
   Match best;
   for (size_t i = 0; i < texts_.size(); ++i) {
-    const Sequence& text = *texts_[i];
-    const uint32_t shared = text.shared_with(prompt);
-    Match match{i, std::min(shared, most), shared == text.length()};
+    const Text& text = texts_[i];
+    const bool is_blank = i == 0 && text.sequence->length() == 0 && !text.held;
+    if (text.owner != owner && !is_blank) continue;
+    const uint32_t shared = text.sequence->shared_with(prompt);
+    Match match{i, std::min(shared, most), shared == text.sequence->length() && !text.held, text.held};
     // Features come from the target's passes alone: where some are missed, their tokens are read again.
-    if (features) match.usable = std::min(match.usable, text.feature_length());
-    match.usable = text.reachable(match.usable);
-    if (i == 0 || match.usable > best.usable) best = match;
+    if (features) match.usable = std::min(match.usable, text.sequence->reusable_length());
+    match.usable = text.sequence->reachable(match.usable);
+    const bool is_better = match.usable > best.usable || (match.usable == best.usable && best.held && !match.held);
+    if (best.text == kNobody || is_better) best = match;
   }
   return best;
 }
 
-Sequence& ResidentTexts::begin(std::span<const uint32_t> prompt, bool features) {
+Sequence& ResidentTexts::begin(std::span<const uint32_t> prompt, bool features, uint64_t owner) {
   drop_repeated();
-  Match match = best_match(prompt, features);
-  if (match.text != 0 || !match.whole) {
-    settle_current();
-    match = best_match(prompt, features);  // anew: that may have cost others pages
-    switch_to(match);
+  Match match = best_match(prompt, features, owner);
+  if (match.text != 0 || !match.goes_on) {
+    settle();
+    match = best_match(prompt, features, owner);  // anew: that may have cost others pages
+    switch_to(match, owner);
   }
+  texts_.front().owner = owner;
   Sequence& text = current();
   text.truncate(match.usable);
   // The copy of a page that others have too comes now: where it fails, the page is read anew.
   fits_memory([&] { text.own_last_page(); });
-  if (features) text.truncate(text.feature_length());
+  if (!features) return text;
+  text.go_on_with(prompt[text.length()]);
+  text.truncate(text.reusable_length());
   return text;
 }
 
-void ResidentTexts::switch_to(const Match& match) {
-  if (match.usable == 0) return add(std::make_unique<Sequence>(model_, drafter_));
+void ResidentTexts::switch_to(const Match& match, uint64_t owner) {
+  if (match.usable == 0) return add(std::make_unique<Sequence>(model_, drafter_), owner);
   make_current(match.text);
-  if (!match.whole) fits_memory([&] { add(current().fork()); });
+  if (match.goes_on) return;
+  const bool has_forked = fits_memory([&] { add(current().fork(), owner); });
+  if (!has_forked && match.held) add(std::make_unique<Sequence>(model_, drafter_), owner);
 }
 
-/// What waits for the current text's next draft becomes part of its pages, as memory for that is there once.
-void ResidentTexts::settle_current() {
+void ResidentTexts::settle() {
+  if (texts_.front().held) return;
   Sequence& text = current();
   const uint32_t injected = text.feature_length() - text.backlog();
   if (!fits_memory([&] { text.inject(); })) text.forget_features(injected);
@@ -90,61 +106,92 @@ void ResidentTexts::make_current(size_t text) {
   std::rotate(first, first + static_cast<std::ptrdiff_t>(text), first + static_cast<std::ptrdiff_t>(text) + 1);
 }
 
-void ResidentTexts::add(std::unique_ptr<Sequence> text) {
-  if (current().length() == 0) {
-    texts_.front() = std::move(text);
+size_t ResidentTexts::place_of(const Sequence& sequence) const {
+  const auto is_it = [&](const Text& text) { return text.sequence.get() == &sequence; };
+  return static_cast<size_t>(std::ranges::find_if(texts_, is_it) - texts_.begin());
+}
+
+HeldText ResidentTexts::hold() {
+  texts_.front().held = true;
+  return HeldText(*this, current());
+}
+
+void ResidentTexts::add(std::unique_ptr<Sequence> text, uint64_t owner) {
+  if (current().length() == 0 && !texts_.front().held) {
+    texts_.front() = {std::move(text), owner};
     return;
   }
-  if (texts_.size() == kMost) texts_.pop_back();
-  texts_.insert(texts_.begin(), std::move(text));
+  if (texts_.size() >= kMost) {
+    const auto oldest = std::find_if(texts_.rbegin(), texts_.rend() - 1, [](const Text& each) { return !each.held; });
+    if (oldest != texts_.rend() - 1) texts_.erase(std::next(oldest).base());
+  }
+  texts_.insert(texts_.begin(), {std::move(text), owner});
+}
+
+/// Whether `text` can be forgotten where `other` stays.
+bool ResidentTexts::repeats(const Text& text, const Text& other) {
+  if (text.held) return false;
+  return text.sequence->length() == 0 || (text.owner == other.owner && is_repeated_by(*text.sequence, *other.sequence));
 }
 
 void ResidentTexts::drop_repeated() {
   // Only the current one has changed since the others were compared.
   for (size_t i = 1; i < texts_.size(); ++i) {
-    if (!is_repeated_by(current(), *texts_[i])) continue;
+    if (!repeats(texts_.front(), texts_[i])) continue;
     make_current(i);
     break;
   }
-  std::erase_if(texts_, [&](const std::unique_ptr<Sequence>& text) {
-    if (text == texts_.front() || !is_repeated_by(*text, current())) return false;
-    current().adopt_states(*text);
+  for (size_t i = texts_.size() - 1; i > 0; --i) {
+    if (!repeats(texts_[i], texts_.front())) continue;
+    current().adopt_states(*texts_[i].sequence);
+    texts_.erase(texts_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void ResidentTexts::clear() {
+  const Sequence* const kept = &current();
+  std::erase_if(texts_, [&](const Text& text) { return text.sequence.get() != kept && !text.held; });
+  for (const Text& text : texts_) text.sequence->clear();
+}
+
+/// Calls the action on texts but the current one until it is true of one: on the one that was used longest ago first,
+/// on those that are held after all others. False where it is of none.
+template <class Action>
+bool ResidentTexts::ask_others(Action&& action) {
+  for (const bool held : {false, true}) {
+    for (size_t i = texts_.size() - 1; i > 0; --i) {
+      if (texts_[i].held == held && action(i)) return true;
+    }
+  }
+  return false;
+}
+
+/// Cuts the last page off a text, and forgets it where another one has the rest.
+bool ResidentTexts::give_up_page() {
+  return ask_others([&](size_t place) {
+    const Text& oldest = texts_[place];
+    const uint32_t pages = oldest.sequence->pages();
+    if (pages == 0 && oldest.held) return false;
+    oldest.sequence->truncate(pages > 0 ? (pages - 1) * kPagePositions : 0);
+    const auto has_it = [&](const Text& text) { return &text != &oldest && repeats(oldest, text); };
+    if (std::ranges::any_of(texts_, has_it)) texts_.erase(texts_.begin() + static_cast<std::ptrdiff_t>(place));
     return true;
   });
 }
 
-void ResidentTexts::clear() {
-  texts_.resize(1);
-  current().clear();
-}
-
-/// Cuts the last page off the text that was used longest ago, and forgets it where another one has the rest.
-bool ResidentTexts::give_up_page() {
-  if (texts_.size() == 1) return false;
-  Sequence& oldest = *texts_.back();
-  oldest.truncate(oldest.pages() > 0 ? (oldest.pages() - 1) * kPagePositions : 0);
-  const auto repeats = [&](const std::unique_ptr<Sequence>& text) { return is_repeated_by(oldest, *text); };
-  if (std::any_of(texts_.begin(), texts_.end() - 1, repeats)) texts_.pop_back();
-  return true;
-}
-
-/// Has the text that was used longest ago and has any forget a state.
+/// Has a text forget a state.
 bool ResidentTexts::give_up_state() {
-  for (size_t i = texts_.size() - 1; i > 0; --i) {
-    if (texts_[i]->give_up_state()) return true;
-  }
-  return false;
+  return ask_others([&](size_t place) { return texts_[place].sequence->give_up_state(); });
 }
 
-/// Forgets the features on the last page of the text that was used longest ago and has any.
+/// Forgets the features on the last page of a text that has any.
 bool ResidentTexts::give_up_draft_page() {
-  for (size_t i = texts_.size() - 1; i > 0; --i) {
-    Sequence& text = *texts_[i];
-    if (text.draft_pages() == 0) continue;
+  return ask_others([&](size_t place) {
+    Sequence& text = *texts_[place].sequence;
+    if (text.draft_pages() == 0) return false;
     text.forget_features((text.draft_pages() - 1) * kPagePositions);
     return true;
-  }
-  return false;
+  });
 }
 
 CacheUse ResidentTexts::use() const {
@@ -154,7 +201,7 @@ CacheUse ResidentTexts::use() const {
   use.pages = pool.pages();
   use.used = pool.pages() - pool.free();
   for (uint32_t page = 0; page < pool.pages(); ++page) use.shared += pool.users(page) > 1 ? 1 : 0;
-  for (const auto& text : texts_) use.texts += text->length() > 0 ? 1 : 0;
+  for (const Text& text : texts_) use.texts += text.sequence->length() > 0 ? 1 : 0;
   return use;
 }
 

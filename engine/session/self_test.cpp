@@ -159,7 +159,7 @@ class SelfTestRun {
     const auto first = logits_.begin() + static_cast<std::ptrdiff_t>(row) * vocab;
     result.logits.assign(first, first + vocab);
     for (uint32_t layer = 0; layer < model_.config().layers; ++layer) {
-      if (model_.config().is_recurrent(layer)) continue;  // no keys and values
+      if (!model_.config().is_attention(layer)) continue;  // no keys and values
       for (const bool values : {false, true}) {
         const std::vector<float> part = model_.read_kv(layer, values, slot, 1);
         result.kv.insert(result.kv.end(), part.begin(), part.end());

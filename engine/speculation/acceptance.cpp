@@ -38,16 +38,27 @@ void predict_tree(std::span<const TreeNode> nodes, DraftOutcome& outcome) {
   }
 }
 
-void predict_chain(std::span<const DepthCandidates> depths, std::span<const DepthCalibration> calibration,
-                   DraftOutcome& outcome) {
+constexpr size_t no_list = SIZE_MAX;
+
+/// The list behind that candidate of another; no_list where there is none.
+size_t list_after(std::span<const uint32_t> behind, size_t list, size_t rank, size_t candidates) {
+  for (size_t i = list + 1; i < behind.size(); ++i) {
+    if (behind[i] == list * candidates + rank) return i;
+  }
+  return no_list;
+}
+
+void predict_chain(std::span<const DepthCandidates> lists, std::span<const uint32_t> behind,
+                   std::span<const DepthCalibration> calibration, DraftOutcome& outcome) {
   outcome.chain_predicted.clear();
   double score = 0;
   double sum = 0;
-  for (size_t d = 0; d < depths.size(); ++d) {
+  for (size_t d = 0, list = 0; list < lists.size(); ++d) {
     const DepthCalibration c = calibration.empty() ? DepthCalibration{} : calibration[d];
-    score += std::min(0.0, c.scale * log_q_of(depths[d], 0) + c.shift);
+    score += std::min(0.0, c.scale * log_q_of(lists[list], 0) + c.shift);
     sum += std::exp(score);
     outcome.chain_predicted.push_back(sum);
+    list = behind.empty() ? list + 1 : list_after(behind, list, 0, lists[list].tokens.size());
   }
 }
 
@@ -102,26 +113,32 @@ AcceptanceLedger::Pending& AcceptanceLedger::add(const DraftTree& tree) {
   return draft;
 }
 
-void AcceptanceLedger::add(const DraftTree& tree, std::span<const DepthCandidates> depths,
-                           std::span<const DepthCalibration> calibration) {
-  check(tree, depths.size(), calibration.size());
-  if (depths.empty()) return;
-  Pending& draft = add(tree);
-  draft.candidates.resize(depths.size());
-  draft.horizon = std::max(draft.horizon, static_cast<uint32_t>(depths.size()));
-  DraftOutcome& outcome = draft.outcome;
-  outcome.listed = listed_candidates;
-  for (const DepthCandidates& depth : depths) {
-    outcome.listed = std::min(outcome.listed, static_cast<uint32_t>(depth.tokens.size()));
+void AcceptanceLedger::add(const DraftTree& tree, std::span<const DepthCandidates> lists,
+                           std::span<const DepthCalibration> calibration, std::span<const uint32_t> behind) {
+  size_t depths = lists.size();
+  if (!behind.empty() && !lists.empty()) {
+    depths = size_t{1} + std::ranges::max(path_lengths(behind, static_cast<uint32_t>(lists[0].tokens.size())));
   }
-  outcome.log_q.clear();
-  for (size_t d = 0; d < depths.size(); ++d) {
-    draft.candidates[d].assign(depths[d].tokens.begin(), depths[d].tokens.end());
+  check(tree, depths, calibration.size());
+  if (lists.empty()) return;
+  Pending& draft = add(tree);
+  draft.candidates.resize(lists.size());
+  draft.behind.assign(behind.begin(), behind.end());
+  draft.horizon = std::max(draft.horizon, static_cast<uint32_t>(depths));
+  DraftOutcome& outcome = draft.outcome;
+  outcome.is_by_token = !behind.empty();
+  outcome.listed = listed_candidates;
+  for (const DepthCandidates& list : lists) {
+    outcome.listed = std::min(outcome.listed, static_cast<uint32_t>(list.tokens.size()));
+  }
+  draft.log_q.clear();
+  for (size_t i = 0; i < lists.size(); ++i) {
+    draft.candidates[i].assign(lists[i].tokens.begin(), lists[i].tokens.end());
     for (uint32_t rank = 0; rank < outcome.listed; ++rank) {
-      outcome.log_q.push_back(static_cast<float>(log_q_of(depths[d], rank)));
+      draft.log_q.push_back(static_cast<float>(log_q_of(lists[i], rank)));
     }
   }
-  predict_chain(depths, calibration, outcome);
+  predict_chain(lists, behind, calibration, outcome);
 }
 
 void AcceptanceLedger::add(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled) {
@@ -130,9 +147,11 @@ void AcceptanceLedger::add(const DraftTree& tree, const FreeDraft& found, const 
   draft.found = found;
   draft.recycled = recycled;
   draft.horizon = std::max({draft.horizon, found.depth, recycled.depth});  // the tree may have less of them
+  draft.candidates.clear();
+  draft.behind.clear();
   DraftOutcome& outcome = draft.outcome;
+  outcome.is_by_token = false;
   outcome.listed = 0;
-  outcome.log_q.clear();
   outcome.chain_predicted.clear();
 }
 
@@ -163,16 +182,21 @@ void settle_free(const FreeDraft& draft, std::span<const uint32_t> truth, std::v
 
 void AcceptanceLedger::settle(Pending& draft) {
   DraftOutcome& outcome = draft.outcome;
-  const uint32_t depths = outcome.depths();
   outcome.ranks.clear();
-  for (uint32_t d = 0; d < depths; ++d) {
-    const auto& tokens = draft.candidates[d];
-    const auto found = std::find(tokens.begin(), tokens.end(), draft.truth[d]);
-    outcome.ranks.push_back(found == tokens.end() ? DraftOutcome::no_rank
-                                                  : static_cast<uint32_t>(found - tokens.begin()));
+  outcome.log_q.clear();
+  for (size_t list = 0; list < draft.candidates.size();) {
+    const auto& tokens = draft.candidates[list];
+    const auto found = std::find(tokens.begin(), tokens.end(), draft.truth[outcome.ranks.size()]);
+    const auto rank = static_cast<size_t>(found - tokens.begin());
+    outcome.ranks.push_back(found == tokens.end() ? DraftOutcome::no_rank : static_cast<uint32_t>(rank));
+    const auto here = draft.log_q.begin() + static_cast<std::ptrdiff_t>(list * outcome.listed);
+    outcome.log_q.insert(outcome.log_q.end(), here, here + outcome.listed);
+    list = draft.behind.empty()   ? list + 1
+           : rank < tokens.size() ? list_after(draft.behind, list, rank, tokens.size())
+                                  : no_list;
   }
   outcome.chain = 0;
-  while (outcome.chain < depths && outcome.ranks[outcome.chain] == 0) ++outcome.chain;
+  while (outcome.chain < outcome.ranks.size() && outcome.ranks[outcome.chain] == 0) ++outcome.chain;
 
   // One sweep: the child of the path's end that carries the next true token comes behind it in the order.
   outcome.reach.clear();
@@ -390,14 +414,15 @@ uint32_t DepthCalibrator::bin_of(double q) {
   return static_cast<uint32_t>(std::upper_bound(std::begin(edges), std::end(edges) - 1, q) - std::begin(edges));
 }
 
-void DepthCalibrator::learn(const DraftOutcome& outcome, bool behind_best) {
-  if (outcome.depths() > seen_.size()) {
-    throw bad_input("A draft of " + std::to_string(outcome.depths()) + " depths cannot calibrate " +
-                    std::to_string(seen_.size()) + ".");
+void DepthCalibrator::learn(const DraftOutcome& outcome) {
+  const auto known = static_cast<uint32_t>(outcome.ranks.size());
+  if (known > seen_.size()) {
+    throw bad_input("A draft of " + std::to_string(known) + " depths cannot calibrate " + std::to_string(seen_.size()) +
+                    ".");
   }
   ++drafts_;
-  const uint32_t followed = behind_best ? outcome.chain : static_cast<uint32_t>(outcome.reach.size());
-  const uint32_t reached = std::min(followed + 1, outcome.depths());
+  const auto followed = static_cast<uint32_t>(outcome.reach.size());
+  const uint32_t reached = outcome.is_by_token ? known : std::min(followed + 1, known);
   for (uint32_t d = 0; d < reached; ++d) {
     fade(seen_[d]);
     for (uint32_t rank = 0; rank < outcome.listed; ++rank) {

@@ -50,16 +50,20 @@ struct DraftOutcome {
   // entry W - 1 is the number of tokens that a tree of width W was expected to have accepted.
   std::vector<double> predicted;  // [built] by the scores that ordered the tree
   std::vector<double> raw;        // [built] by the drafter's own log q
-  // [depths] by the most probable token of each depth: entry L - 1 for a chain of L tokens
+  // [depths] By the most probable token of each depth: entry L - 1 for a chain of L tokens. In a draft that is made
+  // token by token these are the depths of the likeliest path alone.
   std::vector<double> chain_predicted;
 
   std::vector<uint32_t> reach;  // reach[j - 1]: the narrowest width whose tree accepted j tokens; ascending
   uint32_t chain = 0;           // tokens that a chain of all depths accepted
-  std::vector<uint32_t> ranks;  // [depths] of the true token among the candidates of its depth, or no_rank
+  // [known] of the true token among the candidates of its depth, or no_rank; of all depths, or of those that a draft
+  // made token by token has behind the true path
+  std::vector<uint32_t> ranks;
 
-  // [depths, listed] log q of the most probable candidates of each depth
+  // [known, listed] log q of the most probable candidates there
   std::vector<float> log_q;
   uint32_t listed = 0;
+  bool is_by_token = false;  // the draft was made token by token
 
   std::vector<FoundOutcome> found;  // of free drafts; their `depths` are 0, as they have no marginals
 
@@ -79,9 +83,9 @@ class AcceptanceLedger {
   /// A draft whose root is the last token of the text so far. `tree` is the best-first tree as far as it was built,
   /// `depths` what it was built from, beside what the text suggested, `calibration` what it was ordered by (empty for
   /// none). Throws Error(bad_input) when the drafter's nodes are deeper than `depths`, or for a wrong number of
-  /// calibrations.
+  /// calibrations. `behind` is BlockDraft::behind of `depths`, which are the lists of a draft made token by token then.
   void add(const DraftTree& tree, std::span<const DepthCandidates> depths,
-           std::span<const DepthCalibration> calibration);
+           std::span<const DepthCalibration> calibration, std::span<const uint32_t> behind = {});
   /// A tree of what the text suggested and of what was recycled, without the drafter's.
   void add(const DraftTree& tree, const FreeDraft& found, const FreeDraft& recycled);
 
@@ -110,7 +114,9 @@ class AcceptanceLedger {
   struct Pending {
     DraftOutcome outcome;
     std::vector<TreeNode> nodes;
-    std::vector<std::vector<uint32_t>> candidates;  // [depths][k] tokens
+    std::vector<std::vector<uint32_t>> candidates;  // [lists][k] tokens
+    std::vector<float> log_q;                       // [lists, listed]
+    std::vector<uint32_t> behind;                   // of these lists; empty: one for each depth
     FreeDraft found, recycled;
     uint32_t horizon = 0;         // tokens behind the root that it takes to score all of it
     std::vector<uint32_t> truth;  // the text behind the root so far
@@ -247,8 +253,7 @@ class DepthCalibrator {
   /// prior: what each depth or group is assumed to be like before anything is known of it.
   explicit DepthCalibrator(std::span<const DepthCalibration> prior);
 
-  /// behind_best: BlockDraft::behind_best of the draft.
-  void learn(const DraftOutcome& outcome, bool behind_best = false);
+  void learn(const DraftOutcome& outcome);
   /// Candidates of any groups.
   void learn(std::span<const FoundOutcome> found);
 

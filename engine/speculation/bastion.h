@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation/ddtree.h"
 #include "engine/speculation/pass_cost.h"
+#include "engine/speculation/tree_builder.h"
 
 namespace canopy {
 

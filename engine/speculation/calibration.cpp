@@ -112,6 +112,9 @@ class Calibrator {
   void list_points() {
     for (uint32_t width = 2; width <= dense_widths; width *= 2) add_point(false, width, reference_);
     for (const uint32_t backlog : {4u, 16u, plan_.max_backlog}) add_draft(backlog, reference_);
+    if (plan_.by_token) {
+      for (const uint32_t paths : {2u, 3u, 6u, 8u}) add_draft(paths, reference_);
+    }
     for (const uint32_t context : calibration_contexts(plan_)) {
       for (const uint32_t width : {1u, 4u, 16u, 64u}) add_point(false, width, context);
       for (const uint32_t backlog : {1u, 16u}) add_draft(backlog, context);

@@ -35,6 +35,7 @@ class PassTimer {
 struct CalibrationPlan {
   uint32_t block = 16;          // rows of the drafter's pass, B; without a drafter, tokens that a round may bring
   bool drafts = true;           // false: there is no drafter
+  bool by_token = false;        // it drafts token by token: its passes over a few paths are measured, too
   uint32_t max_width = 512;     // rows of the widest pass to measure
   uint32_t tile = 16;           // passes wider than 64 are measured at its multiples
   uint32_t max_backlog = 64;    // most features that one draft injects

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/base/error.h"
+#include "engine/speculation/beam_draft.h"
 
 namespace canopy {
 namespace {
@@ -420,39 +421,40 @@ DraftPlan Controller::decide(uint32_t context, uint32_t backlog, const WidthLimi
     return without_draft(plan, reason::measuring_ar(drafted_in_a_row_));
   }
   plan.trial = !hopeful;
-  plan.least_p = least_p(plan, context, cost);
+  plan.costs = pass_costs(plan, context, cost);
   plan.reason = hopeful               ? reason::drafting(plan.speed_up, speed_.rounds())
                 : speed_.rounds() > 0 ? reason::trial(plan.speed_up)
                                       : reason::first_trial(plan.believed);
   return plan;
 }
 
-/// Where the drafter drafts token by token: the probability of a path behind which its next token takes more time than
-/// it is expected to save. It is accepted with the path or not at all, and then saves its share of the rounds of late.
-double Controller::least_p(const DraftPlan& plan, uint32_t context, const PassCost& cost) const {
-  if (!cost.drafts_by_token()) return 0;
+/// Where the drafter drafts token by token: what a pass of it over 1, 2, ... paths takes, with the rows that verify one
+/// more token of each, in tokens that are expected to save that time. The next token of a path is accepted with the
+/// path or not at all, and then saves its share of the rounds of late.
+std::vector<double> Controller::pass_costs(const DraftPlan& plan, uint32_t context, const PassCost& cost) const {
+  std::vector<double> costs;
+  if (!cost.drafts_by_token()) return costs;
   constexpr double accepted = 0.85;  // of the next token, as believed_emitted() has it
-  const double token = cost.draft_ms(1, context);
   const uint32_t wide = std::min(plan.width, 9u);
   const double row = std::max(0.0, round_.predicted[wide - 1].verify - plan.verify_ms) / (wide - 1);
   const double saved = accepted * plan.ar_ms / std::max(1.0, plan.speed_up);
-  return std::min(1.0, (token + row) / saved);
+  for (uint32_t paths = 1; paths <= kMostBeams; ++paths) {
+    costs.push_back((checked_ms(cost.draft_ms(paths, context), "the draft") + paths * row) / saved);
+  }
+  costs.front() = std::min(1.0, costs.front());  // one that is certain goes on
+  return costs;
 }
 
 Controller::Stages Controller::stages(uint32_t width, uint32_t context, uint32_t backlog, uint32_t depths,
                                       const PassCost& cost) const {
   return {has_drafter() ? checked_ms(cost.whole_draft_ms(backlog, context, depths), "the draft") : 0,
           positive_ms(cost.verify_ms(width, context), "the target's pass"),
-          checked_ms(cost.other_ms(width), "the rest of a round")};
+          checked_ms(cost.other_ms(width), "the rest of a pass")};
 }
 
 /// Predicts the milliseconds of rounds of all widths.
 void Controller::predict(const DraftPlan& plan, uint32_t context, uint32_t backlog, const PassCost& cost) {
   const uint32_t widest = plan.width;
-  round_.draft_ms.clear();
-  for (uint32_t depths = 1; cost.drafts_by_token() && depths <= plan.depth; ++depths) {
-    round_.draft_ms.push_back(checked_ms(cost.whole_draft_ms(backlog, context, depths), "the draft"));
-  }
   round_.predicted.resize(widest);
   round_.ms.resize(widest);
   round_.cheapest_ms = INFINITY;
@@ -497,9 +499,8 @@ std::span<const DepthCalibration> Controller::calibration(uint32_t depths) const
   return calibrator_.calibration(std::min(depths, depths_));
 }
 
-void Controller::drafted(uint32_t depths) {
-  if (round_.draft_ms.empty()) return;
-  const double ms = round_.draft_ms[std::min<size_t>(std::max(depths, 1u), round_.draft_ms.size()) - 1];
+void Controller::drafted(double ms) {
+  checked_ms(ms, "the draft");
   round_.cheapest_ms = INFINITY;
   for (size_t i = 0; i < round_.predicted.size(); ++i) {
     round_.predicted[i].draft = ms;
@@ -562,13 +563,18 @@ bool Controller::wants_more(const DraftTree& tree) {
   return false;
 }
 
-WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandidates> candidates) {
+WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandidates> candidates,
+                               std::span<const uint32_t> behind) {
   if (!round_.planned || !round_.plan.draft) {
-    throw bad_input("A width was to be chosen in a round that plan() left without a draft.");
+    throw bad_input("A width was to be chosen in a pass that plan() left without a draft.");
   }
   const DraftPlan& plan = round_.plan;
   follow(tree);
-  watch(tree, candidates, calibration(static_cast<uint32_t>(candidates.size())));
+  auto depths = static_cast<uint32_t>(candidates.size());
+  if (!behind.empty()) {
+    depths = 1 + std::ranges::max(path_lengths(behind, static_cast<uint32_t>(candidates[0].tokens.size())));
+  }
+  watch(tree, candidates, calibration(depths), behind);
   const std::vector<double>& promised = ledger_.newest().chain_predicted;
   round_.chain.assign(1, 1);
   // What cost no pass is no part of the drafter's chain: then there are trees alone, narrow as one where it pays.
@@ -595,22 +601,24 @@ WidthChoice Controller::choose(const DraftTree& tree, std::span<const DepthCandi
 }
 
 void Controller::watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
-                       std::span<const DepthCalibration> calibration) {
-  ledger_.add(tree, candidates, calibration);
+                       std::span<const DepthCalibration> calibration, std::span<const uint32_t> behind) {
+  ledger_.add(tree, candidates, calibration, behind);
 }
 
 std::vector<WidthForecast> Controller::forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen,
-                                                uint32_t context, uint32_t backlog, const PassCost& cost) const {
+                                                uint32_t context, double draft_ms, const PassCost& cost) const {
   const auto nodes = tree.nodes();
-  const Stages one = stages(1, context, backlog, depth, cost);
-  std::vector<double> emitted(1, 1), ms(1, depth == 0 ? one.verify + one.other : one.sum());
+  const auto round_ms = [&](uint32_t width) {
+    Stages now = stages(width, context, 0, depth, cost);
+    now.draft = depth == 0 ? 0 : checked_ms(draft_ms, "the draft");
+    return now.sum();
+  };
+  std::vector<double> emitted(1, 1), ms(1, round_ms(1));
   double promised = 0;
   for (uint32_t width = 2; width <= nodes.size(); ++width) {
     promised += std::exp(nodes[width - 1].score);
     emitted.push_back(depth == 0 ? 1 + std::min<double>(width - 1, promised) : tree_emitted(width, promised, depth));
-    Stages now = stages(width, context, backlog, depth, cost);
-    if (depth == 0) now.draft = 0;
-    ms.push_back(now.sum());
+    ms.push_back(round_ms(width));
   }
   WidthCurves offered;
   offered.tree = emitted;
@@ -689,7 +697,7 @@ void Controller::settle_free(const DraftOutcome& outcome) {
 void Controller::settle(const DraftOutcome& outcome) {
   const uint32_t width = std::min(judged_width, outcome.built());
   promises_.learn(outcome.raw[width - 1], outcome.predicted[width - 1], outcome.accepted(width));
-  calibrator_.learn(outcome, options_.by_token);
+  calibrator_.learn(outcome);
   hindsight_.learn(outcome);
   const double kept = fading_over(tokens_since_settled_, lines_memory);
   tokens_since_settled_ = 0;

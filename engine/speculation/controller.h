@@ -154,7 +154,6 @@ namespace canopy {
 struct ControllerOptions {
   WidthObjective objective = WidthObjective::long_run;
   bool calibrate = true;  // the drafter's log q by depth
-  bool by_token = false;  // the drafter drafts token by token
   BoundSettings bound;
 };
 
@@ -164,9 +163,9 @@ struct DraftPlan {
   bool free = false;   // what costs no pass is verified alone, without the drafter's pass; never with `draft`
   bool trial = false;  // a trial: drafting did not pay lately, and is tried again
   uint32_t depth = 0;  // tokens to draft, at most B - 1
-  double least_p = 0;  // DraftWish::least_p
-  uint32_t width = 1;  // of the widest tree that may come of it
-  double ar_ms = 0;    // of an AR round: verify_ms + other_ms
+  std::vector<double> costs = {};  // DraftWish::costs
+  uint32_t width = 1;              // of the widest tree that may come of it
+  double ar_ms = 0;                // of an AR round: verify_ms + other_ms
   double verify_ms = 0, other_ms = 0;
   double draft_ms = 0;
   double speed_up = 1;  // of rounds with a draft over AR ones, lately
@@ -212,8 +211,9 @@ class Controller {
     free_ledger_.add(tree, found, recycled);
   }
 
-  /// The drafter has drafted so many tokens, fewer than planned where the path became less probable than least_p.
-  void drafted(uint32_t depths);
+  /// What was drafted is predicted to have taken so long. It differs from the plan where the draft was made token by
+  /// token.
+  void drafted(double ms);
 
   /// For TreeBuilder::begin() in a round that was planned; empty where calibration is off.
   std::span<const DepthCalibration> calibration(uint32_t depths) const;
@@ -223,20 +223,34 @@ class Controller {
   bool wants_more(const DraftTree& tree);
 
   /// Decides the width. `tree` is the best-first tree as far as it was built, `candidates` those it was built from.
-  WidthChoice choose(const DraftTree& tree, std::span<const DepthCandidates> candidates);
+  /// `behind`: BlockDraft::behind of these.
+  WidthChoice choose(const DraftTree& tree, std::span<const DepthCandidates> candidates,
+                     std::span<const uint32_t> behind = {});
 
   /// Learns from the draft of a round that was not planned here (in a fixed mode).
   void watch(const DraftTree& tree, std::span<const DepthCandidates> candidates,
-             std::span<const DepthCalibration> calibration = {});
+             std::span<const DepthCalibration> calibration = {}, std::span<const uint32_t> behind = {});
 
   /// Forecasts for widths of a best-first tree in a round that was not planned here: at most 64 of them, ascending,
-  /// `chosen` among them where the tree is as wide. `depth` tokens were drafted.
+  /// `chosen` among them where the tree is as wide. `depth` tokens were drafted in what is predicted as `draft_ms`.
   /// With no tokens drafted it is a tree of drafts that cost no pass.
   std::vector<WidthForecast> forecast(const DraftTree& tree, uint32_t depth, uint32_t chosen, uint32_t context,
-                                      uint32_t backlog, const PassCost& cost) const;
+                                      double draft_ms, const PassCost& cost) const;
 
   /// After every round, planned or not.
   void observe(const RoundOutcome& outcome);
+
+  /// What belongs to one reply alone: its drafts that wait for their tokens, and its hindsight.
+  struct ReplyPart {
+    AcceptanceLedger ledger, free_ledger;
+    HindsightCurve hindsight;
+  };
+  /// Exchanges that with another reply's, between two rounds: replies may be written by turns.
+  void exchange(ReplyPart& other) {
+    std::swap(ledger_, other.ledger);
+    std::swap(free_ledger_, other.free_ledger);
+    std::swap(hindsight_, other.hindsight);
+  }
 
   /// The text goes on with tokens that no round here wrote: drafts that wait are scored against them, and nothing else
   /// is learnt.
@@ -268,7 +282,6 @@ class Controller {
     std::vector<Stages> predicted;    // [plan.width]
     std::vector<double> ms;           // [plan.width] of the whole round
     double cheapest_ms = 0;           // of the rounds that verify a draft
-    std::vector<double> draft_ms;     // [plan.depth] of drafts of 1 token ..., where it drafts token by token
     std::vector<double> promised;     // [tree so far] accepted tokens by score
     std::vector<double> tree, chain;  // expected emitted, by width
     uint32_t free_depth = 0;          // of drafts that cost no pass; 0: there are none
@@ -280,7 +293,7 @@ class Controller {
   double usual_round_ms() const { return std::max(round_.cheapest_ms, longest_run_ms_); }
   bool has_drafter() const { return depths_ > 0; }
   Stages stages(uint32_t width, uint32_t context, uint32_t backlog, uint32_t depths, const PassCost& cost) const;
-  double least_p(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
+  std::vector<double> pass_costs(const DraftPlan& plan, uint32_t context, const PassCost& cost) const;
   void predict(const DraftPlan& plan, uint32_t context, uint32_t backlog, const PassCost& cost);
   double most_possible(const DraftPlan& plan) const;
   struct Hopes {

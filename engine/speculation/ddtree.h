@@ -1,6 +1,6 @@
 #pragma once
-// DDTree: the draft tree of a round, the best-first search that builds it from the drafter's marginals, the rows of
-// the target's pass that verify it, and the path that the target accepts.
+// DDTree: the draft tree of a round, the rows of the target's pass that verify it, and the path that the target
+// accepts.
 
 #include <concepts>
 #include <cstdint>
@@ -25,8 +25,13 @@ inline constexpr DraftSources kFromSuffix = 2;     // the text itself: what stoo
 inline constexpr DraftSources kFromRecycling = 4;  // what the target found likeliest behind the same token lately
 inline constexpr DraftSources kFromEarlier = 8;    // earlier replies, as the text itself
 inline constexpr DraftSources kFromDraft = 16;     // a small model with the target's vocabulary, token by token
+inline constexpr DraftSources kFromMtp = 32;       // a head of the target that predicts further tokens, token by token
+inline constexpr DraftSources kFromEagle = 64;     // an EAGLE-3 head, token by token
+inline constexpr DraftSources kFromAssistant = 128;  // an assistant that reads the target's keys, token by token
 /// Whatever model drafts: a pair has at most one of them, and asking for either asks that.
-inline constexpr DraftSources kFromModels = kFromDflash | kFromDraft;
+inline constexpr DraftSources kFromModels = kFromDflash | kFromDraft | kFromMtp | kFromEagle | kFromAssistant;
+/// Of these, what drafts token by token.
+inline constexpr DraftSources kFromSteps = kFromDraft | kFromMtp | kFromEagle | kFromAssistant;
 inline constexpr DraftSources kAllSources = kFromModels | kFromSuffix | kFromRecycling | kFromEarlier;
 /// Those that are asked where nothing else is said. Recycling makes every pass give the likeliest tokens of all rows,
 /// and brought less than that takes on the processor that it was measured on. What comes of earlier replies may show
@@ -35,12 +40,19 @@ inline constexpr DraftSources kUsualSources = kFromDflash | kFromSuffix;
 /// Those that cost no pass.
 inline constexpr DraftSources kFreeSources = kFromSuffix | kFromRecycling | kFromEarlier;
 
-/// "dflash", "suffix", "recycling", "earlier", "draft".
+/// "dflash", "suffix", "recycling", "earlier", "draft", "mtp", "eagle3", "assistant".
 std::vector<std::string_view> source_names(DraftSources sources);
 /// "dflash,suffix"; "none" of none: what parse_sources() reads.
 std::string list_of(DraftSources sources);
 /// The sources of a list like "dflash,suffix"; "none": none. Throws Error(bad_input) naming what is allowed.
 DraftSources parse_sources(std::string_view list);
+
+/// How often a text went on with a token behind the place that a guess was found at.
+struct WentOn {
+  uint32_t times = 0;   // with this token
+  uint32_t places = 0;  // where the same words stood and anything followed; 0: nothing was counted
+  bool operator==(const WentOn&) const = default;
+};
 
 /// One token that may follow the path from the root to its parent.
 struct TreeNode {
@@ -53,6 +65,7 @@ struct TreeNode {
   double log_q = 0;          // log of the token's probability by its sources, at most 0
   double score = 0;          // log of the path's probability by which the tree is ordered; the root's is 0
   DraftSources sources = 0;  // that proposed it; none for the root, and where it was not recorded
+  WentOn went_on = {};       // where a text proposed it
 };
 
 /// Nodes with parents before their children; node 0 is the root. Any first part of it is a tree too.
@@ -65,7 +78,8 @@ class DraftTree {
 
   /// Appends a child of node `parent` and returns its index. Throws Error(bad_input) when there is no such parent. That
   /// siblings have different tokens is the caller's care.
-  uint32_t add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score, DraftSources sources = 0);
+  uint32_t add(uint32_t parent, uint32_t token, uint32_t rank, double log_q, double score, DraftSources sources = 0,
+               WentOn went_on = {});
 
   /// Keeps the first `width` nodes. Throws Error(bad_input) unless 1 <= width <= width().
   void cut(uint32_t width);
@@ -86,7 +100,7 @@ class DraftTree {
   std::vector<TreeNode> nodes_;
 };
 
-// The best draft tree of any size: DDTree's best-first search over the drafter's marginals, one node at a time.
+// What a tree is built of (tree_builder.h).
 
 /// The k most probable tokens of one depth, as the top-k op returns them.
 struct DepthCandidates {
@@ -100,91 +114,6 @@ struct DepthCandidates {
 struct DepthCalibration {
   double scale = 1;
   double shift = 0;
-};
-
-enum class TreeStep {
-  added,             // one more node
-  needs_candidates,  // the next node may be one beyond the candidates of starved_depth(): extend() first
-  complete,          // there is no other node
-};
-
-/// Adds nodes in order of their score, the sum of log q along the path: after n nodes the tree holds the n most
-/// probable paths. Equal scores: the lower tuple of ranks first (a path comes before those that continue it).
-///
-///   builder.begin(root, depths, vocab);
-///   while (builder.build(budget) == TreeStep::needs_candidates) builder.extend(more of builder.starved_depth());
-///
-/// A rule that stops by value calls next() itself, reads tree().nodes().back().score, and may cut() afterwards. Keeps
-/// its memory from tree to tree: trees no larger than those before allocate nothing.
-class TreeBuilder {
- public:
-  /// Starts a tree; depths[d - 1] holds the candidates of depth d, which are copied.
-  ///   available    candidates that exist at every depth: the vocabulary, or fewer where higher ranks shall not occur
-  ///   calibration  one entry a depth; empty for none
-  /// Throws Error(bad_input) naming the depth for no candidates, more than `available`, lists of different lengths, NaN
-  /// or infinite values, candidates out of order, a log_sum_exp below the largest logit, or a bad calibration.
-  void begin(uint32_t root_token, std::span<const DepthCandidates> depths, uint32_t available,
-             std::span<const DepthCalibration> calibration = {});
-
-  /// Adds the most probable path that is not in the tree yet.
-  TreeStep next();
-
-  /// next() until `budget` nodes are drafted. Returns added when they are (also when nothing was left to do).
-  TreeStep build(uint32_t budget);
-
-  /// After begin(): the tree of plain DFlash instead, the most probable token of each depth, at most `budget` of them.
-  void build_chain(uint32_t budget);
-
-  /// After needs_candidates: the depth (1 ...) whose last candidate is in the tree, and how many it has.
-  uint32_t starved_depth() const { return starved_depth_; }
-  uint32_t candidates_at(uint32_t depth) const { return levels_.at(depth - 1).count; }
-
-  /// Gives a depth more candidates: the ones it has, in the same order, and at least one more. The tree continues
-  /// as if they had been there from the start. Throws Error(bad_input) as begin() does, and when they do not continue
-  /// those that were there.
-  void extend(uint32_t depth, const DepthCandidates& more);
-
-  const DraftTree& tree() const { return tree_; }
-  /// Keeps the first `width` nodes and ends the search.
-  void cut(uint32_t width);
-
- private:
-  struct Candidate {
-    double log_q = 0;
-    double gain = 0;  // calibrated log q: what it adds to its path's score
-    float logit = 0;
-    uint32_t token = 0;
-  };
-
-  /// The candidates of one depth: candidates_[first ... first + count).
-  struct Level {
-    size_t first = 0;
-    uint32_t count = 0;
-    double log_sum_exp = 0;
-    DepthCalibration calibration;
-  };
-
-  /// A path that could be added: candidate `rank` as a child of node `parent`.
-  struct Prospect {
-    double score = 0;
-    uint32_t parent = 0;
-    uint32_t rank = 0;
-  };
-
-  void append_candidates(uint32_t depth, const DepthCandidates& given);
-  const Candidate& candidate(uint32_t depth, uint32_t rank) const;
-  void push(uint32_t parent, uint32_t rank);
-  Prospect pop();
-  bool after(const Prospect& a, const Prospect& b) const;
-  bool lower_ranks(Prospect a, Prospect b) const;
-
-  DraftTree tree_;
-  std::vector<Candidate> candidates_;
-  std::vector<Level> levels_;
-  std::vector<Prospect> frontier_;  // a heap: the best in front
-  uint32_t available_ = 0;
-  uint32_t starved_depth_ = 0;  // 0: none
-  Prospect starved_;            // the path that waits for a candidate; its score is not known
 };
 
 // A draft tree as rows of a pass: the tree knows no device and the rows know no tree.

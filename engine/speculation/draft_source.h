@@ -1,9 +1,7 @@
 #pragma once
-// What a DFlash drafter says of one block, the most probable tokens of each depth; and whatever can be asked for such
-// a draft: a model's drafter, or a recording of one.
+// What a drafter says of the tokens behind a text; and whatever can be asked for such a draft: a model's drafter, or a
+// recording of one.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <stop_token>
@@ -13,55 +11,66 @@
 
 namespace canopy {
 
-// What a drafter says of one block: the most probable tokens of each depth.
+// What a drafter says: the most probable tokens of each depth of a block, or behind each path that it went on with.
 
 struct BlockDraft {
-  uint32_t depths = 0;
-  uint32_t candidates = 0;         // of each depth
-  std::vector<uint32_t> tokens;    // [depths, candidates] ids of the target's vocabulary
-  std::vector<float> logits;       // [depths, candidates] largest first, ties by the lowest token
-  std::vector<float> log_sum_exp;  // [depths] over all tokens that the drafter's head is over
-  /// The candidates of a depth are those behind the most probable tokens of the depths before, as a model gives them
-  /// that drafts token by token; else they are the same behind whatever tokens.
-  bool behind_best = false;
+  static constexpr uint32_t none = UINT32_MAX;
 
-  /// depth: 1 ... depths
-  DepthCandidates at(uint32_t depth) const {
-    const size_t first = size_t{depth - 1} * candidates;
+  uint32_t depths = 0;
+  uint32_t candidates = 0;         // of each list
+  std::vector<uint32_t> tokens;    // [lists, candidates] ids of the target's vocabulary
+  std::vector<float> logits;       // [lists, candidates] largest first, ties by the lowest token
+  std::vector<float> log_sum_exp;  // [lists] over all tokens that the drafter's head is over
+  /// Empty: list i is of depth i + 1, behind whatever tokens. Else, as a model gives them that drafts token by token,
+  /// list i is of what follows one path: list 0 the root, each other the candidate behind[i] of a list before it, which
+  /// is list * candidates + rank. [lists]
+  std::vector<uint32_t> behind = {};
+  /// Of lists behind paths: they come of one pass over a block whose tokens depend on those before them, and cost no
+  /// pass of their own.
+  bool in_one_pass = false;
+
+  uint32_t lists() const { return static_cast<uint32_t>(log_sum_exp.size()); }
+  bool is_by_token() const { return !behind.empty(); }
+
+  DepthCandidates list(uint32_t i) const {
+    const size_t first = size_t{i} * candidates;
     return {std::span(tokens).subspan(first, candidates), std::span(logits).subspan(first, candidates),
-            double{log_sum_exp[depth - 1]}};
+            double{log_sum_exp[i]}};
   }
+  /// depth: 1 ... depths; of a draft that is not made token by token.
+  DepthCandidates at(uint32_t depth) const { return list(depth - 1); }
+
+  /// Of a draft made token by token: the list of what follows `token` behind the path of `list`; none where no pass
+  /// went on with that.
+  uint32_t list_behind(uint32_t list, uint32_t token) const {
+    for (uint32_t i = list + 1; i < lists(); ++i) {
+      if (behind[i] / candidates == list && tokens[behind[i]] == token) return i;
+    }
+    return none;
+  }
+  /// Of a draft made token by token, a pass for each depth: the paths that each pass after the first went on with. Else
+  /// empty.
+  std::vector<uint32_t> beams() const;
 };
+
+/// How many drafted tokens the path of each list has, by BlockDraft::behind of lists of `candidates`; empty where that
+/// is.
+std::vector<uint32_t> path_lengths(std::span<const uint32_t> behind, uint32_t candidates);
 
 /// How much is to be drafted.
 struct DraftWish {
   uint32_t depths = 1;  // tokens behind the root
-  /// A model that drafts token by token ends behind a path that is less probable than this, as calibrated by depth
-  /// (empty: as it says).
-  double least_p = 0;
-  std::span<const DepthCalibration> calibration = {};
-};
-
-/// The path of the most probable tokens while it is drafted token by token.
-class BestPath {
- public:
-  explicit BestPath(const DraftWish& wish) : wish_(wish) {}
-
-  /// Whether another token is worth drafting behind the best of these, the candidates of the next depth.
-  bool goes_on(const DepthCandidates& next) {
-    double log_q = std::min(0.0, next.logits.front() - next.log_sum_exp);
-    if (depth_ < wish_.calibration.size()) {
-      const DepthCalibration& c = wish_.calibration[depth_];
-      log_q = std::min(0.0, c.scale * log_q + c.shift);
-    }
-    log_p_ += log_q;
-    return ++depth_ < wish_.depths && std::exp(log_p_) >= wish_.least_p;
-  }
-
- private:
-  const DraftWish& wish_;
-  double log_p_ = 0;
-  uint32_t depth_ = 0;
+  /// For a model that drafts token by token: what a pass over 1, 2, ... paths takes, in tokens, a token being the time
+  /// that one more accepted token saves. A pass goes on with the paths whose probability is most above that, and the
+  /// draft ends where it is above it for none. Empty: always the likeliest path alone.
+  std::span<const double> costs = {};
+  std::span<const DepthCalibration> calibration = {};  // by depth, of these probabilities; empty: as the model says
+  /// For a block whose tokens depend on those before them: nodes of the tree that will be built. There are lists behind
+  /// all of it then. 0: behind the likeliest path, token by token.
+  uint32_t nodes = 0;
+  /// Where the drafter says how likely the likeliest token of a list is right, its probability is that, and those of
+  /// the others what is left. Trees are then ordered by it.
+  bool by_confidence = false;
 };
 
 /// All the candidates of a depth that a tree asked for, more than the draft had of it: those first, then further ones.
@@ -91,6 +100,7 @@ struct KeptDraft {
 struct TokenCandidate {
   uint32_t token = 0;
   double p = 0;
+  WentOn went_on = {};
 };
 
 /// A token behind a path that a source names itself.
@@ -100,6 +110,7 @@ struct CandidateNode {
   uint32_t parent = root;  // index in the list, smaller than this node's; `root` for children of the tree's root
   uint32_t token = 0;
   double p = 0;  // given the path
+  WentOn went_on = {};
 };
 
 /// What stood behind the last tokens of a text where they stood before, or what was recycled (token_recycling.h).
@@ -126,6 +137,10 @@ class DraftSource {
   virtual uint32_t most_waiting() const = 0;
   /// Tokens that are drafted at all: the vocabulary, or a part of it.
   virtual uint32_t drafted_tokens() const = 0;
+  /// The bit of what draft() gives.
+  virtual DraftSources drafted_by() const { return kFromDflash; }
+  /// Paths that one pass can go on with, where it drafts token by token.
+  virtual uint32_t most_beams() const { return 1; }
 
   /// What the text itself suggests behind its last token, at most `depths` tokens deep: some microseconds. Empty where
   /// nothing was found, or nobody looks. Stays as it is until the next call.

@@ -124,7 +124,7 @@ void CostTable::set_draft(uint32_t backlog, uint32_t context, double ms) {
 
 void CostTable::set_other(uint32_t width, double ms) {
   if (width == 0 || !(ms >= 0) || !(ms <= CostSurface::max_ms)) {
-    throw bad_input("The rest of a round of " + std::to_string(width) + " rows was measured as " + std::to_string(ms) +
+    throw bad_input("The rest of a pass of " + std::to_string(width) + " rows was measured as " + std::to_string(ms) +
                     " ms; at least 1 row and 0 to " + std::to_string(CostSurface::max_ms) + " ms are allowed.");
   }
   const auto at = std::lower_bound(other_.begin(), other_.end(), width,

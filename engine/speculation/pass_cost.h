@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,7 +33,14 @@ class PassCost {
   /// by token: `backlog` tokens, the root among them, are read, and the first is drafted.
   virtual double draft_ms(uint32_t backlog, uint32_t context) const = 0;
   virtual bool drafts_by_token() const { return false; }
-  /// Of a draft of so many tokens.
+  /// Of a draft whose passes behind the first went on with so many paths (BlockDraft::beams()), each as if it read as
+  /// many tokens.
+  double whole_draft_ms(uint32_t backlog, uint32_t context, std::span<const uint32_t> beams) const {
+    double ms = draft_ms(backlog, context);
+    for (const uint32_t paths : beams) ms += draft_ms(paths, context);
+    return ms;
+  }
+  /// Of a draft of so many tokens along one path.
   double whole_draft_ms(uint32_t backlog, uint32_t context, uint32_t depths) const {
     const double first = draft_ms(backlog, context);
     return drafts_by_token() && depths > 1 ? first + (depths - 1) * draft_ms(1, context) : first;

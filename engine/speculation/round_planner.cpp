@@ -1,11 +1,13 @@
 #include "engine/speculation/round_planner.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "engine/speculation/acceptance.h"
+#include "engine/speculation/beam_draft.h"
 #include "engine/speculation/state_archive.h"
 
 namespace canopy {
@@ -13,7 +15,7 @@ namespace canopy {
 bool TreeDrafter::find(uint32_t root, uint32_t depths) {
   root_ = root;
   draft_ = nullptr;
-  depths_.clear();
+  lists_.clear();
   more_.clear();
   found_ = &source_.from_text(depths);
   recycled_ = &source_.recycled(root, depths);
@@ -26,8 +28,8 @@ bool TreeDrafter::draft(uint32_t root, const DraftWish& wish, const std::stop_to
   root_ = root;
   draft_ = draft;
   more_.clear();
-  depths_.clear();
-  for (uint32_t depth = 1; depth <= draft_->depths; ++depth) depths_.push_back(draft_->at(depth));
+  lists_.clear();
+  for (uint32_t i = 0; i < draft_->lists(); ++i) lists_.push_back(draft_->list(i));
   return true;
 }
 
@@ -35,20 +37,19 @@ void TreeDrafter::begin(std::span<const DepthCalibration> calibration, std::span
   if (!has_found()) return begin(calibration);
   begin_mixed(calibration);
   if (!found_->empty())
-    mixed_.add_tree(found_->earlier ? kFromEarlier : kFromSuffix, found_->nodes, calibration_of(groups, *found_));
-  if (!recycled_->empty()) mixed_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
+    builder_.add_tree(found_->earlier ? kFromEarlier : kFromSuffix, found_->nodes, calibration_of(groups, *found_));
+  if (!recycled_->empty()) builder_.add_tree(kFromRecycling, recycled_->nodes, calibration_of(groups, *recycled_));
 }
 
 /// The model's draft alone, for now.
 void TreeDrafter::begin_mixed(std::span<const DepthCalibration> calibration) {
-  is_mixed_ = true;
-  mixed_.begin(root_);
+  builder_.begin(root_);
   if (is_by_token()) {
     list_nodes();
-    mixed_.add_tree(kFromDraft, nodes_, calibration);
-  } else if (!depths_.empty()) {
+    builder_.add_tree(source_.drafted_by(), nodes_, calibration);
+  } else if (!lists_.empty()) {
     list_rows();
-    mixed_.add_rows(kFromDflash, std::span(rows_).first(depths_.size()), calibration);
+    builder_.add_rows(kFromDflash, std::span(rows_).first(lists_.size()), calibration);
   }
 }
 
@@ -63,21 +64,23 @@ double p_of(const DepthCandidates& depth, size_t rank) {
 
 void TreeDrafter::list_nodes() {
   nodes_.clear();
-  uint32_t parent = CandidateNode::root;
-  for (const DepthCandidates& depth : depths_) {
-    const auto first = static_cast<uint32_t>(nodes_.size());
-    for (size_t rank = 0; rank < depth.tokens.size(); ++rank) {
-      if (const double p = p_of(depth, rank); p > 0) nodes_.push_back({parent, depth.tokens[rank], p});
+  node_of_.clear();
+  for (size_t i = 0; i < lists_.size(); ++i) {
+    const DepthCandidates& list = lists_[i];
+    const uint32_t parent = i == 0 ? CandidateNode::root : node_of_[draft_->behind[i]];
+    const bool is_there = i == 0 || parent != CandidateNode::root;  // else its path is too improbable to be one
+    for (size_t rank = 0; rank < list.tokens.size(); ++rank) {
+      const double p = is_there ? p_of(list, rank) : 0;
+      node_of_.push_back(p > 0 ? static_cast<uint32_t>(nodes_.size()) : CandidateNode::root);
+      if (p > 0) nodes_.push_back({parent, list.tokens[rank], p});
     }
-    if (first == nodes_.size()) return;
-    parent = first;
   }
 }
 
 void TreeDrafter::list_rows() {
-  if (rows_.size() < depths_.size()) rows_.resize(depths_.size());
-  for (size_t i = 0; i < depths_.size(); ++i) {
-    const DepthCandidates& depth = depths_[i];
+  if (rows_.size() < lists_.size()) rows_.resize(lists_.size());
+  for (size_t i = 0; i < lists_.size(); ++i) {
+    const DepthCandidates& depth = lists_[i];
     std::vector<TokenCandidate>& row = rows_[i];
     row.clear();
     for (size_t rank = 0; rank < depth.tokens.size(); ++rank) {
@@ -88,9 +91,8 @@ void TreeDrafter::list_rows() {
 
 void TreeDrafter::begin(std::span<const DepthCalibration> calibration, uint32_t available) {
   if (is_by_token()) return begin_mixed(calibration);
-  is_mixed_ = false;
   available_ = std::min(available, source_.drafted_tokens());
-  builder_.begin(root_, depths_, available_, calibration);
+  builder_.begin(root_, lists_, available_, calibration);
 }
 
 void TreeDrafter::grow(PaperRule& rule) {
@@ -100,7 +102,6 @@ void TreeDrafter::grow(PaperRule& rule) {
 }
 
 bool TreeDrafter::next() {
-  if (is_mixed_) return mixed_.next();
   TreeStep step = builder_.next();
   while (step == TreeStep::needs_candidates) {
     if (!fetch_more(builder_.starved_depth())) return false;
@@ -206,6 +207,7 @@ TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const Dr
   if (source != nullptr) {
     drafting.backlog = source->backlog();
     drafting.drafted_tokens = source->drafted_tokens();
+    drafting.beams = source->most_beams();
     drafting.most_waiting = source->most_waiting();
   }
   StateWriter writer(drafting.state);
@@ -213,10 +215,10 @@ TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const Dr
   return drafting;
 }
 
-void take_times(const PassCost& times, uint32_t depths, RoundRecord& record) {
+void take_times(const PassCost& times, const BlockDraft* draft, RoundRecord& record) {
   record.ms = {};
   record.device_ms = {};
-  if (depths > 0) record.ms.draft = times.whole_draft_ms(record.backlog, record.context, depths);
+  if (draft != nullptr) record.ms.draft = times.whole_draft_ms(record.backlog, record.context, draft->beams());
   record.ms.verify = times.verify_ms(record.width, record.context);
   record.ms.other = times.other_ms(record.width);
 }
@@ -230,8 +232,11 @@ const DraftTree* ArPlanner::plan(const RoundStart& start, RoundRecord& record, c
 
 namespace {
 
-/// In a fixed mode a model that drafts token by token ends behind a path less probable than this.
+/// In a fixed mode a model that drafts token by token goes on with the paths that are as probable as this.
 constexpr double kLeastFixed = 0.1;
+constexpr double kFixedCosts[] = {1 * kLeastFixed, 2 * kLeastFixed, 3 * kLeastFixed, 4 * kLeastFixed,
+                                  5 * kLeastFixed, 6 * kLeastFixed, 7 * kLeastFixed, 8 * kLeastFixed};
+static_assert(std::size(kFixedCosts) == kMostBeams);
 
 }  // namespace
 
@@ -260,7 +265,10 @@ const DraftTree* FixedPlanner::plan(const RoundStart& start, RoundRecord& record
     return ar_.plan(start, record, stop);
   }
   if (depths > 0) {
-    if (!draft_for(start, {depths, kLeastFixed}, source_, trees_, record, stop)) return nullptr;
+    const size_t beams = mode_ == DecodeMode::chain ? 1 : std::min(source_.most_beams(), kMostBeams);
+    DraftWish wish{depths, std::span(kFixedCosts).first(beams)};
+    if (mode_ == DecodeMode::tree) wish.nodes = budget;
+    if (!draft_for(start, wish, source_, trees_, record, stop)) return nullptr;
     depths = trees_.last().depths;
   }
   const StageTimer timer(record.ms.build);
@@ -291,7 +299,7 @@ void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t widt
   constexpr uint32_t watched = 63;
   trees_.build(std::min(watched, trees_.last().candidates));
   const DraftTree& tree = trees_.tree();
-  state_->controller().watch(tree, trees_.candidates());
+  state_->controller().watch(tree, trees_.candidates(), {}, trees_.last().behind);
   forecast(start, depths, mode_ == DecodeMode::chain ? width : std::min(width, tree.width()), record);
 }
 
@@ -299,10 +307,12 @@ void FixedPlanner::watch(const RoundStart& start, uint32_t depths, uint32_t widt
 void FixedPlanner::forecast(const RoundStart& start, uint32_t depths, uint32_t width, RoundRecord& record) {
   if (state_ == nullptr || state_->table().verify_points().empty()) return;
   const PassCost& cost = state_->cost();
+  if (depths > 0) {
+    record.predicted.draft = cost.whole_draft_ms(record.backlog, start.context, trees_.last().beams());
+  }
   record.choice.candidates =
-      state_->controller().forecast(trees_.tree(), depths, width, start.context, record.backlog, cost);
+      state_->controller().forecast(trees_.tree(), depths, width, start.context, record.predicted.draft, cost);
   record.choice.ar_tokens_per_second = 1000 / cost.ar_ms(start.context);
-  if (depths > 0) record.predicted.draft = cost.whole_draft_ms(record.backlog, start.context, depths);
   record.predicted.verify = cost.verify_ms(width, start.context);
   record.predicted.other = cost.other_ms(width);
 }
@@ -312,6 +322,14 @@ void FixedPlanner::forecast(const RoundStart& start, uint32_t depths, uint32_t w
 void FixedPlanner::observe(RoundRecord& record) {
   if (state_ != nullptr) state_->controller().observe({.emitted = record.emitted});
 }
+
+namespace {
+
+/// Paths that a block whose tokens depend on those before them goes on with before the width of the tree is chosen:
+/// more nodes are rarely worth their rows, and each few cost a reading of the drafter's small tables.
+constexpr uint32_t kAdaptivePaths = 24;
+
+}  // namespace
 
 AdaptivePlanner::AdaptivePlanner(DraftSource& source, SpeculationState& state)
     : source_(source), state_(state), trees_(source) {
@@ -341,10 +359,14 @@ const DraftTree* AdaptivePlanner::plan(const RoundStart& start, RoundRecord& rec
   if (!plan.draft || start.depths() == 0) return ar_.plan(start, record, stop);
   record.predicted.draft = plan.draft_ms;
   const uint32_t depths = std::min(plan.depth, start.depths());
-  const DraftWish wish{depths, plan.least_p, controller.calibration(depths)};
+  const std::span<const double> costs = plan.costs;
+  const DraftWish wish{depths, costs.first(std::min<size_t>(costs.size(), source_.most_beams())),
+                       controller.calibration(depths), std::min(start.budget(), kAdaptivePaths), true};
   if (!draft_for(start, wish, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
-  controller.drafted(trees_.last().depths);
+  if (trees_.last().is_by_token()) {
+    controller.drafted(state_.cost().whole_draft_ms(record.backlog, start.context, trees_.last().beams()));
+  }
   return build(start, trees_.last().depths, record);
 }
 
@@ -362,7 +384,7 @@ const DraftTree* AdaptivePlanner::build(const RoundStart& start, uint32_t depths
   trees_.begin(controller.calibration(depths), controller.free_calibration());
   while (controller.wants_more(trees_.tree()) && trees_.next()) {
   }
-  const WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates());
+  const WidthChoice choice = controller.choose(trees_.tree(), trees_.candidates(), trees_.last().behind);
   describe(choice, record);
   keep_draft(start, trees_, record);
   switch (choice.shape) {
@@ -398,7 +420,7 @@ void AdaptivePlanner::observe(RoundRecord& record) {
   if (ms.draft > 0) {
     // Of a draft made token by token, the share of what comes before the first is told.
     const double first = cost.draft_ms(record.backlog, record.context);
-    const double whole = cost.whole_draft_ms(record.backlog, record.context, trees_.last().depths);
+    const double whole = cost.whole_draft_ms(record.backlog, record.context, trees_.last().beams());
     cost.observe_draft(record.backlog, record.context, ms.draft * (first / whole));
   }
   cost.observe_other(record.width, other);
@@ -413,7 +435,9 @@ const DraftTree* PaperPlanner::plan(const RoundStart& start, RoundRecord& record
   if (std::min({start.depths(), start.budget(), source_.max_depth()}) == 0) return ar_.plan(start, record, stop);
   record.choice.limits = limits_of(start, source_.max_depth(), start.budget());
   const uint32_t depths = std::min(start.depths(), source_.max_depth());
-  if (!draft_for(start, {depths}, source_, trees_, record, stop)) return nullptr;
+  DraftWish wish{depths};
+  wish.nodes = std::min(settings_.max_width, start.rows);
+  if (!draft_for(start, wish, source_, trees_, record, stop)) return nullptr;
   const StageTimer timer(record.ms.build);
   return build(start, record);
 }
@@ -426,7 +450,7 @@ const DraftTree* PaperPlanner::build(const RoundStart& start, RoundRecord& recor
   PaperRule rule(settings, cost, record.backlog, start.context);
   trees_.begin({}, paper_candidates);
   trees_.grow(rule);
-  state_.controller().watch(trees_.tree(), trees_.candidates());
+  state_.controller().watch(trees_.tree(), trees_.candidates(), {}, trees_.last().behind);
   keep_draft(start, trees_, record);
 
   const uint32_t width = trees_.tree().width();

@@ -13,9 +13,9 @@
 #include "engine/speculation/bastion.h"
 #include "engine/speculation/ddtree.h"
 #include "engine/speculation/draft_source.h"
-#include "engine/speculation/mixed_tree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/speculation_state.h"
+#include "engine/speculation/tree_builder.h"
 
 namespace canopy {
 
@@ -50,11 +50,11 @@ class TreeDrafter {
   void grow(PaperRule& rule);
 
   /// The most probable token behind each token, as far as `budget` goes.
-  void build_chain(uint32_t budget) { is_mixed_ ? mixed_.build_chain(budget) : builder_.build_chain(budget); }
+  void build_chain(uint32_t budget) { builder_.build_chain(budget); }
 
-  void cut(uint32_t width) { is_mixed_ ? mixed_.cut(width) : builder_.cut(width); }
+  void cut(uint32_t width) { builder_.cut(width); }
 
-  const DraftTree& tree() const { return is_mixed_ ? mixed_.tree() : builder_.tree(); }
+  const DraftTree& tree() const { return builder_.tree(); }
   /// What cost no pass in this round.
   const FreeDraft& found() const { return *found_; }
   const FreeDraft& recycled() const { return *recycled_; }
@@ -63,29 +63,28 @@ class TreeDrafter {
   const BlockDraft& last() const { return *draft_; }
   /// Of the last draft, by the device's clock.
   double device_ms() const { return source_.device_ms(); }
-  /// The candidates that the last draft has of each depth, without those that were fetched later.
-  std::span<const DepthCandidates> candidates() const { return depths_; }
+  /// The lists of the last draft, without candidates that were fetched later.
+  std::span<const DepthCandidates> candidates() const { return lists_; }
   /// A copy of the last draft with all that was fetched for its trees.
   std::shared_ptr<const KeptDraft> kept() const;
 
  private:
   bool fetch_more(uint32_t depth);
-  bool is_by_token() const { return draft_ != nullptr && draft_->behind_best; }
+  bool is_by_token() const { return draft_ != nullptr && draft_->is_by_token(); }
   void begin_mixed(std::span<const DepthCalibration> calibration);
   void list_rows();
   void list_nodes();
 
   DraftSource& source_;
   TreeBuilder builder_;
-  MixedTreeBuilder mixed_;
-  bool is_mixed_ = false;  // the tree is of mixed_
   const FreeDraft *found_ = nullptr, *recycled_ = nullptr;
   uint32_t root_ = 0;
   uint32_t available_ = 0;
   const BlockDraft* draft_ = nullptr;
-  std::vector<DepthCandidates> depths_;
-  std::vector<std::vector<TokenCandidate>> rows_;  // [at least depths_] of the model's draft, in a mixed tree
+  std::vector<DepthCandidates> lists_;
+  std::vector<std::vector<TokenCandidate>> rows_;  // [at least lists_] of the model's draft, in a mixed tree
   std::vector<CandidateNode> nodes_;               // the same of one that is made token by token
+  std::vector<uint32_t> node_of_;                  // of its candidates; CandidateNode::root of one without a node
   std::vector<MoreCandidates> more_;               // that were fetched, by depth
 };
 
@@ -124,9 +123,9 @@ void keep_draft(const RoundStart& start, const TreeDrafter& trees, RoundRecord& 
 TraceDrafting drafting_before(const RoundStart& first, DecodeMode mode, const DraftSource* source,
                               SpeculationState& state);
 
-/// Replaces the times of a round: it takes what `times` says, in the stages that it knows. depths: of the drafter's
-/// draft, 0 without one.
-void take_times(const PassCost& times, uint32_t depths, RoundRecord& record);
+/// Replaces the times of a round: it takes what `times` says, in the stages that it knows. draft: the model's; null
+/// without one.
+void take_times(const PassCost& times, const BlockDraft* draft, RoundRecord& record);
 
 /// The root alone.
 class ArPlanner final : public RoundPlanner {

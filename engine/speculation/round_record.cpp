@@ -32,7 +32,7 @@ constexpr uint32_t coarse_step = 16;
 constexpr double chain_margin = 0.02;
 
 constexpr uint32_t shown_all_up_to = 40;
-constexpr uint32_t shown = 64;
+constexpr uint32_t kShown = 64;
 
 }  // namespace
 
@@ -87,7 +87,7 @@ std::vector<WidthForecast> forecasts(const WidthCurves& curves, uint32_t chosen)
   const auto built = static_cast<uint32_t>(curves.tree.size());
   // Beyond the narrow ones a geometric ladder that reaches `built` in the places left, but for chosen and widest.
   const double ratio = std::max(
-      1.0, std::pow(double{static_cast<double>(built)} / shown_all_up_to, 1.0 / (shown - shown_all_up_to - 2)));
+      1.0, std::pow(double{static_cast<double>(built)} / shown_all_up_to, 1.0 / (kShown - shown_all_up_to - 2)));
   std::vector<WidthForecast> result;
   double next = 1;
   for (uint32_t width = 1; width <= built; ++width) {
@@ -102,7 +102,7 @@ std::vector<WidthForecast> forecasts(const WidthCurves& curves, uint32_t chosen)
 namespace {
 
 [[noreturn]] void refuse(const RoundRecord& record, const std::string& what) {
-  throw bad_input("The record of round " + std::to_string(record.round) + " is wrong: " + what);
+  throw bad_input("The record of pass " + std::to_string(record.round) + " is wrong: " + what);
 }
 
 /// Finite and not negative.
@@ -163,6 +163,10 @@ void check_node(const RoundRecord& record, size_t index) {
   if (!std::isfinite(node.log_q) || !std::isfinite(node.score)) {
     refuse(record, name + " has a log q of " + std::to_string(node.log_q) + " and a score of " +
                        std::to_string(node.score) + "; numbers are allowed.");
+  }
+  if (node.went_on.times > node.went_on.places) {
+    refuse(record, name + " went on " + std::to_string(node.went_on.times) + " times at " +
+                       std::to_string(node.went_on.places) + " places; at most as many times are allowed.");
   }
   if (row.log_p == std::numeric_limits<float>::infinity()) refuse(record, name + " has an infinite log p.");
 }

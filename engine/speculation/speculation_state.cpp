@@ -145,6 +145,7 @@ ordered_json to_json(const TraceDrafting& drafting) {
                          {"goes_on", drafting.goes_on},
                          {"committed", drafting.committed},
                          {"remaining", drafting.remaining},
+                         {"beams", drafting.beams},
                          {"sources", source_names(drafting.sources)},
                          {"policy", drafting.policy},
                          {"priced", drafting.priced}};
@@ -181,7 +182,8 @@ TraceDrafting decode_trace_drafting(std::string_view payload, const std::shared_
   drafting.goes_on = fields.boolean_or("goes_on", false);
   drafting.committed = fields.u32("committed");
   drafting.remaining = fields.u32("remaining");
-  if (fields.has("sources")) {  // since 1.2
+  drafting.beams = fields.u32_or("beams", 1);  // models drafted along one path before that was there
+  if (fields.has("sources")) {                 // since 1.2
     drafting.sources = 0;
     for (const json& name : fields.list("sources")) {
       if (!name.is_string())
@@ -227,9 +229,8 @@ TraceDense parse_trace_dense(std::string_view text) {
   return dense;
 }
 
-ControllerOptions controller_options(CostPolicy policy, bool by_token) {
+ControllerOptions controller_options(CostPolicy policy) {
   ControllerOptions options;
-  options.by_token = by_token;
   if (policy != CostPolicy::measured) {
     options.objective = WidthObjective::per_round;
     options.calibrate = false;
@@ -238,9 +239,7 @@ ControllerOptions controller_options(CostPolicy policy, bool by_token) {
 }
 
 SpeculationState::SpeculationState(PairFacts pair, CostTable table)
-    : pair_(std::move(pair)),
-      table_(std::move(table)),
-      controller_(controller_options(policy_, pair_.by_token), pair_.block_size) {
+    : pair_(std::move(pair)), table_(std::move(table)), controller_(controller_options(policy_), pair_.block_size) {
   table_.set_drafts_by_token(pair_.by_token);
 }
 
@@ -254,7 +253,7 @@ void SpeculationState::use(CostPolicy policy) {
   if (policy == policy_) return;
   policy_ = policy;
   cost_.reset();
-  controller_ = Controller(controller_options(policy_, pair_.by_token), pair_.block_size);
+  controller_ = Controller(controller_options(policy_), pair_.block_size);
 }
 
 ObservedCost& SpeculationState::cost() {
@@ -293,7 +292,7 @@ std::string SpeculationState::learnt() {
 }
 
 bool SpeculationState::take_learnt(std::string_view bytes) {
-  Controller taken(controller_options(policy_, pair_.by_token), pair_.block_size);
+  Controller taken(controller_options(policy_), pair_.block_size);
   try {
     Reader reader(std::as_bytes(std::span(bytes)));
     StateReader state(reader);

@@ -33,6 +33,7 @@ struct TraceDrafting {
   bool goes_on = false;         // the rest of the prompt is the text of the reply before, with what waited of it
   uint32_t committed = 0;       // positions before the first round
   uint32_t remaining = 0;       // tokens that the reply might still get, the first round's included
+  uint32_t beams = 1;           // paths that one pass of a model which drafts token by token could go on with
   DraftSources sources = kFromDflash;  // that were asked; before there was a choice, the drafter alone
   std::string policy;                  // that costs were predicted by
   bool priced = false;                 // the costs below were in force; else nothing was predicted
@@ -141,6 +142,6 @@ class SpeculationState {
 };
 
 /// How a policy chooses: those of the paper by its objective, and they know no calibration.
-ControllerOptions controller_options(CostPolicy policy, bool by_token = false);
+ControllerOptions controller_options(CostPolicy policy);
 
 }  // namespace canopy

@@ -123,6 +123,7 @@ void SuffixStore::add(std::string_view chat, std::span<const uint32_t> reply) {
   const size_t before = replies_.size();
   bound();
   if (replies_.size() < before) note_ = "The oldest replies that guesses may come from were forgotten, to make room.";
+  if (path_.empty()) return;
   try {
     std::error_code failed;
     fs::create_directories(path_.parent_path(), failed);

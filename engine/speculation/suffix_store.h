@@ -22,12 +22,15 @@ class SuffixStore {
   /// Tokens of all replies that are kept: the trie takes some 170 bytes for each.
   static constexpr size_t kMostTokens = 200'000;
 
+  /// In memory alone.
+  SuffixStore() : read_only_(false), trie_(TextDrafter::kDepth) {}
   /// The file of a model in `folder`, which is made with the first reply. `model` names it, with its vocabulary. Never
   /// throws for what the file holds: a damaged one is renamed, and note() says so. `read_only`: what is on the disk
   /// stays as it is, and so does what was read.
   SuffixStore(std::filesystem::path folder, std::string_view model, uint64_t vocabulary, bool read_only = false);
 
   bool read_only() const { return read_only_; }
+  /// Empty in memory alone.
   const std::filesystem::path& path() const { return path_; }
 
   /// Adds a reply of a chat, and forgets the oldest replies beyond the bound. Where it cannot be written it is kept
@@ -37,6 +40,7 @@ class SuffixStore {
   const SuffixTrie& trie() const { return trie_; }
   size_t replies() const { return replies_.size(); }
   size_t tokens() const { return tokens_; }
+  size_t memory_bytes() const { return trie_.memory_bytes() + tokens_ * sizeof(uint32_t); }
 
   /// What went wrong since the last call, as a sentence; else empty.
   std::string take_note();

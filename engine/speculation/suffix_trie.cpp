@@ -307,13 +307,16 @@ void SuffixSearch::grow(const SuffixTrie& trie, SuffixTrie::Place match, uint32_
   const auto push_children = [&](SuffixTrie::Place place, uint32_t parent, uint32_t depth) {
     children_.clear();
     trie.children(place, children_);
+    uint32_t followed = 0;
+    for (const SuffixTrie::Child& child : children_) followed += child.count;
     const size_t wanted = settings.tree ? children_.size() : std::min<size_t>(children_.size(), 1);
     for (size_t rank = 0; rank < wanted; ++rank) {
       const SuffixTrie::Child& child = children_[rank];
       // The product of the conditional probabilities along the path, without their rounding.
       const double p = 1.0 * child.count / draft.places;
       if (p < settings.least_p) break;  // so are the rarer ones behind it
-      frontier_.push_back({p, child.token, parent, depth + 1, static_cast<uint32_t>(rank), child.place});
+      frontier_.push_back(
+          {p, child.token, parent, depth + 1, static_cast<uint32_t>(rank), child.place, {child.count, followed}});
       std::push_heap(frontier_.begin(), frontier_.end());
     }
   };
@@ -323,7 +326,7 @@ void SuffixSearch::grow(const SuffixTrie& trie, SuffixTrie::Place match, uint32_
     std::pop_heap(frontier_.begin(), frontier_.end());
     const Prospect best = frontier_.back();
     frontier_.pop_back();
-    draft.nodes.push_back({best.token, best.parent, best.p});
+    draft.nodes.push_back({best.token, best.parent, best.p, best.went_on});
     draft.score += best.p;
     push_children(best.place, static_cast<uint32_t>(draft.nodes.size()), best.depth);
   }
@@ -372,7 +375,7 @@ const FreeDraft& TextDrafter::draft(uint32_t depths) {
       kept_.push_back({.depth = depths});
       continue;
     }
-    draft_.nodes.push_back({above.node, node.token, std::min(1.0, node.p / above.p)});
+    draft_.nodes.push_back({above.node, node.token, std::min(1.0, node.p / above.p), node.went_on});
     kept_.push_back({static_cast<uint32_t>(draft_.nodes.size()) - 1, above.depth + 1, node.p});
     draft_.depth = std::max(draft_.depth, above.depth + 1);
   }

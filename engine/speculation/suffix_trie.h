@@ -131,6 +131,7 @@ struct SuffixNode {
   uint32_t token = 0;
   uint32_t parent = 0;  // 0: the root; n: node n - 1 of the draft
   double p = 0;         // of the path from the root: its count over the match's
+  WentOn went_on = {};  // behind the path to its parent, wherever anything follows that
 };
 
 struct SuffixDraft {
@@ -162,6 +163,7 @@ class SuffixSearch {
     uint32_t depth = 0;
     uint32_t rank = 0;
     SuffixTrie::Place place;
+    WentOn went_on;
     bool operator<(const Prospect& other) const;
   };
 

@@ -502,15 +502,84 @@ bool ChatTemplate::uses_fields(std::span<const ChatTurn> turns, std::span<const 
   }
 }
 
-std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
-                                                  const PromptOptions& options) const {
-  const std::vector<PromptPart> parts = render(turns, options);
+namespace {
+
+std::vector<uint32_t> ids_of(std::span<const PromptPart> parts, const Tokenizer& tokenizer) {
   PromptIds prompt(tokenizer);
   for (const PromptPart& part : parts) prompt.add(part);
   std::vector<uint32_t> ids = prompt.finish();
   const auto bos = tokenizer.bos();
   if (tokenizer.adds_bos() && bos && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
   return ids;
+}
+
+/// Appends the bytes [begin, end) of a prompt. A part that is cut loses its known tokens.
+void append_range(std::span<const PromptPart> parts, size_t begin, size_t end, std::vector<PromptPart>& to) {
+  size_t at = 0;
+  for (const PromptPart& part : parts) {
+    const size_t first = std::max(at, begin), last = std::min(at + part.text.size(), end);
+    if (first < last) {
+      const bool whole = last - first == part.text.size();
+      to.push_back({part.text.substr(first - at, last - first), part.is_structure, whole ? part.tokens : TurnTokens{}});
+    }
+    at += part.text.size();
+  }
+}
+
+constexpr std::string_view kSampleArgument = "canopy_sample_argument";
+
+/// Where the arguments of a sample call begin that were written as an object or as <parameter=...>; npos: they were
+/// not.
+size_t begin_of_arguments(std::string_view text, size_t from) {
+  const size_t argument = text.find(kSampleArgument, from);
+  if (argument == std::string_view::npos) return argument;
+  const std::string_view before = text.substr(0, argument);
+  for (const std::string_view form : {"{\"", "{ \"", "<parameter="})
+    if (before.ends_with(form) && argument - form.size() >= from) return argument - form.size();
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<uint32_t> ChatTemplate::render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
+                                                  const PromptOptions& options) const {
+  return ids_of(render(turns, options), tokenizer);
+}
+
+CallPrompt ChatTemplate::render_call_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
+                                            const PromptOptions& options, std::string_view name) const {
+  const auto is_plain = [](unsigned char c) {
+    return c > 0x20 && c != 0x7f && c != '"' && c != '\\' && c != '<' && c != '>';
+  };
+  if (!std::ranges::all_of(name, is_plain)) {
+    throw bad_input("A call of the tool " + quoted_name(name) +
+                    " cannot be begun: allowed are names without blanks, quotes, backslashes and angle brackets.");
+  }
+  const std::string prompt = joined_text(render(turns, options));
+  // As the template writes a call of an earlier turn. Nine letters for an id is what Mistral's demands.
+  ChatTurn call{"assistant", ""};
+  call.fields = R"({"tool_calls":[{"id":"canopy123","type":"function","function":{"name":")" +
+                std::string(kSampleCall) + R"(","arguments":{")" + std::string(kSampleArgument) + R"(":"a"}}}]})";
+  std::vector<ChatTurn> with_call(turns.begin(), turns.end());
+  with_call.push_back(std::move(call));
+  PromptOptions closed = options;
+  closed.add_generation_prompt = false;
+  const std::string lead = "The model's chat template writes no call that a reply could begin with";
+  const std::vector<PromptPart> parts = with_context(lead, [&] { return render(with_call, closed); });
+  const std::string text = joined_text(parts);
+  const size_t at = text.starts_with(prompt) ? text.find(kSampleCall, prompt.size()) : std::string::npos;
+  const size_t behind = at == std::string::npos ? at : at + kSampleCall.size();
+  const size_t arguments = at == std::string::npos ? at : begin_of_arguments(text, behind);
+  if (arguments == std::string::npos) throw bad_input(lead + ".");
+  std::vector<PromptPart> begun;
+  append_range(parts, 0, at, begun);
+  if (!name.empty()) {
+    begun.push_back({std::string(name), false});
+    // The space in front of an object is part of the token that opens it.
+    const size_t last = text.find_last_not_of(' ', arguments - 1);
+    append_range(parts, behind, std::max(behind, last + 1), begun);
+  }
+  return {ids_of(begun, tokenizer), joined_text(begun).substr(prompt.size()), text.substr(prompt.size())};
 }
 
 }  // namespace canopy

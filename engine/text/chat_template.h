@@ -49,6 +49,14 @@ struct ThinkingForm {
   bool operator==(const ThinkingForm&) const = default;
 };
 
+/// A prompt that goes on into a call of a tool, so that the reply can only go on with that call.
+struct CallPrompt {
+  std::vector<uint32_t> ids;
+  std::string opening;  // the end of the prompt, which the call begins with: "<tool_call>\n{\"name\": \""
+  std::string sample;   // what the template writes of a call of kSampleCall, from where the opening begins
+};
+inline constexpr std::string_view kSampleCall = "canopy_sample_call";
+
 /// The roles that a turn may have: system, user and assistant, which every form of prompt has, then those of
 /// conversations with tools.
 std::span<const std::string_view> chat_roles();
@@ -85,6 +93,12 @@ class ChatTemplate {
   /// tokenizer cannot go on inside a text.
   std::vector<uint32_t> render_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
                                       const PromptOptions& options = {}) const;
+
+  /// The prompt as ids, and behind it the beginning of a call as the template itself writes an assistant's calls: up to
+  /// the name of the tool or, with a `name`, up to its arguments. Throws bad_input where the template writes no calls,
+  /// or none that a reply could begin with, and for a name with signs that calls are written with.
+  CallPrompt render_call_to_ids(std::span<const ChatTurn> turns, const Tokenizer& tokenizer,
+                                const PromptOptions& options, std::string_view name = {}) const;
 
   /// Texts that end a reply, for forms of prompt without an end token; see StopStrings.
   virtual std::vector<std::string> stop_strings() const { return {}; }

@@ -1,7 +1,7 @@
 #include "engine/text/chat_turn.h"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "engine/text/tokenizer.h"
@@ -62,15 +62,21 @@ std::string_view recipient_in(std::string_view head) {
   return at == std::string_view::npos ? std::string_view() : first_word(head.substr(at + recipient.size()));
 }
 
-}  // namespace
-
-bool ReplyChannels::known_to(const Tokenizer& tokenizer) {
-  constexpr std::array<std::string_view, 6> spellings = {"<|start|>", "<|channel|>", "<|message|>",
-                                                         "<|end|>",   "<|return|>",  "<|call|>"};
+bool has_controls(const Tokenizer& tokenizer, std::initializer_list<std::string_view> spellings) {
   return std::ranges::all_of(spellings, [&](std::string_view spelling) {
     const auto id = tokenizer.find_special(spelling);
     return id && tokenizer.is_special(*id);
   });
+}
+
+}  // namespace
+
+bool ReplyChannels::known_to(const Tokenizer& tokenizer) {
+  return has_calls(tokenizer) || has_controls(tokenizer, {"<|turn>", "<|channel>", "<channel|>"});
+}
+
+bool ReplyChannels::has_calls(const Tokenizer& tokenizer) {
+  return has_controls(tokenizer, {"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"});
 }
 
 bool ReplyChannels::begin(std::span<const uint32_t> prompt, const PieceOf& piece) {
@@ -78,7 +84,8 @@ bool ReplyChannels::begin(std::span<const uint32_t> prompt, const PieceOf& piece
     const Piece p = piece(id);
     return p.control && p.bytes == spelling;
   };
-  const auto last = std::find_if(prompt.rbegin(), prompt.rend(), [&](uint32_t id) { return is(id, "<|start|>"); });
+  const auto starts = [&](uint32_t id) { return is(id, "<|start|>") || is(id, "<|turn>"); };
+  const auto last = std::find_if(prompt.rbegin(), prompt.rend(), starts);
   if (last == prompt.rend()) return false;
   Shown ignored;
   for (auto id = last.base() - 1; id != prompt.end(); ++id) {
@@ -93,10 +100,19 @@ bool ReplyChannels::begin(std::span<const uint32_t> prompt, const PieceOf& piece
   starts_ = true;
   shown_bytes_ = thought_bytes_ = 0;
   if (in_head_ || kind_ != Kind::call) calls_.clear();
-  return std::any_of(prompt.begin(), prompt.end(), [&](uint32_t id) { return is(id, "<|message|>"); });
+  return std::any_of(prompt.begin(), prompt.end(),
+                     [&](uint32_t id) { return is(id, "<|message|>") || is(id, "<|turn>"); });
 }
 
 bool ReplyChannels::control(std::string_view spelling, Shown& shown) {
+  if (spelling == "<|channel>" || spelling == "<channel|>") {
+    const bool ends = !in_head_;
+    in_head_ = has_channel_ = head_is_line_ = spelling == "<|channel>";
+    channel_.clear();
+    kind_ = Kind::answer;
+    starts_ = true;
+    return ends;
+  }
   if (spelling == "<|channel|>") {
     const bool ends = !in_head_;
     if (ends) role_.clear();
@@ -153,6 +169,13 @@ void ReplyChannels::open_message() {
 
 ReplyChannels::Shown ReplyChannels::text(std::string_view characters) {
   if (!in_head_) return add(characters);
+  if (head_is_line_) {
+    const size_t end = characters.find('\n');
+    if (end == std::string_view::npos) return {};
+    in_head_ = has_channel_ = head_is_line_ = false;
+    kind_ = Kind::thought;
+    return add(characters.substr(end + 1));
+  }
   std::string& part = has_channel_ ? channel_ : role_;
   part.append(characters.substr(0, longest_head - std::min(longest_head, part.size())));
   return {};
@@ -197,7 +220,10 @@ std::string StopStrings::push(std::string_view text) {
   size_t stop_at = std::string::npos;
   size_t keep = 0;
   for (const std::string& stop : stops_) {
-    stop_at = std::min(stop_at, held_.find(stop));
+    if (const size_t at = held_.find(stop); at < stop_at) {
+      stop_at = at;
+      met_ = stop;
+    }
     keep = std::max(keep, begun(held_, stop));
   }
   if (stop_at != std::string::npos) {

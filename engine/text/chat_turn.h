@@ -54,6 +54,8 @@ struct ChatTurn {
 // of which "final" is the answer. All others are told apart from it as thinking: "analysis", and "commentary", where
 // calls of tools are (to=functions.NAME, ended by <|call|>). Markup is what control tokens wrote and what stands in the
 // head of a message, between <|start|> or <|channel|> and <|message|>; the same letters in a text are text.
+//
+// Gemma 4 thinks in a channel, too, whose head is a line: <|channel>thought\n … <channel|>, then the answer.
 
 /// What of a reply's text was thought in channels of its own, in front of the answer.
 struct ThoughtPart {
@@ -70,8 +72,10 @@ struct ToolCall {
 
 class ReplyChannels {
  public:
-  /// Whether a vocabulary has the control tokens of the format.
+  /// Whether a vocabulary has the control tokens of one of the formats.
   static bool known_to(const Tokenizer& tokenizer);
+  /// Whether calls of tools are messages of their own: in harmony's format, not in Gemma's.
+  static bool has_calls(const Tokenizer& tokenizer);
 
   /// A token as it is spelled.
   struct Piece {
@@ -81,7 +85,7 @@ class ReplyChannels {
   using PieceOf = std::function<Piece(uint32_t id)>;
 
   /// Reads what comes before the reply: a prompt may end in the head of the reply's first message, or inside it. False
-  /// where the prompt holds no message of the format.
+  /// where the prompt holds no message of one of the formats.
   bool begin(std::span<const uint32_t> prompt, const PieceOf& piece);
 
   /// What is shown of a part of a reply.
@@ -109,6 +113,7 @@ class ReplyChannels {
 
   bool in_head_ = false;
   bool has_channel_ = false;
+  bool head_is_line_ = false;   // Gemma's: it ends at a line break
   std::string role_, channel_;  // parts of the head: "assistant to=functions.f", "commentary json"
   Kind kind_ = Kind::answer;
   bool starts_ = true;  // no text of the message has come
@@ -131,10 +136,13 @@ class StopStrings {
 
   /// True once a stop string was met; it and all that follows is left out.
   bool stopped() const { return stopped_; }
+  /// The stop string that was met; empty before.
+  const std::string& met() const { return met_; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
+  std::string met_;
   bool stopped_ = false;
 };
 

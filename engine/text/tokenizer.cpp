@@ -205,19 +205,20 @@ void require_types(const VocabularyData& data) {
       "text; the file was converted wrongly, convert the model again or get another file of it.");
 }
 
-// Without merges text would be cut into single bytes, which no model of this kind was trained on.
-void require_merges(const VocabularyData& data) {
+// Without merges text would be cut into single bytes or characters, which no model of these kinds was trained on.
+void require_merges(const VocabularyData& data, const std::string& kind) {
   if (!data.merges.empty()) return;
   throw bad_input(
-      "The byte-level vocabulary has no merges (tokenizer.ggml.merges), without which text cannot be tokenized as the "
-      "model learned it; the file was converted wrongly, convert the model again or get another file of it.");
+      "The " + kind +
+      " vocabulary has no merges (tokenizer.ggml.merges), without which text cannot be tokenized as the model learned "
+      "it; the file was converted wrongly, convert the model again or get another file of it.");
 }
 
 // GPT-2's kind: byte-level, with a pre-tokenizer and a list of merges.
 std::unique_ptr<Tokenizer> byte_level(VocabularyData data) {
   validate_vocabulary(data);
   require_types(data);
-  require_merges(data);
+  require_merges(data, "byte-level");
   const PreTokenizerTraits traits = traits_of_pre_tokenizer(data.pre_tokenizer);
   if (const std::string warning = warning_of_pre_tokenizer(data.pre_tokenizer); !warning.empty()) log_warning(warning);
   std::vector<AddedToken> added = added_by_type(data);
@@ -263,14 +264,32 @@ std::unique_ptr<Tokenizer> sentence_pieces(VocabularyData data) {
   return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
 }
 
+// Gemma 4's kind: characters with a list of merges, over whole texts; bytes of what is missing.
+std::unique_ptr<Tokenizer> merged_characters(VocabularyData data) {
+  validate_vocabulary(data);
+  require_types(data);
+  require_merges(data, "Gemma");
+  data.add_bos = true;  // the models were trained so, whatever a file says
+  std::vector<TextNormalizer::Step> steps;
+  steps.push_back(TextNormalizer::Replace{" ", std::string(word_mark)});
+  BpeTokenizer::Options options;
+  options.alphabet = BpeTokenizer::Alphabet::characters;
+  options.normalizer = TextNormalizer(std::move(steps));
+  options.unknown = data.unknown;
+  options.fuses_unknown = true;
+  std::vector<AddedToken> added = added_by_type(data);
+  return std::make_unique<BpeTokenizer>(data, std::move(added), std::move(options));
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::from_vocabulary(const VocabularyData& data) {
   if (data.model == "gpt2") return byte_level(data);
   if (data.model == "llama") return sentence_pieces(data);
+  if (data.model == "gemma4") return merged_characters(data);
   throw bad_input("The tokenizer model \"" + printable(data.model, 80) +
-                  "\" (tokenizer.ggml.model) is not supported; supported are \"gpt2\" (byte-level BPE) and \"llama\" "
-                  "(SentencePiece with scores).");
+                  "\" (tokenizer.ggml.model) is not supported; supported are \"gpt2\" (byte-level BPE), \"llama\" "
+                  "(SentencePiece with scores) and \"gemma4\" (characters with merges).");
 }
 
 namespace {

@@ -94,10 +94,10 @@ enum class TokenType : int32_t { normal = 1, unknown = 2, control = 3, user_defi
 
 /// Views must stay valid only while the tokenizer is being built.
 struct VocabularyData {
-  std::string model;                     // GGUF's name of the algorithm: "gpt2" or "llama"
+  std::string model;                     // GGUF's name of the algorithm: "gpt2", "llama" or "gemma4"
   std::string pre_tokenizer;             // "gpt2" only, e.g. "smollm"; see PreTokenizer::named()
   std::vector<std::string_view> tokens;  // by id; normal ones in the byte-level alphabet ("Ġthe") or with "▁the"
-  std::vector<std::string_view> merges;  // "gpt2": "left right", best first
+  std::vector<std::string_view> merges;  // "gpt2", "gemma4": "left right", best first
   std::vector<float> scores;             // "llama": by id; the token with the higher score merges first
   std::vector<int32_t> types;            // TokenType by id; empty: all normal
   std::optional<uint32_t> bos, eos, unknown, padding;

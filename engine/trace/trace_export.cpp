@@ -7,6 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/format/json_text.h"
+
 namespace canopy {
 namespace {
 
@@ -73,6 +77,11 @@ ordered_json rounds_by_source(const RoundStatistics& statistics) {
 
 }  // namespace
 
+ordered_json to_json(const WentOn& went_on) {
+  if (went_on.places == 0) return nullptr;
+  return {{"times", went_on.times}, {"places", went_on.places}};
+}
+
 ordered_json to_json(const RoundTimes& times) {
   return {{"draft", times.draft}, {"build", times.build},   {"verify", times.verify},
           {"walk", times.walk},   {"commit", times.commit}, {"other", times.other}};
@@ -129,6 +138,7 @@ PieceOf pieces_of(const TraceReader& trace) {
 }
 
 ordered_json text_of(uint32_t token, const PieceOf& pieces) {
+  if (token == trace::other_chats_token) return std::string(trace::other_chats_words);
   const std::optional<trace::Piece> piece = pieces(token);
   return piece ? ordered_json(std::string(piece->bytes)) : ordered_json();
 }
@@ -159,6 +169,7 @@ ordered_json node_to_json(const RoundNode& row, const PieceOf& pieces) {
           {"depth", node.depth},
           {"rank", node.rank},
           {"sources", source_names(node.sources)},
+          {"went_on", to_json(node.went_on)},
           {"log_q", node.log_q},
           {"score", node.score},
           {"state", name_of(row.state)},
@@ -245,7 +256,9 @@ std::string csv_line(const RoundRecord& record, size_t reply) {
   return line + "," + csv_text(record.choice.reason);
 }
 
-ordered_json whole_round(const RoundRecord& record, const PieceOf& pieces) {
+ordered_json whole_round(const RoundRecord& written, const PieceOf& pieces) {
+  // Files of before have words of other chats, which are not told again.
+  const RoundRecord record = without_other_chats(written);
   ordered_json nodes = ordered_json::array();
   for (const RoundNode& row : record.nodes) nodes.push_back(node_to_json(row, pieces));
   ordered_json result = {{"round", record.round},
@@ -255,6 +268,8 @@ ordered_json whole_round(const RoundRecord& record, const PieceOf& pieces) {
                          {"width", record.width},
                          {"accepted", record.accepted},
                          {"match", record.match},
+                         {"backlog", record.backlog},
+                         {"teaches", record.teaches},
                          {"emitted", record.emitted},
                          {"emitted_texts", texts_of(record.emitted, pieces)},
                          {"ms", to_json(record.ms)},
@@ -274,6 +289,101 @@ ordered_json round_to_json(const RoundRecord& record, const TraceReader& trace) 
 
 ordered_json round_to_json(const RoundRecord& record, const TokenTexts& texts) {
   return whole_round(record, [&](uint32_t token) { return texts.find(token); });
+}
+
+namespace {
+
+DecodeMode mode_of_round(const JsonFields& fields, const char* field) {
+  const std::string name = fields.text(field);
+  if (const auto mode = decode_mode_of(name)) return *mode;
+  throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is " + quoted_name(name) +
+                  "; allowed: ar, chain, tree, adaptive.");
+}
+
+RoundTimes times_of_round(const JsonFields& round, const char* field) {
+  const JsonFields fields(round.at(field), "the field '" + std::string(field) + "' of " + round.what());
+  return {fields.number("draft"), fields.number("build"),  fields.number("verify"),
+          fields.number("walk"),  fields.number("commit"), fields.number("other")};
+}
+
+NodeState state_of_node(const JsonFields& fields) {
+  const std::string name = fields.text("state");
+  for (const NodeState state : {NodeState::accepted, NodeState::rejected, NodeState::not_reached})
+    if (name_of(state) == name) return state;
+  throw bad_input("The field 'state' of " + fields.what() + " is " + quoted_name(name) +
+                  "; allowed: accepted, rejected, not_reached.");
+}
+
+DraftSources sources_of_node(const JsonFields& fields) {
+  std::string list;
+  for (const nlohmann::json& name : fields.list("sources")) {
+    if (!name.is_string())
+      throw bad_input("The field 'sources' of " + fields.what() + " has an entry that is no text.");
+    list += (list.empty() ? "" : ",") + name.get<std::string>();
+  }
+  return list.empty() ? DraftSources{0} : parse_sources(list);
+}
+
+RoundNode node_from_json(const nlohmann::json& json) {
+  const JsonFields fields(json, "a node of a pass");
+  RoundNode row;
+  row.node.token = fields.u32_or("token", trace::other_chats_token);
+  row.node.parent = fields.u32_or("parent", TreeNode::none);
+  row.node.depth = fields.u32("depth");
+  row.node.rank = fields.u32("rank");
+  row.node.sources = sources_of_node(fields);
+  if (fields.has("went_on")) {
+    const JsonFields went_on(fields.at("went_on"), "how often the text went on like a node of a pass");
+    row.node.went_on.times = went_on.u32("times");
+    row.node.went_on.places = went_on.u32("places");
+  }
+  row.node.log_q = fields.number("log_q");
+  row.node.score = fields.number("score");
+  row.state = state_of_node(fields);
+  row.target_token = fields.u32_or("target_token", RoundNode::unknown);
+  if (fields.has("log_p")) row.log_p = static_cast<float>(fields.number("log_p"));
+  return row;
+}
+
+RoundChoice choice_from_json(const nlohmann::json& json) {
+  const JsonFields fields(json, "the choice of a pass");
+  RoundChoice choice;
+  choice.reason = fields.text("reason");
+  choice.ar_tokens_per_second = fields.number("ar_tokens_per_second");
+  const JsonFields limits(fields.at("limits"), "the limits of a pass");
+  choice.limits = {limits.u32_or("budget", WidthLimits::none), limits.u32_or("depth", WidthLimits::none),
+                   limits.u32_or("tokens_left", WidthLimits::none), limits.u32_or("context_left", WidthLimits::none),
+                   limits.u32_or("rows", WidthLimits::none)};
+  for (const nlohmann::json& each : fields.list("candidates")) {
+    const JsonFields candidate(each, "a candidate width of a pass");
+    choice.candidates.push_back({candidate.u32("width"), candidate.number("expected"), candidate.number("ms")});
+  }
+  return choice;
+}
+
+}  // namespace
+
+RoundRecord round_from_json(const nlohmann::json& json) {
+  const JsonFields fields(json, "a pass");
+  RoundRecord record;
+  record.round = fields.u32("round");
+  record.context = fields.u32("context");
+  record.mode = mode_of_round(fields, "mode");
+  record.shape = mode_of_round(fields, "shape");
+  record.width = fields.u32("width");
+  record.accepted = fields.u32("accepted");
+  record.match = fields.u32("match");
+  record.backlog = fields.u32_or("backlog", 0);
+  record.teaches = fields.boolean_or("teaches", true);
+  record.emitted = fields.ids("emitted");
+  record.ms = times_of_round(fields, "ms");
+  record.device_ms = times_of_round(fields, "device_ms");
+  record.predicted = times_of_round(fields, "predicted_ms");
+  record.choice = choice_from_json(fields.at("choice"));
+  record.distinct_experts = static_cast<float>(fields.number_or("distinct_experts", 0));
+  for (const nlohmann::json& node : fields.list("nodes")) record.nodes.push_back(node_from_json(node));
+  validate(record);
+  return record;
 }
 
 void export_json(const TraceReader& trace, std::ostream& out) {

@@ -142,9 +142,9 @@ float value_of(uint32_t ordered) {
   throw bad_input("The record of a draft is wrong: " + what);
 }
 
-void check_counts(uint32_t depths, uint32_t candidates) {
-  if (depths < 1 || depths > max_round_depth) {
-    refuse_draft("it has " + std::to_string(depths) + " depths; 1 to " + std::to_string(max_round_depth) +
+void check_counts(uint32_t lists, uint32_t candidates) {
+  if (lists < 1 || lists > max_round_depth) {
+    refuse_draft("it has " + std::to_string(lists) + " depths; 1 to " + std::to_string(max_round_depth) +
                  " are allowed.");
   }
   if (candidates < 1 || candidates > most_candidates) {
@@ -212,23 +212,46 @@ MoreCandidates read_more(Reader& reader, const BlockDraft& block, uint32_t last)
   return more;
 }
 
+/// How a draft was made whose lists stand behind paths; a version that knows only the first reads all others like it.
+constexpr uint8_t kMadeByToken = 1, kMadeInOnePass = 2;
+
+/// Checks where the lists of a draft made token by token stand, and returns the depth of the deepest.
+uint32_t deepest_of(const BlockDraft& block) {
+  uint32_t deepest = 0;
+  std::vector<uint32_t> lengths(block.behind.size(), 0);
+  for (uint32_t i = 1; i < block.behind.size(); ++i) {
+    if (block.behind[i] >= i * block.candidates) {
+      refuse_draft("list " + std::to_string(i) + " stands behind candidate " + std::to_string(block.behind[i]) +
+                   "; allowed: those of lists before it, below " + std::to_string(i * block.candidates) + ".");
+    }
+    lengths[i] = lengths[block.behind[i] / block.candidates] + 1;
+    deepest = std::max(deepest, lengths[i]);
+  }
+  return deepest + 1;
+}
+
 }  // namespace
 
 void encode(const KeptDraft& draft, std::string& bytes) {
   const BlockDraft& block = draft.block;
-  check_counts(block.depths, block.candidates);
-  const size_t all = size_t{block.depths} * block.candidates;
-  if (block.tokens.size() != all || block.logits.size() != all || block.log_sum_exp.size() != block.depths) {
+  const uint32_t lists = block.is_by_token() ? block.lists() : block.depths;
+  check_counts(lists, block.candidates);
+  const size_t all = size_t{lists} * block.candidates;
+  if (block.tokens.size() != all || block.logits.size() != all || block.log_sum_exp.size() != lists) {
     refuse_draft("it has " + std::to_string(block.tokens.size()) + " tokens, " + std::to_string(block.logits.size()) +
-                 " logits and " + std::to_string(block.log_sum_exp.size()) + " sums for " +
-                 std::to_string(block.depths) + " depths of " + std::to_string(block.candidates) + " candidates.");
+                 " logits and " + std::to_string(block.log_sum_exp.size()) + " sums for " + std::to_string(lists) +
+                 " depths of " + std::to_string(block.candidates) + " candidates.");
+  }
+  if (block.is_by_token() && (block.behind.size() != lists || deepest_of(block) != block.depths)) {
+    refuse_draft("it has " + std::to_string(block.behind.size()) + " places of " + std::to_string(lists) +
+                 " lists, or another depth than these.");
   }
   ByteWriter out(bytes);
-  out.whole(block.depths);
+  out.whole(lists);
   out.whole(block.candidates);
-  for (uint32_t depth = 1; depth <= block.depths; ++depth) {
-    const DepthCandidates here = block.at(depth);
-    out.number(block.log_sum_exp[depth - 1]);
+  for (uint32_t i = 0; i < lists; ++i) {
+    const DepthCandidates here = block.list(i);
+    out.number(block.log_sum_exp[i]);
     write_candidates(out, here.tokens, here.logits, 0);
   }
   out.whole(draft.more.size());
@@ -241,6 +264,9 @@ void encode(const KeptDraft& draft, std::string& bytes) {
     out.whole(more.tokens.size() - block.candidates);
     write_candidates(out, more.tokens, more.logits, block.candidates);
   }
+  if (!block.is_by_token()) return;
+  out.byte(block.in_one_pass ? kMadeInOnePass : kMadeByToken);
+  for (uint32_t i = 1; i < lists; ++i) out.whole(block.behind[i]);
 }
 
 KeptDraft decode_kept_draft(Reader& reader) {
@@ -268,6 +294,15 @@ KeptDraft decode_kept_draft(Reader& reader) {
     draft.more.push_back(read_more(reader, block, last));
     last = draft.more.back().depth;
   }
+  // A block, or of a version before 1.3; whoever adds to what blocks have writes 0 first.
+  const uint8_t made = reader.remaining() == 0 ? uint8_t{0} : reader.read<uint8_t>("how a draft was made");
+  if (made == 0) return draft;
+  block.in_one_pass = made == kMadeInOnePass;
+  block.behind.assign(1, BlockDraft::none);
+  while (block.behind.size() < block.lists()) {
+    block.behind.push_back(read_whole(reader, "the place of a list"));
+  }
+  block.depths = deepest_of(block);
   return draft;
 }
 
@@ -285,6 +320,7 @@ constexpr uint8_t node_flags = 0x3f;
 constexpr uint8_t round_teaches_nothing = 0x01;
 constexpr uint8_t round_counts_experts = 0x02;
 constexpr uint8_t round_names_sources = 0x04;
+constexpr uint8_t round_counts_places = 0x08;
 
 constexpr uint64_t smallest_node_bytes = 7;        // flags, token, rank, log q as a float
 constexpr uint64_t smallest_candidate_bytes = 17;  // width, two doubles
@@ -377,8 +413,8 @@ void write_times(ByteWriter& out, const RoundTimes& times) {
 }
 
 RoundTimes read_times(Reader& reader) {
-  const auto present = reader.read<uint8_t>("the times of a round");
-  if (present >= 1u << StageTimes().size()) throw bad_input("The times of a round name a stage that does not exist.");
+  const auto present = reader.read<uint8_t>("the times of a pass");
+  if (present >= 1u << StageTimes().size()) throw bad_input("The times of a pass name a stage that does not exist.");
   StageTimes stages = {};
   for (size_t i = 0; i < stages.size(); ++i) {
     if ((present >> i & 1) != 0) stages[i] = reader.read<double>("the time of a stage");
@@ -392,7 +428,7 @@ void write_limit(ByteWriter& out, uint32_t limit) {
 }
 
 uint32_t read_limit(Reader& reader) {
-  return read_whole(reader, "the limit of a round") - 1;
+  return read_whole(reader, "the limit of a pass") - 1;
 }
 
 void write_choice(ByteWriter& out, const RoundChoice& choice) {
@@ -415,7 +451,7 @@ void write_choice(ByteWriter& out, const RoundChoice& choice) {
 RoundChoice read_choice(Reader& reader) {
   RoundChoice choice;
   choice.ar_tokens_per_second = reader.read<double>("the rate of plain decoding");
-  choice.reason = read_text(reader, "the reason of a round");
+  choice.reason = read_text(reader, "the reason of a pass");
   WidthLimits& limits = choice.limits;
   for (uint32_t* limit : {&limits.budget, &limits.depth, &limits.tokens_left, &limits.context_left, &limits.rows}) {
     *limit = read_limit(reader);
@@ -433,7 +469,7 @@ RoundChoice read_choice(Reader& reader) {
 
 DecodeMode mode_of(unsigned value) {
   if (value > static_cast<unsigned>(DecodeMode::adaptive)) {
-    throw bad_input("The mode of a round is " + std::to_string(value) + "; allowed: 0 to 3.");
+    throw bad_input("The mode of a pass is " + std::to_string(value) + "; allowed: 0 to 3.");
   }
   return static_cast<DecodeMode>(value);
 }
@@ -451,11 +487,23 @@ DraftSources common_sources(const RoundRecord& record) {
 }
 
 void read_sources(Reader& reader, RoundRecord& record) {
-  record.match = read_whole(reader, "the match of a round");
-  const auto common = reader.read<uint8_t>("the sources of a round");
+  record.match = read_whole(reader, "the match of a pass");
+  const auto common = reader.read<uint8_t>("the sources of a pass");
   for (size_t i = 1; i < record.nodes.size(); ++i) {
     const DraftSources sources = common != 0 ? common : reader.read<uint8_t>("the sources of a node");
     record.nodes[i].node.sources = sources;
+  }
+}
+
+bool is_from_a_text(const RoundNode& row) {
+  return (row.node.sources & (kFromSuffix | kFromEarlier)) != 0;
+}
+
+void read_places(Reader& reader, RoundRecord& record) {
+  for (RoundNode& row : record.nodes) {
+    if (!is_from_a_text(row)) continue;
+    row.node.went_on.places = read_whole(reader, "the places of a node");
+    row.node.went_on.times = read_whole(reader, "the times of a node");
   }
 }
 
@@ -479,23 +527,32 @@ void encode(const RoundRecord& record, std::string& bytes) {
   const auto has_sources = [](const RoundNode& row) { return row.node.sources != 0; };
   const bool named = record.match > 0 || std::ranges::any_of(record.nodes, has_sources);
   const uint8_t names = named ? round_names_sources : 0;
-  out.byte(static_cast<uint8_t>((record.teaches ? 0 : round_teaches_nothing) | counts | names));
+  const bool counted =
+      std::ranges::any_of(record.nodes, [](const RoundNode& row) { return row.node.went_on.places > 0; });
+  const uint8_t places = counted ? round_counts_places : 0;
+  out.byte(static_cast<uint8_t>((record.teaches ? 0 : round_teaches_nothing) | counts | names | places));
   if (counts != 0) out.number(record.distinct_experts);
   if (!named) return;
   out.whole(record.match);
   const DraftSources common = common_sources(record);
   out.byte(common);
   for (size_t i = 1; common == 0 && i < record.nodes.size(); ++i) out.byte(record.nodes[i].node.sources);
+  if (!counted) return;
+  for (const RoundNode& row : record.nodes) {
+    if (!is_from_a_text(row)) continue;
+    out.whole(row.node.went_on.places);
+    out.whole(row.node.went_on.times);
+  }
 }
 
 RoundRecord decode_round_record(Reader& reader) {
   RoundRecord record;
-  record.round = read_whole(reader, "the number of a round");
-  record.context = read_whole(reader, "the context of a round");
-  const auto modes = reader.read<uint8_t>("the mode of a round");
+  record.round = read_whole(reader, "the number of a pass");
+  record.context = read_whole(reader, "the context of a pass");
+  const auto modes = reader.read<uint8_t>("the mode of a pass");
   record.mode = mode_of(modes & 0x0f);
   record.shape = mode_of(modes >> 4);
-  record.width = read_whole(reader, "the width of a round");
+  record.width = read_whole(reader, "the width of a pass");
   record.accepted = read_whole(reader, "the number of accepted tokens");
   record.emitted.resize(read_count(reader, 1, "the number of emitted tokens"));
   for (uint32_t& token : record.emitted) token = read_whole(reader, "the emitted token");
@@ -505,11 +562,12 @@ RoundRecord decode_round_record(Reader& reader) {
   for (RoundTimes* times : {&record.ms, &record.device_ms, &record.predicted}) *times = read_times(reader);
   record.choice = read_choice(reader);
   if (reader.remaining() > 0) {  // since version 1.1
-    record.backlog = read_whole(reader, "the backlog of a round");
-    const auto flags = reader.read<uint8_t>("the flags of a round");
+    record.backlog = read_whole(reader, "the backlog of a pass");
+    const auto flags = reader.read<uint8_t>("the flags of a pass");
     record.teaches = (flags & round_teaches_nothing) == 0;
-    if ((flags & round_counts_experts) != 0) record.distinct_experts = reader.read<float>("the experts of a round");
+    if ((flags & round_counts_experts) != 0) record.distinct_experts = reader.read<float>("the experts of a pass");
     if ((flags & round_names_sources) != 0) read_sources(reader, record);  // since 1.2
+    if ((flags & round_counts_places) != 0) read_places(reader, record);   // since 1.3
   }
   validate(record);
   return record;

@@ -33,7 +33,7 @@ namespace canopy::trace {
 
 constexpr std::string_view magic = "CanopyTr";
 constexpr uint16_t major_version = 1;  // a reader refuses a newer one
-constexpr uint16_t minor_version = 2;  // a newer one adds kinds of records, or fields at the end of known ones
+constexpr uint16_t minor_version = 3;  // a newer one adds kinds of records, or fields at the end of known ones
 constexpr size_t prologue_bytes = 16;
 constexpr size_t frame_bytes = 9;                  // of a record, around its payload
 constexpr uint32_t max_payload_bytes = 16u << 20;  // a prompt of a million tokens takes 7 MB

@@ -40,7 +40,7 @@ void TraceReader::index() {
   if (whole_bytes_ == file_.bytes().size()) return;
   notice_ = why + " at byte " + std::to_string(whole_bytes_) + " of " + std::to_string(file_.bytes().size()) +
             "; what was recorded before, " + std::to_string(rounds_.size()) +
-            (rounds_.size() == 1 ? " whole round, can be read." : " whole rounds, can be read.");
+            (rounds_.size() == 1 ? " whole pass, can be read." : " whole passes, can be read.");
 }
 
 void TraceReader::take(const Record& record, uint64_t offset) {
@@ -131,10 +131,10 @@ std::shared_ptr<const KeptDraft> TraceReader::draft(size_t reply, uint32_t commi
 
 RoundRecord TraceReader::round(size_t index) const {
   if (index >= rounds_.size()) {
-    throw bad_input("The trace " + shown(file_.path()) + " has no round " + std::to_string(index) + "; it has " +
+    throw bad_input("The trace " + shown(file_.path()) + " has no pass " + std::to_string(index) + "; it has " +
                     std::to_string(rounds_.size()) + ", counted from 0.");
   }
-  return with_context("Round " + std::to_string(index) + " of the trace " + shown(file_.path()), [&] {
+  return with_context("Pass " + std::to_string(index) + " of the trace " + shown(file_.path()), [&] {
     Reader reader(file_.bytes().subspan(rounds_[index].offset));
     const auto record = trace::next_record(reader);
     if (!record || record->kind != Kind::round) throw bad_input("The file was changed or lost while it was open.");
@@ -144,6 +144,8 @@ RoundRecord TraceReader::round(size_t index) const {
 }
 
 const trace::Piece* TraceReader::piece(uint32_t token) const {
+  static constexpr trace::Piece other_chats = {trace::other_chats_words};
+  if (token == trace::other_chats_token) return &other_chats;  // which files of before lack
   const auto found = pieces_.find(token);
   return found == pieces_.end() ? nullptr : &found->second;
 }

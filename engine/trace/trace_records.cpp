@@ -57,6 +57,12 @@ constexpr SizeField drafter_size_fields[] = {
     {"taps", &TraceSizes::taps},
     {"drafted_tokens", &TraceSizes::drafted_tokens},
 };
+/// Written where they are not 0.
+constexpr SizeField relative_size_fields[] = {
+    {"markov_rank", &TraceSizes::markov_rank},
+    {"row_conv_taps", &TraceSizes::row_conv_taps},
+    {"row_conv_group", &TraceSizes::row_conv_group},
+};
 constexpr size_t most_kinds = 256;
 
 ordered_json to_json(const TraceSizes& sizes) {
@@ -72,6 +78,9 @@ ordered_json to_json(const TraceSizes& sizes) {
   }
   if (sizes.block > 0) {
     for (const SizeField& field : drafter_size_fields) object[field.name] = sizes.*field.value;
+    for (const SizeField& field : relative_size_fields) {
+      if (sizes.*field.value > 0) object[field.name] = sizes.*field.value;
+    }
   }
   object["tied_head"] = sizes.tied_head;
   object["qk_norm"] = sizes.qk_norm;
@@ -121,6 +130,7 @@ TraceSizes parse_sizes(const json& object, const std::string& what) {
   for (const SizeField& field : expert_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : hybrid_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : drafter_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
+  for (const SizeField& field : relative_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   sizes.shared_ffn = fields.u32_or("shared_ffn", 0);
   sizes.output_gate = fields.boolean_or("output_gate", false);
   sizes.tied_head = fields.boolean_or("tied_head", false);
@@ -199,9 +209,7 @@ DecodeMode parse_mode(const JsonFields& fields, const char* field) {
 
 FinishReason parse_reason(const JsonFields& fields, const char* field) {
   const std::string name = fields.text(field);
-  for (const auto& [reason, known] : finish_names) {
-    if (known == name) return reason;
-  }
+  if (const auto reason = finish_reason_named(name)) return *reason;
   throw bad_input("The field '" + std::string(field) + "' of " + fields.what() + " is '" + name +
                   "'; allowed: stop_token, max_tokens, context_full, cancelled, failed, repeats.");
 }
@@ -224,6 +232,13 @@ std::string_view json_name(FinishReason reason) {
     if (known == reason) return name;
   }
   return "failed";
+}
+
+std::optional<FinishReason> finish_reason_named(std::string_view name) {
+  for (const auto& [reason, known] : finish_names) {
+    if (known == name) return reason;
+  }
+  return std::nullopt;
 }
 
 ordered_json to_json(const TraceHeader& header) {

@@ -22,7 +22,7 @@ struct TraceSizes {
   uint32_t expert_layers = 0;                              // layers with experts in the place of the feed-forward
   uint32_t experts = 0, experts_used = 0, expert_ffn = 0;  // of such a layer
   uint32_t shared_ffn = 0;                                 // likewise, of the expert of all rows; 0: there is none
-  uint32_t recurrent_layers = 0;                           // gated delta nets in the place of attention
+  uint32_t recurrent_layers = 0;  // gated delta nets, or of LFM2 short convolutions, in the place of attention
   uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0, conv_taps = 0;  // of such a layer
   uint32_t rotary_dim = 0;   // elements of a head that are turned; 0: all
   bool output_gate = false;  // of attention
@@ -32,6 +32,8 @@ struct TraceSizes {
   std::vector<std::pair<std::string, std::string>> types;
   // Of a drafter alone: rows of its pass, target layers that it reads, tokens that its head is over.
   uint32_t block = 0, taps = 0, drafted_tokens = 0;
+  // Of relatives of DFlash, 0 where a drafter lacks them: of a Markov head, and of convolutions along its block.
+  uint32_t markov_rank = 0, row_conv_taps = 0, row_conv_group = 0;
 };
 
 struct TraceModel {
@@ -92,6 +94,8 @@ struct TraceReplyEnd {
 
 /// "stop_token", "max_tokens", ...: the names in files and JSON.
 std::string_view json_name(FinishReason reason);
+/// The reason of that name; nothing for another name.
+std::optional<FinishReason> finish_reason_named(std::string_view name);
 
 nlohmann::ordered_json to_json(const TraceHeader& header);
 nlohmann::ordered_json to_json(const TraceReplyBegin& begin);

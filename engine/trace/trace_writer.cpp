@@ -1,10 +1,5 @@
 #include "engine/trace/trace_writer.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cctype>
 #include <cerrno>
 #include <optional>
@@ -16,7 +11,8 @@
 #include "engine/base/figures.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
-#include "engine/speculation/ddtree.h"
+#include "engine/base/posix.h"
+#include "engine/speculation/tree_builder.h"
 #include "engine/text/tokenizer.h"
 #include "engine/trace/trace_format.h"
 #include "engine/trace/trace_reader.h"
@@ -70,6 +66,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 /// Tokens of a draft that the trees of a re-run may show.
 std::vector<uint32_t> shown_tokens(const KeptDraft& draft) {
   constexpr uint32_t widest_tree = 128;
+  if (draft.block.is_by_token()) return draft.block.tokens;
   std::vector<DepthCandidates> depths;
   for (uint32_t depth = 1; depth <= draft.block.depths; ++depth) depths.push_back(draft.block.at(depth));
   TreeBuilder builder;
@@ -312,7 +309,7 @@ void TraceWriter::write_pending() {
 }
 
 void TraceWriter::stop(const std::string& reason) {
-  problem_ = "Recording stopped after " + std::to_string(rounds_) + " rounds: " + reason;
+  problem_ = "Recording stopped after " + std::to_string(rounds_) + " passes: " + reason;
   close();
   log_warning(problem_);
 }

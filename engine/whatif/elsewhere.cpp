@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/format/drafter_config.h"
 #include "engine/speculation/calibration.h"
 #include "engine/trace/trace_writer.h"
 #include "engine/whatif/prediction.h"
@@ -59,6 +60,8 @@ TensorType tensor_type_named(const std::string& name, const std::string& kind) {
 /// One with layers of these kinds.
 std::string architecture_of(const TraceModel& model) {
   if (model.architecture == "gemma2" || model.architecture == "gemma3") return model.architecture;
+  if (model.architecture == "gemma4") return "gemma3";  // whose layers do the same work
+  if (model.architecture == "granitehybrid" || model.architecture == "lfm2") return model.architecture;
   const TraceSizes& sizes = *model.sizes;
   if (sizes.recurrent_layers > 0) return sizes.expert_layers > 0 ? "qwen35moe" : "qwen35";
   return sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
@@ -69,11 +72,19 @@ void add_recurrences(const TraceSizes& sizes, ModelConfig& config) {
   for (uint32_t n = 0; n < std::min(config.layers, 1u << 16); ++n) {
     config.recurrent.push_back(n < sizes.recurrent_layers);
   }
+  if (config.architecture == "lfm2") {
+    config.conv_taps = sizes.conv_taps;
+    return;
+  }
   config.delta_net = {.key_heads = sizes.key_heads,
                       .value_heads = sizes.value_heads,
                       .key_dim = sizes.key_dim,
                       .value_dim = sizes.value_dim,
                       .taps = sizes.conv_taps};
+  if (config.architecture == "granitehybrid") {
+    config.delta_net.scans = config.delta_net.has_conv_bias = true;
+    config.gates_shared_expert = false;
+  }
   config.rotary_dim = sizes.rotary_dim;
   config.has_output_gate = sizes.output_gate;
 }
@@ -86,6 +97,12 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
     throw bad_input(
         "Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
         " has recurrent layers, whose sizes it does not name; name another shape: " + predict::allowed_shapes() + ".");
+  }
+  if (model.architecture.starts_with("nemotron_h")) {
+    throw bad_input("Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
+                    " has layers that are a mixer or a feed-forward each, whose kinds a recording does not name; name "
+                    "another shape: " +
+                    predict::allowed_shapes() + ".");
   }
   predict::NamedShape shape;
   shape.name = model.name;
@@ -128,6 +145,23 @@ predict::NamedShape target_shape(const TraceHeader& header, const std::string& m
   return shape_of(header.target, header.target.sizes->vocab, "the model");
 }
 
+/// Throws bad_input for sizes of a relative of DFlash that no drafter can have.
+void require_relative(const TraceSizes& sizes) {
+  const bool convolves = sizes.row_conv_taps > 0 || sizes.row_conv_group > 0;
+  const bool fits = sizes.row_conv_taps > 0 && sizes.row_conv_taps <= max_conv_taps && sizes.row_conv_group > 0 &&
+                    sizes.hidden % sizes.row_conv_group == 0;
+  if (convolves && !fits) {
+    throw bad_input("The recording's drafter has convolutions of " + std::to_string(sizes.row_conv_taps) +
+                    " taps in groups of " + std::to_string(sizes.row_conv_group) + "; 1 to " +
+                    std::to_string(max_conv_taps) + " taps in groups that divide " + std::to_string(sizes.hidden) +
+                    " are allowed.");
+  }
+  if (sizes.markov_rank > max_markov_rank) {
+    throw bad_input("The recording's drafter has a Markov head of rank " + std::to_string(sizes.markov_rank) +
+                    "; up to " + std::to_string(max_markov_rank) + " is allowed.");
+  }
+}
+
 std::optional<predict::NamedShape> drafter_shape(const TraceHeader& header, const predict::NamedShape& target) {
   if (!header.drafter) return std::nullopt;
   if (!header.drafter->sizes) {
@@ -144,6 +178,10 @@ std::optional<predict::NamedShape> drafter_shape(const TraceHeader& header, cons
   const uint32_t tokens = sizes.drafted_tokens > 0 ? sizes.drafted_tokens : target.config.vocab;
   predict::NamedShape shape = shape_of(*header.drafter, tokens, "the drafter");
   shape.taps = sizes.taps;
+  require_relative(sizes);
+  shape.markov_rank = sizes.markov_rank;
+  shape.row_conv_taps = sizes.row_conv_taps;
+  shape.row_conv_group = sizes.row_conv_group;
   shape.config.tied_head = true;  // one matrix stands for both: of the embedding a few rows are read
   const std::string_view head = target.config.tied_head ? "token_embd" : "output";
   const TensorType type = predict::type_of_tensor(target, head, target.config.hidden);
@@ -203,7 +241,9 @@ predict::RoundSizes round_sizes(std::span<const RecordedReply> replies) {
     const uint64_t last = uint64_t{reply.drafting.committed} + reply.text.size();
     sizes.context = static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(sizes.context, last), 1u << 20));
     sizes.rows = std::clamp(reply.drafting.rows, sizes.rows, most_rows);
-    if (reply.drafting.block >= 2) sizes.block = std::min(reply.drafting.block, 256u);
+    // Token by token, a pass over one row makes one.
+    const bool by_token = (reply.drafting.sources & kFromSteps) != 0;
+    if (reply.drafting.block >= 2) sizes.block = by_token ? 1 : std::min(reply.drafting.block, 256u);
     sizes.most_waiting = std::clamp(reply.drafting.most_waiting, least_waiting, most_rows);
   }
   return sizes;
@@ -222,7 +262,9 @@ const char* to_string(CostSource source) {
 
 DecodeMode mode_elsewhere(std::span<const RecordedReply> replies) {
   const bool any = std::ranges::any_of(replies, [](const RecordedReply& reply) {
-    const bool finds = reply.knows_drafting && (reply.drafting.sources & kFromSuffix) != 0;
+    // Of a reply under way its rounds tell the sources; what its text suggests can be found where its prompt is known.
+    const bool looks = reply.knows_drafting || !reply.prompt.empty();
+    const bool finds = looks && (reply.drafting.sources & kFromSuffix) != 0;
     return finds || (reply.drafting.block >= 2 && (reply.mode != DecodeMode::ar || reply.dense));
   });
   return any ? DecodeMode::adaptive : DecodeMode::ar;

@@ -206,6 +206,7 @@ double pieces(double count, double size) {
 
 struct AttentionSizes {
   double width, keys, kv_heads, group, head_dim, head_bytes;
+  double planes;  // keys and values; keys alone of a latent cache
 
   explicit AttentionSizes(const AttentionArgs& args)
       : width(args.width),
@@ -213,9 +214,10 @@ struct AttentionSizes {
         kv_heads(args.shape.kv_heads),
         group(1.0 * args.heads / args.shape.kv_heads),
         head_dim(args.shape.head_dim),
-        head_bytes(args.shape.head_dim * mean_element_bytes(args.shape)) {}
+        head_bytes(args.shape.head_dim * mean_element_bytes(args.shape)),
+        planes(args.shape.planes()) {}
   double queries() const { return width * group; }  // of a K/V head
-  double memory_bytes() const { return 2 * keys * kv_heads * head_bytes; }
+  double memory_bytes() const { return planes * keys * kv_heads * head_bytes; }
   /// Queries and outputs of all heads.
   double row_bytes() const { return 2 * width * kv_heads * group * head_dim * sizeof(float); }
   /// Of so many queries, padding included, with so many keys each, in all K/V heads.

@@ -26,6 +26,8 @@ struct NamedShape {
   /// The type of each kind of matrix ("attn_q"), as a file has it; of others `weights` decides.
   std::map<std::string, TensorType, std::less<>> types = {};
   uint32_t taps = 0;  // of a drafter: layers of its target that it reads
+  // Of relatives of DFlash; 0 where a drafter lacks them.
+  uint32_t markov_rank = 0, row_conv_taps = 0, row_conv_group = 0;
 };
 
 /// Throws bad_input that lists what is allowed.

@@ -217,19 +217,20 @@ Work launch_of_attention(const AttentionArgs& args, const DeviceProfile& device)
   work.shared_bytes = launch.shared_bytes;
   work.invocations = launch.threads;
   work.workgroups = launches * launch.blocks;
-  work.workgroups_reading_memory = kv_heads * p.span_blocks * p.slices;
+  work.workgroups_reading_memory = kv_heads * p.span_blocks * p.value_slices;
   const double stages = launch.many ? p.stages - kPartOfStage : warps * (p.warp_stages - kPartOfStage);
   work.bytes_in_flight = stages * cuda::kAttentionStageBytes * mean_element_bytes(args.shape) /
                          (args.shape.type == CacheType::f16 ? 2 : 4);
-  work.longest_memory_bytes = 2 * head_bytes * std::min(keys, 1.0 * cuda::kSpanChunks * kAttentionChunk);
-  work.memory_bytes = 2 * keys * kv_heads * head_bytes;
+  const double planes = args.shape.planes();  // keys and values; keys alone of a latent cache
+  work.longest_memory_bytes = planes * head_bytes * std::min(keys, 1.0 * cuda::kSpanChunks * kAttentionChunk);
+  work.memory_bytes = planes * keys * kv_heads * head_bytes;
   // Of its own chunks a row reads what it sees.
   const double own_keys = std::min(keys, own_chunks * kAttentionChunk);
   work.cache_bytes = work.memory_bytes * (tiles - 1) + 2 * own_items * own_keys * kv_heads * head_bytes +
                      2 * entries * (args.shape.head_dim + 2) * sizeof(float) +
                      2.0 * args.width * args.heads * args.shape.head_dim * sizeof(float);
   const ChunkWork chunk(args.shape);
-  const double all = kv_heads * p.slices * (items * chunks + own_items * own_chunks);
+  const double all = kv_heads * p.value_slices * (items * chunks + own_items * own_chunks);
   work.lane_ops = all * chunk.lanes;
   work.matrix_flops = all * chunk.tensor * kPairFlops;
   // The last block of a tile merges: its warps have some heads each, whose results come head behind head.
@@ -289,7 +290,8 @@ Work launches_of(const Op& op, const DeviceProfile& device) {
   if (const auto* experts = std::get_if<ExpertAddArgs>(&op)) {
     Work work = launch_of_experts(experts->weight, experts->experts, experts->width, device);
     work.cache_bytes += bytes_beside(experts->price(), *experts->weight, experts->experts, experts->width);
-    work.steps += kGraphStep;  // the rows' sums
+    const double groups = experts->x == nullptr ? steps_of_groups(experts->experts, experts->width) : 0;
+    work.steps += kGraphStep * (experts->x == nullptr ? groups : 1);  // or the rows' sums
     return work;
   }
   if (const auto* route = std::get_if<RouteArgs>(&op)) {
@@ -303,7 +305,7 @@ Work launches_of(const Op& op, const DeviceProfile& device) {
   const auto* recurrence = std::get_if<DeltaNetArgs>(&op);
   Work work = recurrence != nullptr ? work_of_recurrence(*recurrence, cuda::kStateColumns, cuda::kColumnLanes)
                                     : work_of_price(price_of(op), device);
-  work.kernel = std::visit(KernelName(), op);
+  work.kernel = recurrence != nullptr && !recurrence->shape.corrects ? "scan" : std::visit(KernelName(), op);
   const uint32_t registers = cuda_code(work.kernel, device.cuda_capability).registers;
   if (registers > 0) work.registers = registers;
   work.steps = kGraphStep;
@@ -322,10 +324,10 @@ Work cuda_work_of(const Op& op, const DeviceProfile& device) {
 
 constexpr double kFloat = sizeof(float);
 // Of a recurrence: columns of a state that a workgroup of shaders/delta_net.comp has, one of each invocation;
-// instructions for each element of the state and step, its decay, the products with key and query, the sum; and
-// accesses to the cache of a step that wait for each other: which row it is, then its key and query.
+// instructions for each element of the state and step, its decay, the products with key (not of a scan) and query, the
+// sum; and accesses to the cache of a step that wait for each other: which row it is, then its key and query.
 constexpr uint32_t kStateColumns = 32;
-constexpr double kStateOps = 4, kStepLatencies = 2;
+constexpr double kStateOps = 4, kScanOps = 3, kStepLatencies = 2;
 constexpr double kHeadSums = 16;  // of squares, beside a head in shared memory: product_heads.comp
 
 double rounded_up(double a, double b) {
@@ -460,7 +462,7 @@ Work work_of_args(const ExpertSwigluArgs& args, const KernelRules& rules, const 
 Work work_of_args(const ExpertAddArgs& args, const KernelRules& rules, const DeviceProfile& device) {
   Work work = work_of_experts(*args.weight, args.experts, args.width, rules, device);
   work.cache_bytes += bytes_beside(args.price(), *args.weight, args.experts, args.width);
-  work.steps += 1;  // the rows' sums
+  work.steps += args.x == nullptr ? steps_of_groups(args.experts, args.width) : 1;  // or the rows' sums
   return work;
 }
 
@@ -535,7 +537,7 @@ Work work_of_recurrence(const DeltaNetArgs& args, uint32_t columns, uint32_t col
   Work work;
   work.memory_bytes = 2 * state * kFloat;
   work.cache_bytes = static_cast<double>(args.price().bytes) - work.memory_bytes;
-  work.lane_ops = kStateOps * args.width * state;
+  work.lane_ops = (args.shape.corrects ? kStateOps : kScanOps) * args.width * state;
   work.invocations = columns * column_lanes;
   work.workgroups = args.shape.value_heads * rounded_up(args.shape.value_dim, columns);
   work.registers = 1.0 * args.shape.key_dim / column_lanes + 32;

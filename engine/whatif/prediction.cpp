@@ -124,6 +124,13 @@ WeightPlan plan_of_shape(const NamedShape& shape, std::deque<TensorView>& tensor
   plan.token_embd = plan_matrix("token_embd", {&require("token_embd", config.vocab, config.hidden)});
   const QkvJoin join = shape.taps > 0 ? QkvJoin::keys_values : QkvJoin::all;
   for (uint32_t n = 0; n < config.layers; ++n) plan.layers.push_back(plan_layer(config, n, join, require, add));
+  if (config.layer_inputs != 0) {
+    const uint64_t all = uint64_t{config.layers} * config.layer_inputs;
+    plan.layer_inputs.push_back(
+        plan_matrix("per_layer_token_embd", {&require("per_layer_token_embd", config.vocab, all)}));
+    plan.layer_inputs.push_back(
+        plan_matrix("per_layer_model_proj", {&require("per_layer_model_proj", all, config.hidden)}));
+  }
   if (!config.tied_head) {
     plan.output.push_back(plan_matrix("output", {&require("output", config.vocab, config.hidden)}));
   }
@@ -148,10 +155,50 @@ RecordedModel::RecordedModel(const NamedShape& shape) : config_(shape.config), l
   features.type = type_of_tensor(shape, "fc", features.shape[1]);
   features_weight_ = make_matrix(plan_matrix("fc", {&features}));
   features_norm_ = device_.allocate(config_.hidden * sizeof(float), "norm");
+  const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
+    TensorView& tensor = tensors.emplace_back();
+    tensor.name = name;
+    tensor.rank = 2;
+    tensor.shape = {rows, cols};
+    tensor.type = type_of_tensor(shape, name, cols);
+    return make_matrix(plan_matrix(name, {&tensor}));
+  };
+  if (shape.markov_rank > 0) {
+    markov_tables_[0] = matrix("markov_w1", config_.vocab, shape.markov_rank);
+    markov_tables_[1] = matrix("markov_w2", config_.vocab, shape.markov_rank);
+  }
+  conv_.taps = shape.row_conv_taps;
+  conv_.group = shape.row_conv_group;
+  if (conv_.taps == 0) return;
+  const uint64_t kernels = 2 * uint64_t{conv_.taps} * (config_.hidden / conv_.group);
+  for (LayerWeights& layer : weights_.layers) {
+    for (auto* const half : {&layer.attn_conv, &layer.ffn_conv}) {
+      *half = std::make_unique<ConvWeights>();
+      (*half)->project = matrix(half == &layer.attn_conv ? "attn_conv_proj" : "ffn_conv_proj", kernels, config_.hidden);
+      (*half)->base = device_.allocate(2 * uint64_t{conv_.taps} * config_.hidden * sizeof(float), "base kernels");
+    }
+  }
 }
 
 std::unique_ptr<Weight> RecordedModel::make_matrix(const MatrixPlan& plan) {
   return device_.make_weight(plan.device_parts(), plan.layout, plan.name);
+}
+
+std::unique_ptr<LatentWeights> RecordedModel::make_latent(const LatentPlan& plan) {
+  const auto norm = [&](uint64_t count) { return device_.allocate(count * sizeof(float), "norm"); };
+  auto latent = std::make_unique<LatentWeights>();
+  if (!plan.query_latent.empty()) {
+    latent->query_latent = make_matrix(plan.query_latent[0]);
+    latent->query_norm = norm(config_.latent.query_rank);
+  }
+  latent->query_keys = make_matrix(plan.query_keys);
+  latent->query_turned = make_matrix(plan.query_turned);
+  latent->latent = make_matrix(plan.latent);
+  latent->turned = make_matrix(plan.turned);
+  latent->latent_norm = norm(config_.latent.rank);
+  latent->keys = make_matrix(plan.keys);
+  latent->values = make_matrix(plan.values);
+  return latent;
 }
 
 void RecordedModel::make_weights(const WeightPlan& plan) {
@@ -162,36 +209,65 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
     LayerWeights layer;
     layer.attn_norm = norm(config_.hidden);
     for (const MatrixPlan& part : planned.qkv) layer.qkv.push_back(make_matrix(part));
+    if (!planned.latent.empty()) layer.latent = make_latent(planned.latent[0]);
     if (!planned.gate.empty()) layer.gate = make_matrix(planned.gate[0]);
-    if (layers_[n].mixer == Mixer::gated_delta_net) {
+    if (layers_[n].mixer == Mixer::short_convolution) {
+      layer.taps = norm(uint64_t{config_.hidden} * config_.conv_taps);
+    } else if (config_.is_recurrent(n)) {
       const DeltaNetConfig& net = config_.delta_net;
       layer.taps = norm(uint64_t{net.channels()} * net.taps);
       layer.decay_bias = norm(net.value_heads);
       layer.decay_rate = norm(net.value_heads);
-      layer.state_norm = norm(net.value_dim);
+      layer.state_norm = norm(net.scans ? net.values() : net.value_dim);
+      if (net.has_conv_bias) layer.conv_bias = norm(net.channels());
+      if (net.scans) layer.skip = norm(net.value_heads);
     }
     if (layers_[n].qk_norm) {
-      layer.q_norm = norm(config_.head_dim);
-      layer.k_norm = norm(config_.head_dim);
+      layer.q_norm = norm(config_.head_dim_of(n));
+      if (layers_[n].own_kv) layer.k_norm = norm(config_.head_dim_of(n));
     }
-    layer.attn_output = make_matrix(planned.attn_output);
+    if (layers_[n].v_norm && layers_[n].own_kv) layer.v_norm = norm(config_.head_dim_of(n));
+    if (planned.attn_output.is_there()) layer.attn_output = make_matrix(planned.attn_output);
     layer.ffn_norm = norm(config_.hidden);
     if (layers_[n].post_norms) {
       layer.attn_post_norm = norm(config_.hidden);
       layer.ffn_post_norm = norm(config_.hidden);
     }
     if (!planned.router.empty()) {
-      layer.router = norm(uint64_t{config_.experts + (layers_[n].shared_expert ? 1 : 0)} * config_.hidden);
+      const bool has_gate = layers_[n].shared_expert && layers_[n].shared_gate;
+      layer.router = norm(uint64_t{config_.experts + (has_gate ? 1 : 0)} * config_.hidden);
+      if (layers_[n].choice_bias) layer.choice_bias = norm(config_.experts);
     }
-    layer.gate_up = make_matrix(planned.gate_up);
-    layer.ffn_down = make_matrix(planned.ffn_down);
-    if (layers_[n].shared_expert) {
+    if (planned.gate_up.is_there()) layer.gate_up = make_matrix(planned.gate_up);
+    if (planned.ffn_down.is_there()) layer.ffn_down = make_matrix(planned.ffn_down);
+    if (layers_[n].feed_forward == FeedForward::both) {
+      layer.router_norm = norm(config_.hidden);
+      layer.expert_scales = norm(config_.experts);
+      layer.expert_norm = norm(config_.hidden);
+      layer.dense_post_norm = norm(config_.hidden);
+      layer.expert_post_norm = norm(config_.hidden);
+    }
+    if (!planned.shared_gate_up.empty()) {
       layer.shared_gate_up = make_matrix(planned.shared_gate_up[0]);
       layer.shared_down = make_matrix(planned.shared_down[0]);
+    }
+    if (!planned.input.empty()) {
+      layer.input_gate = make_matrix(planned.input[0]);
+      layer.input_proj = make_matrix(planned.input[1]);
+      layer.input_norm = norm(config_.hidden);
     }
     weights_.layers.push_back(std::move(layer));
   }
   weights_.output_norm = norm(config_.hidden);
+  if (config_.layer_inputs != 0 || config_.has_experts_beside) {
+    weights_.ones = norm(std::max(config_.layers * config_.layer_inputs, config_.hidden));
+  }
+  if (!plan.layer_inputs.empty()) {
+    weights_.layer_embd = make_matrix(plan.layer_inputs[0]);
+    weights_.layer_proj = make_matrix(plan.layer_inputs[1]);
+    weights_.layer_norm = norm(config_.layer_inputs);
+    weights_.embedding_norm = norm(config_.hidden);
+  }
   if (!plan.output.empty()) weights_.output = make_matrix(plan.output[0]);
 }
 
@@ -205,6 +281,64 @@ void RecordedModel::make_buffers(uint32_t width, uint32_t head_rows) {
   buffers_ = allocate_pass_buffers(device_, config_, limits_);
   cache_ = std::make_unique<KvCaches>(device_, config_, limits_, "K/V");
   if (limits_.states > 0) recurrent_ = std::make_unique<RecurrentMemory>(device_, config_, limits_);
+  if (conv_.taps == 0) return;
+  const uint64_t hidden = uint64_t{config_.hidden} * sizeof(float), rows = width;
+  conv_.zero = device_.allocate(hidden, "zeros");
+  conv_.zero_moves = device_.allocate(rows * 2 * sizeof(uint32_t), "rows of zeros");
+  conv_.kernels = device_.allocate(rows * 2 * conv_.taps * (hidden / conv_.group), "kernels of rows");
+  for (auto* const buffer : {&conv_.normed, &conv_.mixed, &conv_.branch})
+    *buffer = device_.allocate(rows * hidden, "rows");
+  conv_.rows = device_.allocate_activations(width, config_.hidden, "rows");
+  conv_.spare = device_.allocate_activations(width, config_.hidden, "rows");
+}
+
+// As MarkovHead records it.
+OpList RecordedModel::record_markov(uint32_t rows) {
+  if (!has_markov()) throw bad_input("A Markov head was to be recorded of a model that has none.");
+  if (rows == 0 || rows > kMaxWidth) {
+    throw bad_input("A Markov head of " + std::to_string(rows) + " rows was to be recorded; allowed: 1 to " +
+                    std::to_string(kMaxWidth) + ".");
+  }
+  make_buffers(rows, rows);
+  const Weight &w1 = *markov_tables_[0], &w2 = *markov_tables_[1];
+  const uint32_t vocab = w2.rows(), rank = w2.cols(), listed = std::min(32u, vocab);  // as Drafter lists
+  const uint64_t word = sizeof(float), many = rows;
+  markov_.rows = device_.allocate(many * sizeof(Row), "rows");
+  markov_.before = device_.allocate(many * rank * word, "rows of the table");
+  markov_.ones = device_.allocate(std::max(rank, vocab) * word, "ones");
+  markov_.moves = device_.allocate(many * 2 * word, "places");
+  markov_.sums = device_.allocate(many * vocab * word, "logits");
+  markov_.ids = device_.allocate(many * listed * word, "tokens");
+  markov_.values = device_.allocate(many * listed * word, "their logits");
+  markov_.log_sum_exp = device_.allocate(many * word, "sums");
+  markov_.activations = device_.allocate_activations(rows, rank, "rows of the table");
+  markov_.spare = device_.allocate_activations(rows, vocab, "logits");
+  Recorder record;
+  record(EmbedArgs{.width = rows,
+                   .table = &w1,
+                   .rows = markov_.rows.get(),
+                   .x = markov_.before.get(),
+                   .norm = {markov_.ones.get()},
+                   .out = markov_.activations.get()});
+  record(CopyRowsArgs{.count = rows,
+                      .cols = vocab,
+                      .in = buffers_.logits.get(),
+                      .moves = markov_.moves.get(),
+                      .out = markov_.sums.get()});
+  record(LinearAddArgs{.width = rows,
+                       .weight = &w2,
+                       .in = markov_.activations.get(),
+                       .x = markov_.sums.get(),
+                       .norm = {markov_.ones.get()},
+                       .out = markov_.spare.get()});
+  record(TopKArgs{.width = rows,
+                  .logits = markov_.sums.get(),
+                  .vocab = vocab,
+                  .k = listed,
+                  .ids = markov_.ids.get(),
+                  .values = markov_.values.get(),
+                  .log_sum_exp = markov_.log_sum_exp.get()});
+  return record.finish();
 }
 
 OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_rows) {
@@ -232,7 +366,8 @@ OpList RecordedModel::record(uint32_t width, uint32_t context, uint32_t head_row
                              .cache = *cache_,
                              .aux_layers = {},
                              .embedding_scale = config_.embedding_scale * config_.residual_scale,
-                             .recurrent = recurrent_.get()};
+                             .recurrent = recurrent_.get(),
+                             .conv = conv_.taps > 0 ? &conv_ : nullptr};
   Recorder record;
   record_forward(record, model, shape);
   return record.finish();
@@ -369,6 +504,8 @@ double draft_ms(RecordedModel& drafter, const DeviceProfile& device, const Kerne
                 uint32_t backlog, uint32_t context) {
   double ms = predict_pass(drafter, device, rules, sizes.block, context).ms;
   if (backlog > 0) ms += predict_ops_ms(drafter.record_injection(backlog), device, rules);
+  // Behind each token of the likeliest path once.
+  if (drafter.has_markov()) ms += (sizes.block - 1) * predict_ops_ms(drafter.record_markov(1), device, rules);
   return ms;
 }
 

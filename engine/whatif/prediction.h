@@ -81,11 +81,17 @@ class RecordedModel {
   /// do. Throws bad_input for rows of 0 or above kMaxWidth, and where the model is no drafter.
   OpList record_injection(uint32_t rows);
 
+  /// Of a drafter with a Markov head: what it makes of `rows` places of a block whose logits are there. They stay valid
+  /// as those of record() do. Throws as record_injection() does.
+  OpList record_markov(uint32_t rows);
+  bool has_markov() const { return markov_tables_[0] != nullptr; }
+
   static constexpr uint32_t kMaxWidth = 4096;
 
  private:
   void make_weights(const WeightPlan& plan);
   std::unique_ptr<Weight> make_matrix(const MatrixPlan& plan);
+  std::unique_ptr<LatentWeights> make_latent(const LatentPlan& plan);
   void make_buffers(uint32_t width, uint32_t head_rows);
 
   DryDevice device_;
@@ -106,6 +112,13 @@ class RecordedModel {
   };
   uint32_t taps_ = 0;
   Injection injection_;
+  std::unique_ptr<Weight> markov_tables_[2];  // [V, R] both; null without a Markov head
+  struct Markov {
+    std::unique_ptr<Buffer> rows, before, ones, moves, sums, ids, values, log_sum_exp;
+    std::unique_ptr<Activations> activations, spare;
+  };
+  Markov markov_;
+  ConvBuffers conv_;  // where a drafter has convolutions along its rows, taps > 0
 };
 
 /// The model of a file or a folder where there is one of that path, else of the shape of that name, and how it is

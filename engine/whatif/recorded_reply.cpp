@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace canopy {
@@ -91,20 +92,58 @@ void guess_drafting(RecordedReply& reply, uint32_t prompt_tokens) {
   if (limits.depth != WidthLimits::none && limits.depth >= 1) drafting.block = limits.depth + 1;
   if (limits.rows != WidthLimits::none && limits.rows >= 1) drafting.rows = limits.rows;
   for (size_t round = 0; round < reply.rounds; ++round) {
-    for (const RoundNode& row : reply.round(round).nodes) drafting.sources |= row.node.sources;
+    const RoundRecord record = reply.round(round);
+    for (const RoundNode& row : record.nodes) {
+      drafting.sources |= row.node.sources;
+      const bool is_drafted = (row.node.sources & kFromSteps) != 0 && row.node.depth > 1;
+      if (is_drafted && record.nodes[row.node.parent].node.rank > 0) drafting.beams = kMostBeams;
+    }
   }
   if (limits.tokens_left != WidthLimits::none) drafting.remaining = std::max(drafting.remaining, limits.tokens_left);
 }
 
+namespace {
+
+/// In the place of a candidate of that rank that is not known: a token of no probability.
+void add_improbable(size_t rank, BlockDraft& block) {
+  block.tokens.push_back(UINT32_MAX - static_cast<uint32_t>(block.candidates - rank));
+  block.logits.push_back(-1e9f * static_cast<float>(1 + rank));
+}
+
+/// Whether two nodes of one depth and rank have other tokens: what was drafted depends on the path to it.
+bool depends_on_paths(const RoundRecord& record) {
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> tokens;  // by depth and rank
+  for (const RoundNode& row : record.nodes) {
+    const TreeNode& node = row.node;
+    if (tokens.try_emplace({node.depth, node.rank}, node.token).first->second != node.token) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record) {
-  std::vector<MoreCandidates> depths;
+  std::vector<MoreCandidates> lists;  // by depth or, of a draft made token by token, by the nodes with children
+  std::vector<uint32_t> parents;      // of these lists: the nodes
+  std::vector<size_t> place(record.nodes.size(), SIZE_MAX);  // of the list behind a node
+  bool by_token = false;
   size_t longest = 0;
+  for (const RoundNode& row : record.nodes) by_token = by_token || (row.node.sources & kFromSteps) != 0;
+  by_token = by_token || depends_on_paths(record);
   for (const RoundNode& row : record.nodes) {
     const TreeNode& node = row.node;
     if (node.depth == 0) continue;
     if ((node.sources & kFreeSources) != 0) return nullptr;  // it has no rank among the drafter's candidates
-    if (depths.size() < node.depth) depths.resize(node.depth);
-    MoreCandidates& here = depths[node.depth - 1];
+    size_t list = node.depth - 1;
+    if (by_token) {
+      if (place[node.parent] == SIZE_MAX) {
+        place[node.parent] = parents.size();
+        parents.push_back(node.parent);
+      }
+      list = place[node.parent];
+    }
+    if (lists.size() <= list) lists.resize(list + 1);
+    MoreCandidates& here = lists[list];
     if (node.rank < here.tokens.size()) continue;
     // Ranks below are there already, in a best-first tree and in a chain.
     if (node.rank != here.tokens.size()) return nullptr;
@@ -115,24 +154,46 @@ std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record) {
     here.logits.push_back(logit);
     longest = std::max(longest, here.tokens.size());
   }
-  if (depths.empty()) return nullptr;
+  if (lists.empty()) return nullptr;
   auto draft = std::make_shared<KeptDraft>();
   BlockDraft& block = draft->block;
-  block.depths = static_cast<uint32_t>(depths.size());
   block.candidates = static_cast<uint32_t>(longest) + 1;
-  block.log_sum_exp.assign(block.depths, 0);
-  for (const MoreCandidates& here : depths) {
+  block.log_sum_exp.assign(lists.size(), 0);
+  for (const MoreCandidates& here : lists) {
     block.tokens.insert(block.tokens.end(), here.tokens.begin(), here.tokens.end());
     block.logits.insert(block.logits.end(), here.logits.begin(), here.logits.end());
-    for (size_t rank = here.tokens.size(); rank < block.candidates; ++rank) {
-      block.tokens.push_back(UINT32_MAX - static_cast<uint32_t>(block.candidates - rank));
-      block.logits.push_back(-1e9f * static_cast<float>(1 + rank));
-    }
+    for (size_t rank = here.tokens.size(); rank < block.candidates; ++rank) add_improbable(rank, block);
   }
+  for (const uint32_t parent : parents) {
+    const TreeNode& node = record.nodes[parent].node;
+    block.behind.push_back(parent == 0 ? BlockDraft::none
+                                       : static_cast<uint32_t>(place[node.parent]) * block.candidates + node.rank);
+    block.depths = std::max(block.depths, node.depth + 1);
+  }
+  if (!by_token) block.depths = static_cast<uint32_t>(lists.size());
   return draft;
 }
 
 namespace {
+
+/// The lists of a draft behind paths that have fewer than `depths` tokens.
+void cut_paths(const BlockDraft& whole, uint32_t depths, BlockDraft& cut) {
+  const std::vector<uint32_t> lengths = path_lengths(whole.behind, whole.candidates);
+  cut = BlockDraft();
+  cut.depths = depths;
+  cut.candidates = whole.candidates;
+  std::vector<uint32_t> place(whole.lists());
+  for (uint32_t i = 0; i < whole.lists(); ++i) {
+    if (lengths[i] >= depths) continue;
+    place[i] = cut.lists();
+    const uint32_t parent = whole.behind[i] / whole.candidates, rank = whole.behind[i] % whole.candidates;
+    cut.behind.push_back(i == 0 ? BlockDraft::none : place[parent] * whole.candidates + rank);
+    const DepthCandidates list = whole.list(i);
+    cut.tokens.insert(cut.tokens.end(), list.tokens.begin(), list.tokens.end());
+    cut.logits.insert(cut.logits.end(), list.logits.begin(), list.logits.end());
+    cut.log_sum_exp.push_back(whole.log_sum_exp[i]);
+  }
+}
 
 /// As Drafter::append_features(): what does not fit any more is preceded by an injection.
 uint32_t waiting_after_prompt(uint32_t waiting, uint32_t read, uint32_t most) {
@@ -153,7 +214,7 @@ RecordedDrafts::RecordedDrafts(const RecordedReply& reply, uint32_t depth, std::
                    ? waiting_after_prompt(*left, reply.drafting.prompt_read, most_waiting_)
                    : reply.drafting.backlog),
       committed_(reply.drafting.committed),
-      by_token_((reply.drafting.sources & kFromDraft) != 0) {
+      by_token_((reply.drafting.sources & kFromSteps) != 0) {
   whole_text_.insert(whole_text_.end(), reply.text.begin(), reply.text.end());
 }
 
@@ -168,6 +229,13 @@ uint32_t RecordedDrafts::drafted_tokens() const {
   return tokens;
 }
 
+DraftSources RecordedDrafts::drafted_by() const {
+  for (const DraftSources source : {kFromDraft, kFromMtp, kFromEagle, kFromAssistant}) {
+    if ((reply_.drafting.sources & source) != 0) return source;
+  }
+  return kFromDflash;
+}
+
 const FreeDraft& RecordedDrafts::from_text(uint32_t depths) {
   if ((reply_.drafting.sources & kFromSuffix) == 0) return nothing_;
   const size_t known = reply_.prompt.size() + (committed_ - reply_.drafting.committed) + 1;  // the root included
@@ -180,24 +248,53 @@ const BlockDraft* RecordedDrafts::draft(uint32_t, const DraftWish& wish, const s
   current_ = instead_ != nullptr ? instead_ : reply_.draft(committed_);
   if (current_ == nullptr) return nullptr;
   const BlockDraft& whole = current_->block;
-  uint32_t depths = wish.depths;
-  if (by_token_) {
-    BestPath path(wish);
-    for (depths = 1; depths <= whole.depths && path.goes_on(whole.at(depths)); ++depths) {
-    }
+  if (by_token_ || whole.in_one_pass) {
+    cut_.candidates = whole.candidates;
+    const auto draft_again = by_token_ ? draft_beams : draft_paths;
+    if (!draft_again(*this, 0, wish, tree_, cut_, stop)) return nullptr;
+    return drafted_ = &cut_;
   }
-  shallow_ = whole.depths < depths && instead_ == nullptr;
-  drafted_ = std::min(whole.depths, depths);
-  if (whole.depths <= depths && whole.behind_best == by_token_) return &whole;
-  depths = drafted_;
-  cut_.behind_best = by_token_;
-  const size_t count = size_t{depths} * whole.candidates;
-  cut_.depths = depths;
+  // What a tree tells of lists behind paths went as deep as that.
+  shallow_ = whole.depths < wish.depths && instead_ == nullptr && !whole.is_by_token();
+  if (whole.depths <= wish.depths) return drafted_ = &whole;
+  if (whole.is_by_token()) {
+    cut_paths(whole, wish.depths, cut_);
+    return drafted_ = &cut_;
+  }
+  cut_.behind.clear();
+  cut_.in_one_pass = false;
+  const size_t count = size_t{wish.depths} * whole.candidates;
+  cut_.depths = wish.depths;
   cut_.candidates = whole.candidates;
   cut_.tokens.assign(whole.tokens.begin(), whole.tokens.begin() + static_cast<std::ptrdiff_t>(count));
   cut_.logits.assign(whole.logits.begin(), whole.logits.begin() + static_cast<std::ptrdiff_t>(count));
-  cut_.log_sum_exp.assign(whole.log_sum_exp.begin(), whole.log_sum_exp.begin() + depths);
-  return &cut_;
+  cut_.log_sum_exp.assign(whole.log_sum_exp.begin(), whole.log_sum_exp.begin() + wish.depths);
+  return drafted_ = &cut_;
+}
+
+/// The recorded lists of these nodes. Recordings from before there were several paths have those of one alone.
+bool RecordedDrafts::run(const DraftTree& tree, uint32_t first, BlockDraft& draft, const std::stop_token& stop) {
+  const BlockDraft& whole = current_->block;
+  if (first == 0) lists_.clear();
+  for (uint32_t node = first; node < tree.width(); ++node) {
+    uint32_t list = node == 0 ? 0 : lists_[tree[node].parent];
+    if (node > 0 && list != BlockDraft::none) {
+      const uint32_t next = list + 1 < whole.lists() && tree[node].rank == 0 ? list + 1 : BlockDraft::none;
+      list = whole.is_by_token() ? whole.list_behind(list, tree[node].token) : next;
+    }
+    lists_.push_back(list);
+    if (list == BlockDraft::none) {
+      shallow_ = shallow_ || instead_ == nullptr;
+      for (uint32_t rank = 0; rank < draft.candidates; ++rank) add_improbable(rank, draft);
+      draft.log_sum_exp.push_back(0);
+      continue;
+    }
+    const DepthCandidates known = whole.list(list);
+    draft.tokens.insert(draft.tokens.end(), known.tokens.begin(), known.tokens.end());
+    draft.logits.insert(draft.logits.end(), known.logits.begin(), known.logits.end());
+    draft.log_sum_exp.push_back(whole.log_sum_exp[list]);
+  }
+  return !stop.stop_requested();
 }
 
 bool RecordedDrafts::more(uint32_t depth, uint32_t known, uint32_t, std::vector<uint32_t>& tokens,
@@ -215,15 +312,36 @@ bool RecordedDrafts::more(uint32_t depth, uint32_t known, uint32_t, std::vector<
 void RecordedDrafts::move_to(uint32_t committed, std::shared_ptr<const KeptDraft> instead) {
   committed_ = committed;
   instead_ = std::move(instead);
-  drafted_ = 0;
+  drafted_ = nullptr;
   shallow_ = starved_ = false;
 }
 
 /// As Drafter::append_features_soon(): what does not fit beside what waits is preceded by an injection.
 void RecordedDrafts::commit(uint32_t tokens, bool drafted) {
+  if ((reply_.drafting.sources & kFromDraft) != 0 && reply_.drafting.beams > 1) {
+    if (drafted) {
+      if (drafted_ == nullptr) tree_.reset(0);
+      draft_root_ = committed_ - reply_.drafting.committed;
+      since_draft_ = 0;
+    }
+    since_draft_ += tokens;
+    waiting_ = draft_root_ ? since_draft_ - run_since_draft() : waiting_ + tokens;
+    return;
+  }
   if (drafted) waiting_ = 0;
   if (tokens > most_waiting_ - std::min(waiting_, most_waiting_)) waiting_ = 0;
   waiting_ += tokens;
+}
+
+/// How many of the tokens behind the last draft's root, but for the last of them, it has run.
+uint32_t RecordedDrafts::run_since_draft() const {
+  uint32_t node = 0, count = 0;
+  while (count + 1 < since_draft_ && *draft_root_ + 1 + count < reply_.text.size()) {
+    node = tree_.child(node, reply_.text[*draft_root_ + 1 + count]);
+    if (node == TreeNode::none) break;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace canopy

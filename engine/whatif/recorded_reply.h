@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/speculation/beam_draft.h"
 #include "engine/speculation/draft_source.h"
 #include "engine/speculation/pass_cost.h"
 #include "engine/speculation/round_planner.h"
@@ -56,7 +57,7 @@ std::shared_ptr<const KeptDraft> draft_of_tree(const RoundRecord& record);
 
 // The drafts of a recording, as a drafter behind the text that a re-run has written so far.
 
-class RecordedDrafts final : public DraftSource {
+class RecordedDrafts final : public DraftSource, private NodeRunner {
  public:
   /// Behind the first root. depth: of the drafter's longest draft, 0 without one; deepest: of all drafts. left:
   /// features that waited when the reply before this one ended; none: what waits at the first root is what was
@@ -66,8 +67,10 @@ class RecordedDrafts final : public DraftSource {
 
   uint32_t max_depth() const override { return depth_; }
   uint32_t backlog() const override { return waiting_; }
+  uint32_t most_beams() const override { return reply_.drafting.beams; }
   uint32_t most_waiting() const override { return most_waiting_; }
   uint32_t drafted_tokens() const override;
+  DraftSources drafted_by() const override;
   const FreeDraft& from_text(uint32_t depths) override;
   /// What the target said of tokens beside the path was not recorded.
   const FreeDraft& recycled(uint32_t, uint32_t) override { return nothing_; }
@@ -79,18 +82,21 @@ class RecordedDrafts final : public DraftSource {
   /// The next draft is behind so many positions; where that is not null it is this one, which has all candidates there
   /// are (draft_of_tree).
   void move_to(uint32_t committed, std::shared_ptr<const KeptDraft> instead = nullptr);
-  /// Whether there was a draft since then, and of how many tokens; 0: none.
-  bool drafted() const { return drafted_ > 0; }
-  uint32_t drafted_depths() const { return drafted_; }
-  /// A round has committed so many tokens; with `drafted`, a draft had injected what waited.
+  /// The draft since then; null: none.
+  const BlockDraft* drafted() const { return drafted_; }
+  /// A round has committed so many tokens; with `drafted`, a draft had injected what waited. What a model that drafts
+  /// token by token has run of them need not be read again.
   void commit(uint32_t tokens, bool drafted);
 
-  /// Of the last draft: it has fewer depths than were asked for.
+  /// Of the last draft: it has fewer depths, or paths, than were asked for.
   bool is_shallow() const { return shallow_; }
   /// Of the last draft: a tree asked for more candidates than were recorded.
   bool is_starved() const { return starved_; }
 
  private:
+  bool run(const DraftTree& tree, uint32_t first, BlockDraft& draft, const std::stop_token& stop) override;
+  uint32_t run_since_draft() const;
+
   const RecordedReply& reply_;
   uint32_t depth_, deepest_;
   std::vector<uint32_t> whole_text_;  // prompt and reply
@@ -100,9 +106,13 @@ class RecordedDrafts final : public DraftSource {
   uint32_t waiting_;
   uint32_t committed_;
   std::shared_ptr<const KeptDraft> instead_, current_;
-  BlockDraft cut_;  // of current_, where fewer depths are asked for than it has
+  BlockDraft cut_;  // of current_, where less is asked for than it has
   bool by_token_;
-  uint32_t drafted_ = 0;
+  DraftTree tree_;                    // of the nodes that a draft made token by token goes on with
+  std::vector<uint32_t> lists_;       // of current_, by its nodes; BlockDraft::none of those that were not recorded
+  std::optional<size_t> draft_root_;  // of the last one: its place in the reply's text
+  uint32_t since_draft_ = 0;          // tokens committed since
+  const BlockDraft* drafted_ = nullptr;
   bool shallow_ = false, starved_ = false;
 };
 

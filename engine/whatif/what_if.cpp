@@ -99,7 +99,7 @@ void WhatIfState::take(CostTable table, const RecordedReply& first) {
 std::unique_ptr<SpeculationState> WhatIfState::make(const RecordedReply& reply, CostTable table) const {
   PairFacts pair;
   pair.block_size = reply.drafting.block == 0 ? 0 : std::max(2u, reply.drafting.block);
-  pair.by_token = (reply.drafting.sources & kFromDraft) != 0;
+  pair.by_token = (reply.drafting.sources & kFromSteps) != 0;
   pair.roofline = [&reply] { return reply.drafting.roofline.value_or(some_roofline()); };
   pair.recordings = [this] { return prepared_; };
   return std::make_unique<SpeculationState>(std::move(pair), std::move(table));
@@ -254,7 +254,7 @@ std::optional<WhatIfRound> ReplyRerun::next() {
   std::optional<WhatIfRound> round = run(start, recorded, std::move(instead));
   if (!round) return round;
   planner_->observe(round->record);
-  drafts_.commit(static_cast<uint32_t>(round->record.emitted.size()), drafts_.drafted());
+  drafts_.commit(static_cast<uint32_t>(round->record.emitted.size()), drafts_.drafted() != nullptr);
   shared_.leave(drafts_.backlog());
   root_ += round->record.emitted.size();
   return round;
@@ -280,7 +280,7 @@ std::optional<WhatIfRound> ReplyRerun::at(const RoundRecord& recorded) {
     round->record.emitted = emitted;
   }
   state_.controller().skip(text.subspan(seen, gap - seen));
-  drafts_.commit(static_cast<uint32_t>(gap), drafts_.drafted() || recorded.ms.draft > 0);
+  drafts_.commit(static_cast<uint32_t>(gap), drafts_.drafted() != nullptr || recorded.ms.draft > 0);
   return round;
 }
 
@@ -344,9 +344,9 @@ void ReplyRerun::describe(RoundRecord& record) const {
 
 void ReplyRerun::time(const RoundRecord* recorded, WhatIfRound& round) {
   RoundRecord& record = round.record;
-  const bool drafted = drafts_.drafted();
+  const bool drafted = drafts_.drafted() != nullptr;
   if (shared_.times() != nullptr) {
-    take_times(*shared_.times(), drafts_.drafted_depths(), record);
+    take_times(*shared_.times(), drafts_.drafted(), record);
     round.ar_ms = ar_ms(*shared_.times(), record);
     return;
   }
@@ -356,9 +356,9 @@ void ReplyRerun::time(const RoundRecord* recorded, WhatIfRound& round) {
     record.device_ms = recorded->device_ms;
     if (!recorded->teaches) shared_.prepare();
   } else if (priced) {
-    take_times(state_.cost(), drafts_.drafted_depths(), record);
+    take_times(state_.cost(), drafts_.drafted(), record);
   } else {
-    throw bad_input("Round " + std::to_string(rounds_) +
+    throw bad_input("Pass " + std::to_string(rounds_) +
                     " would be another one than was recorded, and what it would take was not recorded.");
   }
   if (priced) {

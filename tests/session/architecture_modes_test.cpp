@@ -106,13 +106,22 @@ TEST_P(ArchitectureModes, ACopyOfTheModelDraftsItsText) {
 
 std::vector<ModesCase> modes_cases() {
   std::vector<ModesCase> cases;
-  for (const char* architecture :
-       {"llama", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "smollm3", "gpt-oss", "gemma2", "gemma3"}) {
+  for (const char* architecture : {"llama", "phi3", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next",
+                                   "smollm3", "gpt-oss", "gemma2", "gemma3", "gemma4", "qwen3vl", "mistral3"}) {
     ModesCase& one = cases.emplace_back(ModesCase{architecture});
     one.model.architecture = architecture;
     one.model.layers = 4;  // the fourth of smollm3 is unlike the others
     std::ranges::replace(one.name, '-', '_');
   }
+  ModesCase& inputs = cases.emplace_back(ModesCase{"gemma4_layer_inputs"});
+  inputs.model.architecture = "gemma4";
+  inputs.model.layers = 5;
+  inputs.model.layer_inputs = 24;
+  inputs.model.shared_kv = 2;
+  ModesCase& beside = cases.emplace_back(ModesCase{"gemma4_experts_beside"});
+  beside.model.architecture = "gemma4";
+  beside.model.layers = 4;
+  beside.model.experts_beside = true;
   // Layers with different numbers of heads; with biases and sinks of theirs, and beside recurrences, with gates.
   for (const char* architecture : {"llama", "gpt-oss"}) {
     ModesCase& one = cases.emplace_back(ModesCase{std::string(architecture) + "_layer_heads"});
@@ -122,6 +131,33 @@ std::vector<ModesCase> modes_cases() {
     one.model.layer_kv_heads = {2, 2, 1, 4};
     std::ranges::replace(one.name, '-', '_');
   }
+  ModesCase& convolutions = cases.emplace_back(ModesCase{"lfm2"});
+  convolutions.model.architecture = "lfm2";
+  convolutions.model.layers = 4;
+  convolutions.model.seed = 4;  // with the first its reply ends after a few tokens
+  for (const bool normed : {false, true}) {
+    ModesCase& glm = cases.emplace_back(ModesCase{normed ? "glm4moe_normed" : "glm4moe"});
+    glm.model.architecture = "glm4moe";
+    glm.model.layers = 3;
+    glm.model.normed_heads = normed;
+  }
+  for (const bool sigmoid : {false, true}) {
+    ModesCase& latent = cases.emplace_back(ModesCase{sigmoid ? "deepseek2_sigmoid" : "deepseek2_softmax"});
+    latent.model.architecture = "deepseek2";
+    latent.model.layers = 3;
+    latent.model.head_dim = 48;
+    latent.model.latent_query_rank = sigmoid ? 24 : 0;
+    latent.model.latent_sigmoid = sigmoid;
+  }
+  for (const bool experts : {false, true}) {
+    ModesCase& granite = cases.emplace_back(ModesCase{experts ? "granitehybrid_experts" : "granitehybrid"});
+    granite.model.architecture = "granitehybrid";
+    granite.model.layers = 8;
+    granite.model.granite_experts = experts;
+  }
+  ModesCase& nemotron = cases.emplace_back(ModesCase{"nemotron_h_moe"});
+  nemotron.model.architecture = "nemotron_h_moe";
+  nemotron.model.layers = 6;
   ModesCase& hybrid = cases.emplace_back(ModesCase{"qwen35_layer_heads"});
   hybrid.model.architecture = "qwen35";
   hybrid.model.layers = 8;

@@ -25,7 +25,7 @@ std::vector<Backend> same_gpu(FakeMachine machine) {
   const std::vector<vk::DeviceReport> reports = vk::Instance().list_devices();
   machine.gpus[0].uuid = from_hex(gpu_of(reports.at(0).uuid));
   use_machine(std::move(machine));
-  return {vulkan_backend(), cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels())};
+  return {vulkan_backend(), cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels)};
 }
 
 TEST(BothBackendsTest, OneGpuIsListedTwiceAndKnownAsOne) {

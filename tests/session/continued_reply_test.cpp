@@ -48,6 +48,10 @@ TEST_F(EngineThreadTest, AReplyGoesOnBehindItsLimit) {
     next += static_cast<uint32_t>(round->round->emitted.size());
   }
   const auto finished = std::get<ReplyFinished>(rest.back());
+  ASSERT_NE(started.before, nullptr);
+  ASSERT_EQ(started.before->size(), finished.prompt_tokens + 13u) << "the prompt, and what the reply had";
+  EXPECT_TRUE(std::equal(limited.tokens.ids.begin(), limited.tokens.ids.end(),
+                         started.before->begin() + finished.prompt_tokens));
   EXPECT_EQ(finished.reply_tokens, 40u);
   EXPECT_EQ(next, 40u);
   EXPECT_EQ(finished.tokens, std::get<ReplyFinished>(whole.back()).tokens);

@@ -46,6 +46,59 @@ TEST(DeviceChoiceTest, CudaComesFirstWhereItCanBeUsed) {
   EXPECT_EQ(choose(std::span(kMachine).first(1), ""), 0u);
 }
 
+// Listed in the opposite order, so that no number decides.
+const std::vector<std::string> kThreeBackends = {"vulkan", "cuda", "cpu"};
+const std::vector<ListedDevice> kOneOfEach = {
+    listed(0, "vulkan", 0, "llvmpipe (LLVM 19)", "software", ""),
+    listed(1, "cpu", 0, "AMD EPYC 9654", "cpu", ""),
+    listed(2, "vulkan", 1, "Virtio-GPU Venus", "virtual", "dd"),
+    listed(3, "vulkan", 2, "AMD Radeon 780M", "integrated", "ee"),
+    listed(4, "vulkan", 3, "Intel Arc B580", "discrete", "ff"),
+};
+
+TEST(DeviceChoiceTest, DiscreteComesBeforeIntegratedVirtualTheProcessorAndSoftware) {
+  std::vector<ListedDevice> devices = kOneOfEach;
+  for (size_t best = devices.size(); best-- > 0;) {
+    EXPECT_EQ(choose_device(devices, "", kThreeBackends), best);
+    EXPECT_EQ(choose_device(std::span(kOneOfEach).first(best + 1), "", kThreeBackends), best);
+    devices[best].usable = false;  // then the next one is
+    devices[best].reason = "Too old.";
+  }
+  try {
+    choose_device(devices, "", kThreeBackends);
+    FAIL();
+  } catch (const Error& e) {
+    const std::string told = e.what();
+    EXPECT_NE(told.find("No device can be used."), std::string::npos) << told;
+    EXPECT_NE(told.find("1: AMD EPYC 9654 (cpu, driver 1) [cpu:0] \u2014 not usable: Too old."), std::string::npos)
+        << told;
+    EXPECT_NE(told.find("2: Virtio-GPU Venus (virtual, driver 1) [vulkan:1] \u2014 not usable"), std::string::npos)
+        << told;
+  }
+}
+
+TEST(DeviceChoiceTest, WhatIsAskedForIsTakenBeforeBetterOnes) {
+  for (size_t i = 0; i < kOneOfEach.size(); ++i) {
+    const ListedDevice& device = kOneOfEach[i];
+    for (const std::string& selector : {device.type, device.id(), device.name, std::to_string(i)})
+      EXPECT_EQ(choose_device(kOneOfEach, selector, kThreeBackends), i) << selector;
+  }
+  EXPECT_EQ(choose_device(kOneOfEach, "CPU", kThreeBackends), 1u) << "the backend and the type";
+  for (const std::string_view type : kDeviceTypes) {
+    std::vector<ListedDevice> others = kOneOfEach;
+    std::erase_if(others, [&](const ListedDevice& device) { return device.type == type; });
+    try {
+      choose_device(others, type, {});
+      ADD_FAILURE() << type << ": another was taken";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::unavailable);
+      EXPECT_NE(std::string(e.what()).find("There is no device of type \"" + std::string(type) + "\"."),
+                std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST(DeviceChoiceTest, TheLaterBackendIsPreferredWhateverItsName) {
   const std::vector<std::string> other_order = {"cuda", "vulkan"};
   EXPECT_EQ(choose_device(kMachine, "", other_order), 1u);

@@ -33,7 +33,7 @@ Backend made_up_vulkan(const std::string& gpu = kFirstGpu) {
 }
 
 Backend made_up_cuda() {
-  return cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels());
+  return cuda_backend([] { return cuda::FoundDriver{fake_driver(), "", true}; }, fake_kernels);
 }
 
 std::vector<Backend> source(const FakeMachine& machine, const std::string& vulkan_gpu = kFirstGpu) {
@@ -73,7 +73,7 @@ TEST(DevicesTest, AMachineWithoutNvidiaHasNoLineOfIt) {
       [] {
         return cuda::FoundDriver{std::nullopt, "There is no NVIDIA driver here.", false};
       },
-      fake_kernels());
+      fake_kernels);
   const std::vector<DeviceChoice> devices = list_devices({made_up_vulkan(), none});
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_TRUE(devices[0].preferred);
@@ -108,7 +108,7 @@ TEST(DevicesTest, CudaWorksWithoutAnyVulkan) {
   EXPECT_EQ(device->info().backend, "cuda");
   EXPECT_EQ(gpu_of(device->info().uuid), kFirstGpu);
   try {
-    list_devices({no_vulkan, cuda_backend([] { return cuda::FoundDriver{}; }, fake_kernels())});
+    list_devices({no_vulkan, cuda_backend([] { return cuda::FoundDriver{}; }, fake_kernels)});
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "No Vulkan driver was found.");
@@ -208,6 +208,55 @@ TEST(DevicesTest, ABackendThatNobodyKnowsIsListedChosenAndInvolved) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "The Abacus backend has no kernels matrix.");
   }
+}
+
+/// A backend of one device, which notes that it was opened and does not open.
+Backend made_up_backend(const std::string& name, const std::string& type, std::string& opened) {
+  Backend backend;
+  backend.name = name;
+  backend.title = name;
+  backend.find = [name, type] {
+    FoundDevice device;
+    device.backend = name;
+    device.name = "The " + type + " one";
+    device.type = type;
+    device.usable = true;
+    return FoundDevices{{device}, "", ""};
+  };
+  backend.open = [name, &opened](uint32_t, const DeviceSettings&) -> std::unique_ptr<Device> {
+    opened += name + " ";
+    throw Error(ErrorKind::unavailable, name + " is broken.");
+  };
+  return backend;
+}
+
+TEST(DevicesTest, TheBestIsPreferredAndWhatWasNamedIsKept) {
+  std::string opened;
+  const std::vector<Backend> backends = {made_up_backend("vulkan", "software", opened),
+                                         made_up_backend("cpu", "cpu", opened),
+                                         made_up_backend("cuda", "discrete", opened)};
+  const std::vector<DeviceChoice> devices = list_devices(backends);
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_TRUE(!devices[0].preferred && !devices[1].preferred && devices[2].preferred);
+  for (const char* selector : {"cpu", "cpu:0", "1", "the cpu"}) {
+    opened.clear();
+    try {
+      open_device(selector, {}, backends);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_STREQ(e.what(), "cpu is broken.") << selector;
+    }
+    EXPECT_EQ(opened, "cpu ") << selector << ": no other instead";
+  }
+  opened.clear();
+  EXPECT_THROW(open_device("", {}, backends), Error);
+  EXPECT_EQ(opened, "cuda cpu ") << "where none was named the next best is tried";
+}
+
+TEST(DevicesTest, HelpNamesEveryTypeAndBackend) {
+  const std::string help = device_help();
+  EXPECT_NE(help.find("a type (discrete, integrated, virtual, cpu, software)"), std::string::npos) << help;
+  EXPECT_NE(help.find("a backend (vulkan, cuda, cpu)"), std::string::npos) << help;
 }
 
 TEST(DevicesTest, JsonHasTheBackendOfEach) {

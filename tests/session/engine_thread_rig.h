@@ -78,10 +78,12 @@ class EngineThreadTest : public ::testing::Test {
     backend.commit = "1a2b3c";
     backend.reported_shape = "tiny-q4_0";
     backend.replies = replies_;
+    backend.serve = serve_;
     engine_ = std::make_unique<EngineThread>(backend);
   }
 
   std::filesystem::path replies_;  // EngineBackend::replies
+  MakeService serve_;              // EngineBackend::serve
 
   static LoadModel tiny() {
     LoadModel load;

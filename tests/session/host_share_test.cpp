@@ -1,5 +1,6 @@
-// What a round costs the host beside waiting for the device: its time, and what it allocates. The device is one whose
-// passes cost nothing; what its driver would take for submissions is not in these figures.
+// What a round costs the host beside waiting for the device: its time, which is printed, and what it allocates, which
+// is judged. The device is one whose passes cost nothing; what its driver would take for submissions is not in these
+// figures.
 
 #include <gtest/gtest.h>
 
@@ -61,13 +62,6 @@ constexpr Way kWays[] = {{"plain", DecodeMode::ar, 1, 12},
                          {"tree_of_15", DecodeMode::tree, 15, 24},
                          {"tree_of_63", DecodeMode::tree, 63, 24},
                          {"adaptive", DecodeMode::adaptive, 1, 40}};
-
-// Microseconds of the processor, of which 100 are allowed: sanitizers take many times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kMostMicroseconds = 5000;
-#else
-constexpr double kMostMicroseconds = 100;
-#endif
 
 template <class T>
 T median(std::vector<T> values) {
@@ -136,7 +130,6 @@ TEST_P(HostShareTest, OfARoundAfterWarmUp) {
               measured.us.size(), median(measured.us), static_cast<unsigned long long>(median(measured.allocations)),
               static_cast<unsigned long long>(measured.made));
   EXPECT_EQ(measured.made, 0u);
-  EXPECT_LE(median(measured.us), kMostMicroseconds);
   EXPECT_LE(median(measured.allocations), way.most_allocated);
 }
 

@@ -141,6 +141,8 @@ TEST_F(ReplyTest, StopStringsEndTheReplyBeforeThemselves) {
   const Reply cut = loaded_->reply(prompt, settings);
   EXPECT_EQ(cut.reason, FinishReason::stop_token);
   EXPECT_EQ(cut.text, whole.text.substr(0, whole.text.find(settings.stop_strings[0])));
+  EXPECT_EQ(cut.stop_string, settings.stop_strings[0]);
+  EXPECT_EQ(whole.stop_string, "");
 }
 
 TEST_F(ReplyTest, SeedsAndTurnsDrawTheirOwnTexts) {

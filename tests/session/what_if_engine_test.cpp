@@ -41,10 +41,10 @@ const CostTable kBetween = made_up(6, 0.6, 1);
 class WhatIfEngine : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { open("tiny-qwen3-dflash-b8"); }
-  static void open(const char* drafter) {
+  static void open(const char* drafter, const char* model = "tiny-qwen3") {
     delete loaded_;
     OpenRequest request;
-    request.path = golden_folder() / "tiny-qwen3";
+    request.path = golden_folder() / model;
     request.drafter = golden_folder() / drafter;
     request.cache_type = cache_under_test();
     request.context = 512;
@@ -64,7 +64,7 @@ class WhatIfEngine : public ::testing::Test {
     const Roofline roofline = loaded_->speculation->roofline();
     PairFacts pair;
     pair.block_size = loaded_->block();
-    pair.by_token = loaded_->draft_model != nullptr;
+    pair.by_token = loaded_->draft_model != nullptr || loaded_->drafter->by_token();
     pair.roofline = [roofline] { return roofline; };
     loaded_->speculation = std::make_unique<SpeculationState>(std::move(pair), costs);
     times_ = costs;
@@ -199,25 +199,35 @@ TEST_F(WhatIfEngine, DraftsFromTheTextAreFoundAgain) {
   EXPECT_GT(run.ar_ms, run.ms);
 }
 
-/// As long as each draft of a smaller model was, token by token.
-TEST_F(WhatIfEngine, DraftsOfASmallerModelAreThoseRecorded) {
-  open("tiny-qwen3-q8_0.gguf");
+/// As long as each draft of a smaller model was, or of a head of the model itself, token by token.
+TEST_F(WhatIfEngine, DraftsMadeTokenByTokenAreThoseRecorded) {
   CostTable cheap;
   for (const uint32_t width : {1u, 2u, 16u, 64u}) cheap.set_verify(width, 16, 10 + 0.05 * width);
   for (const uint32_t unread : {1u, 16u}) cheap.set_draft(unread, 16, 1 + 0.01 * unread);
-  for (const DecodeMode mode : {DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
-    SCOPED_TRACE(to_string(mode));
-    begin_anew(cheap, mode == DecodeMode::adaptive);
-    record("run", settings(mode));
-    const std::vector<RecordedReply> replies = read("run");
-    const WhatIf run = what_if(replies, {});
-    EXPECT_TRUE(run.exact) << run.why_not;
-    expect_same_rounds(run, replies);
-    const auto by_model = [](const WhatIfRound& each) {
-      return std::ranges::any_of(each.record.nodes,
-                                 [](const RoundNode& row) { return row.node.sources == kFromDraft; });
-    };
-    EXPECT_GT(std::ranges::count_if(run.rounds, by_model), 5);
+  for (const DraftSources source : {kFromDraft, kFromMtp, kFromEagle, kFromAssistant}) {
+    SCOPED_TRACE(list_of(source));
+    if (source == kFromMtp) {
+      open("tiny-qwen3_5-mtp", "tiny-qwen3_5-mtp");
+    } else if (source == kFromAssistant) {
+      open("tiny-gemma4-assistant", "tiny-gemma4-f16.gguf");
+    } else {
+      open(source == kFromDraft ? "tiny-qwen3-q8_0.gguf" : "tiny-qwen3-eagle3");
+    }
+    for (const DecodeMode mode : {DecodeMode::adaptive, DecodeMode::tree, DecodeMode::chain}) {
+      SCOPED_TRACE(to_string(mode));
+      begin_anew(cheap, mode == DecodeMode::adaptive);
+      record("run", settings(mode));
+      const std::vector<RecordedReply> replies = read("run");
+      const WhatIf run = what_if(replies, {});
+      EXPECT_TRUE(run.exact) << run.why_not;
+      expect_same_rounds(run, replies);
+      const auto by_model = [source](const WhatIfRound& each) {
+        return std::ranges::any_of(each.record.nodes,
+                                   [source](const RoundNode& row) { return row.node.sources == source; });
+      };
+      if (source == kFromAssistant && mode == DecodeMode::adaptive) continue;  // random weights, which do not pay
+      EXPECT_GT(std::ranges::count_if(run.rounds, by_model), 5);
+    }
   }
   open("tiny-qwen3-dflash-b8");
 }
@@ -273,6 +283,53 @@ TEST_F(WhatIfEngine, DraftsBehindEveryRootAreThoseOfRounds) {
   const DenseReport again = densify(*loaded_, file("run"));
   EXPECT_EQ(again.dense_before, 3u);
   EXPECT_EQ(again.bytes, 0u);
+}
+
+/// Lists behind paths go as far as the tree that they were recorded for: a wider one is not called exact. Where no
+/// round has drafted, those that a dense recording adds tell of trees of any width.
+TEST_F(WhatIfEngine, DraftsBehindPathsTellOfTreesAsFarAsTheyGo) {
+  for (const char* const drafter : {"tiny-qwen3-dspark", "tiny-qwen3-dflash2"}) {
+    SCOPED_TRACE(drafter);
+    open(drafter);
+    begin_anew(kMemoryBound, true);
+    ReplySettings tree = settings(DecodeMode::tree);
+    tree.sources = kFromDflash;
+    tree.budget = 3;
+    record("narrow", tree);
+    const DenseReport report = densify(*loaded_, file("narrow"));
+    EXPECT_GT(report.compared, 20u);
+    EXPECT_EQ(report.same, report.compared);
+    expect_same_rounds(what_if(read("narrow"), {}), read("narrow"));
+    WhatIfWish wish;
+    wish.budget = 24;
+    const WhatIf wider = what_if(read("narrow"), wish);
+    EXPECT_EQ(wider.why_not, "Some drafts were recorded with fewer tokens than this would have drafted.");
+
+    begin_anew(kMemoryBound, true);
+    ReplySettings plain = settings(DecodeMode::ar);
+    plain.sources = kFromDflash;
+    record("plain", plain);
+    densify(*loaded_, file("plain"));
+    wish.mode = DecodeMode::tree;
+    wish.costs = WhatIfCosts{kMemoryBound, nullptr};
+    const WhatIf run = what_if(read("plain"), wish);
+    EXPECT_TRUE(run.exact) << run.why_not;
+    begin_anew(kMemoryBound, true);
+    tree.budget = 24;
+    record("tree", tree);
+    const RecordedReply made = read("tree")[0];
+    for (size_t i = 0; i < made.rounds; ++i) {
+      SCOPED_TRACE(i);
+      const RoundRecord expected = made.round(i), &found = run.rounds.at(i).record;
+      EXPECT_EQ(found.emitted, expected.emitted);
+      ASSERT_EQ(found.nodes.size(), expected.nodes.size());
+      for (size_t n = 0; n < expected.nodes.size(); ++n) {
+        EXPECT_EQ(found.nodes[n].node.token, expected.nodes[n].node.token) << n;
+        EXPECT_EQ(found.nodes[n].node.parent, expected.nodes[n].node.parent) << n;
+      }
+    }
+  }
+  open("tiny-qwen3-dflash-b8");
 }
 
 TEST_F(WhatIfEngine, ADenseRecordingUnderOtherCostsEqualsOneMadeUnderThem) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 #include "tests/base/expect_error.h"
 #include "tests/speculation/draft_candidates.h"
 
@@ -135,6 +135,42 @@ TEST(AcceptanceLedger, KnowsTokensThatWereNoCandidates) {
     EXPECT_EQ(outcome.listed, 4u);
   });
   EXPECT_EQ(ledger.waiting(), 0u);
+}
+
+/// Behind a path that a draft made token by token went on with, its own candidates are judged.
+TEST(AcceptanceLedger, FollowsTheTruePathThroughTheListsOfADraftMadeTokenByToken) {
+  const test::Candidates candidates(test::random_rows(size_t{ledger_vocab} * 4, 8, 2.0f), ledger_vocab, 4);
+  // Behind the root, its likeliest token, its second, and that one's third.
+  const std::vector<uint32_t> behind = {BlockDraft::none, 0, 1, 2 * 4 + 2};
+  const std::vector<DepthCandidates> lists = candidates.all();
+  const std::vector<DepthCalibration> calibration(3);
+  DraftTree tree(9);
+  tree.add(0, lists[0].tokens[1], 1, std::log(0.3), std::log(0.3), kFromDraft);
+  AcceptanceLedger ledger;
+  ledger.add(tree, lists, calibration, behind);
+  EXPECT_EQ(ledger.newest().depths(), 2u) << "the likeliest path has two lists";
+  const std::vector<uint32_t> truth = {lists[0].tokens[1], lists[2].tokens[2], lists[3].tokens[0]};
+  size_t settled = 0;
+  ledger.follow(truth, [&](const DraftOutcome& outcome) {
+    ++settled;
+    EXPECT_EQ(outcome.ranks, (std::vector<uint32_t>{1, 2, 0}));
+    EXPECT_EQ(outcome.chain, 0u);
+    ASSERT_EQ(outcome.log_q.size(), 12u);
+    EXPECT_FLOAT_EQ(outcome.log_q[4], static_cast<float>(lists[2].logits[0] - lists[2].log_sum_exp));
+    EXPECT_FLOAT_EQ(outcome.log_q[11], static_cast<float>(lists[3].logits[3] - lists[3].log_sum_exp));
+    EXPECT_EQ(outcome.accepted(2), 1u);
+    DepthCalibrator calibrator(3);
+    calibrator.learn(outcome);
+    EXPECT_FALSE(calibrator.reliability(3).empty());
+  });
+  EXPECT_EQ(settled, 1u);
+  ledger.add(tree, lists, calibration, behind);
+  ledger.follow(std::vector<uint32_t>{lists[0].tokens[0], 1000, 7}, [&](const DraftOutcome& outcome) {
+    EXPECT_EQ(outcome.ranks, (std::vector<uint32_t>{0, DraftOutcome::no_rank})) << "and nothing is known behind that";
+    EXPECT_EQ(outcome.chain, 1u);
+  });
+  const std::vector<DepthCalibration> two(2);
+  expect_error("calibrations for 2 depths", [&] { ledger.add(tree, lists, two, behind); });
 }
 
 TEST(AcceptanceLedger, RefusesWhatDoesNotFitTogether) {

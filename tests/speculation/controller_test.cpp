@@ -1,4 +1,5 @@
 #include "engine/speculation/controller.h"
+#include "engine/speculation/tree_builder.h"
 
 #include <gtest/gtest.h>
 

@@ -165,7 +165,7 @@ TEST(CostTable, RefusesTimesThatCannotBe) {
     test::expect_error("time measured for 3 rows at context 7", [&] { table.set_draft(3, 7, bad); });
   }
   for (const double bad : {-1.0, nan, infinite, 1e8}) {
-    test::expect_error("rest of a round of 3 rows", [&] { table.set_other(3, bad); });
+    test::expect_error("rest of a pass of 3 rows", [&] { table.set_other(3, bad); });
   }
   test::expect_error("width of 0 rows", [&] { table.set_verify(0, 1, 1); });
   test::expect_error("at least 1 row", [&] { table.set_other(0, 1); });

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 
 namespace canopy::test {
 

@@ -1,6 +1,6 @@
 // Trees of several sources and of recycled tokens, against mixed_trees.json and recycling.json.
 
-#include "engine/speculation/mixed_tree.h"
+#include "engine/speculation/tree_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<uint32_t>;
 
-void add(MixedTreeBuilder& builder, DraftSources bit, const json& source) {
+void add(TreeBuilder& builder, DraftSources bit, const json& source) {
   DepthCalibration calibration;
   if (source.contains("calibration")) {
     calibration = {source["calibration"].at("a").get<double>(), source["calibration"].at("b").get<double>()};
@@ -46,7 +46,7 @@ void add(MixedTreeBuilder& builder, DraftSources bit, const json& source) {
 TEST(MixedTreeGolden, EveryTreeOfTheFile) {
   const json file = test::golden_json("mixed_trees.json");
   ASSERT_FALSE(file.at("cases").empty());
-  MixedTreeBuilder builder;
+  TreeBuilder builder;
   for (const json& golden : file.at("cases")) {
     const auto name = golden.at("sources").get<std::string>();
     builder.begin(0, golden.at("rule") == "max" ? MergeRule::max : MergeRule::noisy_or);
@@ -65,7 +65,7 @@ TEST(MixedTreeGolden, EveryTreeOfTheFile) {
       EXPECT_EQ(tree[i].parent, golden.at("parents")[i].get<uint32_t>()) << where;
       EXPECT_EQ(tree[i].depth, golden.at("node_depths")[i - 1].get<uint32_t>()) << where;
       EXPECT_EQ(tree[i].rank, golden.at("ranks")[i - 1].get<uint32_t>()) << where;
-      EXPECT_NEAR(builder.probability_of(i), golden.at("q")[i - 1].get<double>(), 1e-5) << where;
+      EXPECT_NEAR(std::exp(tree[i].log_q), golden.at("q")[i - 1].get<double>(), 1e-5) << where;
       EXPECT_NEAR(tree[i].score, golden.at("path_logprob")[i - 1].get<double>(), 1e-5) << where;
       EXPECT_EQ(tree[i].sources, golden.at("from_sources")[i - 1].get<uint32_t>()) << where;
     }
@@ -89,7 +89,7 @@ TEST(MixedTree, OfOneSourceOfMarginalsIsTheTreeOfTheBuilder) {
   TreeBuilder one;
   one.begin(3, depths, 4);
   one.build(40);
-  MixedTreeBuilder mixed;
+  TreeBuilder mixed;
   mixed.begin(3);
   mixed.add_rows(kFromDflash, rows);
   mixed.build(40);
@@ -102,15 +102,53 @@ TEST(MixedTree, OfOneSourceOfMarginalsIsTheTreeOfTheBuilder) {
 }
 
 TEST(MixedTree, RefusesSourcesThatCannotBe) {
-  MixedTreeBuilder builder;
+  TreeBuilder builder;
   builder.begin(0);
   for (const double p : {0.0, -0.5, 1.5, std::nan("")}) {
     EXPECT_THROW(builder.add_rows(kFromDflash, std::vector<std::vector<TokenCandidate>>{{{1, p}}}), Error) << p;
     EXPECT_THROW(builder.add_tree(kFromSuffix, std::vector<CandidateNode>{{CandidateNode::root, 1, p}}), Error) << p;
   }
   EXPECT_THROW(builder.add_tree(kFromSuffix, std::vector<CandidateNode>{{0, 1, 0.5}}), Error) << "its own parent";
-  EXPECT_FALSE(builder.next()) << "no source";
+  EXPECT_EQ(builder.next(), TreeStep::complete) << "no source";
   EXPECT_THROW(builder.add_rows(kFromDflash, {}), std::logic_error);
+  builder.begin(0, {}, 4);
+  EXPECT_THROW(builder.add_rows(kFromDflash, {}), std::logic_error) << "a tree of a block drafter alone";
+}
+
+/// One builder makes both kinds in turn, and a chain of either once its search has gone on.
+TEST(MixedTree, TakesTurnsWithTreesOfABlockDrafter) {
+  const Ids tokens = {5, 6};
+  const std::vector<float> logits = {1.0f, 0.5f};
+  const std::vector<DepthCandidates> depths(3, {tokens, logits, 2.0});
+  const std::vector<CandidateNode> nodes = {{CandidateNode::root, 8, 0.6}, {0, 9, 0.5}, {CandidateNode::root, 7, 0.3}};
+  TreeBuilder builder;
+  for (int i = 0; i < 2; ++i) {
+    builder.begin(1, depths, 2);
+    EXPECT_EQ(builder.build(14), TreeStep::added);
+    EXPECT_EQ(builder.next(), TreeStep::complete) << "2 + 4 + 8 paths";
+    builder.begin(2);
+    builder.add_tree(kFromSuffix, nodes);
+    EXPECT_EQ(builder.build(10), TreeStep::complete);
+    EXPECT_EQ(builder.tree().drafted(), 3u);
+    builder.build_chain(5);
+    ASSERT_EQ(builder.tree().drafted(), 2u);
+    EXPECT_EQ(builder.tree()[1].token, 8u);
+    EXPECT_EQ(builder.tree()[2].token, 9u);
+    EXPECT_EQ(builder.next(), TreeStep::complete);
+  }
+}
+
+TEST(MixedTree, ANodeKeepsHowOftenTheTextWentOnWithIt) {
+  TreeBuilder builder;
+  builder.begin(1);
+  builder.add_rows(kFromDflash, std::vector<std::vector<TokenCandidate>>{{{7, 0.5}, {8, 0.3}}});
+  builder.add_tree(kFromSuffix, std::vector<CandidateNode>{{CandidateNode::root, 7, 0.75, {3, 4}},
+                                                           {CandidateNode::root, 9, 0.25, {1, 4}}});
+  builder.build(3);
+  for (const TreeNode& node : builder.tree().nodes().subspan(1)) {
+    EXPECT_EQ(node.went_on, node.token == 7 ? (WentOn{3, 4}) : node.token == 9 ? (WentOn{1, 4}) : WentOn{});
+  }
+  EXPECT_EQ(builder.tree().drafted(), 3u);
 }
 
 /// The k largest of a row of logits, ties by the lower id.

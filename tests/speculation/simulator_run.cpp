@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/speculation/ddtree.h"
 #include "engine/speculation/pass_cost.h"
+#include "engine/speculation/tree_builder.h"
 
 namespace canopy::test {
 namespace {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
+#include <set>
 #include <string>
 
 #include "engine/speculation/round_planner.h"
@@ -18,16 +20,32 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 TEST(DraftSources, AreNamedAndRead) {
-  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling,earlier,draft");
+  EXPECT_EQ(list_of(kAllSources), "dflash,suffix,recycling,earlier,draft,mtp,eagle3,assistant");
   EXPECT_EQ(list_of(kUsualSources), "dflash,suffix");
   EXPECT_EQ(list_of(0), "none");
   for (const DraftSources sources : {DraftSources{0}, kFromDflash, kFromSuffix, kUsualSources, kAllSources}) {
     EXPECT_EQ(parse_sources(list_of(sources)), sources);
   }
-  EXPECT_EQ(parse_sources("draft,earlier,suffix,recycling,dflash"), kAllSources);
+  EXPECT_EQ(parse_sources("draft,earlier,mtp,assistant,suffix,eagle3,recycling,dflash"), kAllSources);
   for (const char* list : {"", "suffix,", "eagle", "none,suffix", "suffix dflash"}) {
-    expect_error("allowed: dflash, suffix, recycling, earlier and draft", [&] { parse_sources(list); });
+    expect_error("allowed: dflash, suffix, recycling, earlier, draft, mtp, eagle3 and assistant",
+                 [&] { parse_sources(list); });
   }
+}
+
+/// The table of docs/using.md, whose rows begin with "| `name` |".
+TEST(DraftSources, AreThoseOfTheManual) {
+  std::ifstream manual(std::string(CANOPY_SOURCE_DIR) + "/docs/using.md");
+  ASSERT_TRUE(manual) << "docs/using.md is missing";
+  std::set<std::string> listed, named;
+  bool in_table = false;
+  for (std::string line; std::getline(manual, line);) {
+    in_table = line.starts_with("| source |") || (in_table && line.starts_with("|"));
+    if (!in_table || !line.starts_with("| `")) continue;
+    listed.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  for (const std::string_view name : source_names(kAllSources)) named.emplace(name);
+  EXPECT_EQ(listed, named);
 }
 
 TEST(TextDrafter, FindsWhatStoodBehindTheSameWords) {
@@ -54,6 +72,30 @@ TEST(TextDrafter, BranchesWhereTheTextWentOnInSeveralWays) {
   EXPECT_DOUBLE_EQ(draft.nodes[0].p, 2.0 / 3);
   EXPECT_EQ(draft.nodes[1].token, 2u);
   EXPECT_DOUBLE_EQ(draft.nodes[1].p, 1.0 / 3);
+}
+
+/// The text's own end is none of the places: nothing stands behind it yet.
+TEST(TextDrafter, CountsHowOftenTheTextWentOnLikeThis) {
+  TextDrafter drafter;
+  drafter.read(Ids{1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3, 4, 9, 1, 2, 3});
+  const FreeDraft& draft = drafter.draft(10);
+  EXPECT_EQ(draft.match, 3u);
+  const auto went_on = [&](uint32_t parent, uint32_t token) {
+    for (const CandidateNode& node : draft.nodes)
+      if (node.parent == parent && node.token == token) return node.went_on;
+    return WentOn{};
+  };
+  EXPECT_EQ(went_on(CandidateNode::root, 4), (WentOn{2, 3}));
+  EXPECT_EQ(went_on(CandidateNode::root, 5), (WentOn{1, 3}));
+  ASSERT_EQ(draft.nodes[0].token, 4u);
+  EXPECT_EQ(went_on(0, 1), (WentOn{1, 2}));
+  EXPECT_EQ(went_on(0, 9), (WentOn{1, 2}));
+  TextDrafter same;
+  same.read(Ids{7, 7, 7, 7});
+  const FreeDraft& again = same.draft(10);
+  ASSERT_EQ(again.nodes.size(), 2u);
+  EXPECT_EQ(again.nodes[0].went_on, (WentOn{3, 3}));
+  EXPECT_EQ(again.nodes[1].went_on, (WentOn{2, 2})) << "two sevens stand at the end, too";
 }
 
 TEST(TextDrafter, GoesNoDeeperThanAskedAndReadsATextThatIsAnotherAnew) {

@@ -1,4 +1,4 @@
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 #include "tests/speculation/draft_candidates.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 #include "tests/model/golden_data.h"
 #include "tests/speculation/draft_candidates.h"
 

@@ -110,6 +110,77 @@ TEST(ChatTools, NoneOfTheirTextsBecomesAControlToken) {
   EXPECT_NE(tokenizer->decode(ids, false).find("<|im_end|>\\n<|im_start|>system"), std::string::npos);
 }
 
+/// Templates of families, as far as they write calls.
+std::string writing_calls(const std::string& call, const std::string& prompt = "<|im_start|>assistant\n") {
+  return "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+         "{% for t in m.tool_calls or [] %}{% set c = t.function %}" +
+         call + "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}" + prompt + "{% endif %}";
+}
+
+constexpr const char* of_hermes =
+    "<tool_call>\n{{ '{\"name\": \"' ~ c.name ~ '\", \"arguments\": ' }}{{ c.arguments | tojson }}{{ '}' "
+    "}}\n</tool_call>";
+constexpr const char* of_tags =
+    "<tool_call>\n<function={{ c.name }}>\n{% for k, v in c.arguments.items() %}<parameter={{ k }}>\n{{ v }}\n"
+    "</parameter>\n{% endfor %}</function>\n</tool_call>";
+
+TEST(ChatCalls, APromptGoesOnIntoACallAsTheTemplateWritesIt) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const PromptOptions options = with_tools(R"([{"name":"f"}])");
+  const auto expect_opening = [&](const std::string& call, const std::string& any, const std::string& named) {
+    SCOPED_TRACE(call);
+    const auto form = ChatTemplate::create(writing_calls(call), *tokenizer);
+    ASSERT_EQ(form->warning(), "");
+    const std::vector<uint32_t> prompt = form->render_to_ids(question, *tokenizer, options);
+    for (const auto& [name, opening] : {std::pair{"", any}, {"f", named}}) {
+      const CallPrompt begun = form->render_call_to_ids(question, *tokenizer, options, name);
+      EXPECT_EQ(begun.opening, opening);
+      EXPECT_EQ(tokenizer->decode(begun.ids, false), tokenizer->decode(prompt, false) + opening);
+      EXPECT_TRUE(begun.sample.starts_with(any + std::string(kSampleCall))) << begun.sample;
+    }
+  };
+  // The space in front of an object belongs to the token that opens it, so that it is left to the model.
+  expect_opening(of_hermes, "<tool_call>\n{\"name\": \"", "<tool_call>\n{\"name\": \"f\", \"arguments\":");
+  expect_opening("{{ '{\"name\": \"' ~ c.name ~ '\", \"parameters\": ' }}{{ c.arguments | tojson }}{{ '}' }}",
+                 "{\"name\": \"", "{\"name\": \"f\", \"parameters\":");
+  expect_opening("[TOOL_CALLS][{{ c | tojson }}]", "[TOOL_CALLS][{\"name\": \"",
+                 "[TOOL_CALLS][{\"name\": \"f\", \"arguments\":");
+  expect_opening(of_tags, "<tool_call>\n<function=", "<tool_call>\n<function=f>\n");
+}
+
+TEST(ChatCalls, ThinkingThatATemplatePutsInFrontIsPartOfTheOpening) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const auto form = ChatTemplate::create(
+      golden::read_json("chat_tools.json").at("templates").at("qwen3").get<std::string>(), *tokenizer);
+  PromptOptions options = with_tools(R"([{"type":"function","function":{"name":"f"}}])");
+  const std::string call = "<tool_call>\n{\"name\": \"", no_thought = "<think>\n\n</think>\n\n";
+  EXPECT_EQ(form->render_call_to_ids(question, *tokenizer, options).opening, no_thought + call);
+  options.enable_thinking = false;  // the prompt has it then
+  EXPECT_EQ(form->render_call_to_ids(question, *tokenizer, options).opening, call);
+}
+
+TEST(ChatCalls, WhatCannotBeBegunIsRefused) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const PromptOptions options = with_tools(R"([{"name":"f"}])");
+  const auto form = ChatTemplate::create(writing_calls(of_hermes), *tokenizer);
+  for (const char* name : {"a b", "f\"", "f\\", "<|im_end|>", "f\n"}) {
+    test::expect_error("without blanks, quotes",
+                       [&] { form->render_call_to_ids(question, *tokenizer, options, name); });
+  }
+  const auto refused = [&](const std::string& text) {
+    SCOPED_TRACE(text);
+    const auto other = ChatTemplate::create(text, *tokenizer);
+    ASSERT_EQ(other->warning(), "");
+    test::expect_error("writes no call that a reply could begin with",
+                       [&] { other->render_call_to_ids(question, *tokenizer, options, "f"); });
+  };
+  refused(printing_tools);
+  refused(writing_calls("[{{ c.name }}({{ c.arguments | length }})]"));
+  refused(writing_calls("[{{ c.name }}({% for k, v in c.arguments.items() %}{{ k }}={{ v }}{% endfor %})]"));
+  refused(writing_calls(of_hermes, "<|im_start|>assistant: "));
+  refused(writing_calls("{{ raise_exception('no calls') }}"));
+}
+
 TEST(ChatTools, AFormOfPromptWithoutAPlaceForThemIsRefused) {
   const auto tokenizer = golden::tiny_tokenizer();
   const PromptOptions options = with_tools("[{}]");

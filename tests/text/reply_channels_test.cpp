@@ -1,4 +1,4 @@
-// Replies in the channels of the harmony format, token by token.
+// Replies in channels, those of the harmony format and of Gemma 4, token by token.
 
 #include "engine/text/chat_turn.h"
 
@@ -20,10 +20,11 @@ struct Written {
 
 using Tokens = std::vector<std::string>;
 
-/// Pieces like "<|end|>" are control tokens, the others text. A piece that begins with "text:" is text in any case.
+/// Pieces like "<|end|>" and "<channel|>" are control tokens, the others text. A piece that begins with "text:" is text
+/// in any case.
 ReplyChannels::Piece piece_of(const std::string& token) {
   if (token.starts_with("text:")) return {std::string_view(token).substr(5), false};
-  return {token, token.starts_with("<|")};
+  return {token, token.starts_with("<|") || token == "<channel|>"};
 }
 
 /// Calls each with what is there after each token.
@@ -135,6 +136,50 @@ TEST(ReplyChannels, WhatIsThoughtBehindTheAnswerIsLeftOut) {
                                         "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", "Yes."});
   EXPECT_EQ(written.text, "Four.\n\nYes.");
   EXPECT_EQ(written.answer(), written.text);
+}
+
+const Tokens gemma_start = {"<|turn>", "user", "\n", "hi", "<turn|>", "\n", "<|turn>", "model", "\n"};
+
+TEST(ReplyChannels, GemmaThinksInAChannelWhoseHeadIsALine) {
+  const Tokens reply = {"<|channel>", "thou", "ght", "\nTwo ", "and two.", "\n", "<channel|>", "Four", "."};
+  const Written whole = write(gemma_start, reply, [](const Written& now) {
+    EXPECT_EQ(now.text, std::string("Two and two.\n\n\nFour.").substr(0, now.text.size())) << "markup is never shown";
+    EXPECT_EQ(now.thought.open, now.text.size() <= 15) << now.text;
+  });
+  EXPECT_EQ(whole.text, "Two and two.\n\n\nFour.");
+  EXPECT_EQ(whole.answer(), "Four.");
+  EXPECT_TRUE(whole.thought.told_apart);
+}
+
+TEST(ReplyChannels, GemmaMayThinkNothingOrNotAtAll) {
+  const Written none = write(gemma_start, {"<|channel>", "thought", "\n", "<channel|>", "Four."});
+  EXPECT_EQ(none.text, "Four.");
+  EXPECT_EQ(none.thought, (ThoughtPart{true, false, 0}));
+  const Written plain = write(gemma_start, {"Four:", "\n", "4"});
+  EXPECT_EQ(plain.text, "Four:\n4");
+  EXPECT_EQ(plain.thought, (ThoughtPart{true, false, 0}));
+}
+
+TEST(ReplyChannels, APromptOfGemmaMayEndInTheChannelOrBehindIt) {
+  Tokens prompt = gemma_start;
+  prompt.insert(prompt.end(), {"<|channel>", "thought", "\n"});
+  const Written thinks = write(prompt, {"Hm.", "<channel|>", "Four."});
+  EXPECT_EQ(thinks.text, "Hm.\n\nFour.");
+  EXPECT_EQ(thinks.answer(), "Four.");
+  prompt.push_back("<channel|>");
+  const Written answers = write(prompt, {"Four."});
+  EXPECT_EQ(answers.text, "Four.");
+  EXPECT_FALSE(answers.thought.open);
+  // What an earlier turn thought is no part of this one.
+  prompt.insert(prompt.end(), {"Four.", "<turn|>", "\n", "<|turn>", "model", "\n"});
+  EXPECT_EQ(write(prompt, {"Five."}).answer(), "Five.");
+}
+
+TEST(ReplyChannels, SpellingsOfGemmasMarksInATextAreText) {
+  const Written written = write(gemma_start, {"<|channel>", "thought", "\n", "a text:", "text:<channel|>", "b"});
+  EXPECT_EQ(written.text, "a text:<channel|>b");
+  EXPECT_TRUE(written.thought.open);
+  EXPECT_EQ(written.answer(), "");
 }
 
 }  // namespace

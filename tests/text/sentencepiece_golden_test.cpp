@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 #include "tests/text/golden_text.h"
 
@@ -39,6 +41,54 @@ TEST(SentencePieceGolden, EveryTextHasItsIds) {
     }
   }
   EXPECT_GE(folders, 8u);
+}
+
+/// The vocabulary of a tokenizer.json as GGUF files of the kind "gemma4" hold it; `words` has the bytes.
+VocabularyData as_gguf(const nlohmann::json& tokenizer, std::vector<std::string>& words) {
+  constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, byte = 6;
+  const nlohmann::json& model = tokenizer.at("model");
+  size_t tokens = model.at("vocab").size();
+  for (const auto& added : tokenizer.at("added_tokens")) tokens = std::max(tokens, added.at("id").get<size_t>() + 1);
+  const size_t merges = model.at("merges").size();
+  words.assign(tokens + merges, "");
+  VocabularyData data;
+  data.model = "gemma4";
+  data.types.assign(tokens, normal);
+  for (const auto& [spelling, id] : model.at("vocab").items()) {
+    words.at(id.get<size_t>()) = spelling;
+    if (spelling.starts_with("<0x")) data.types.at(id.get<size_t>()) = byte;
+  }
+  for (const auto& added : tokenizer.at("added_tokens")) {
+    const auto id = added.at("id").get<size_t>();
+    words.at(id) = added.at("content").get<std::string>();
+    data.types.at(id) = added.at("special").get<bool>() ? control : user_defined;
+    if (added.at("content") == "<unk>") data.unknown = static_cast<uint32_t>(id), data.types.at(id) = unknown;
+  }
+  for (size_t i = 0; i < merges; ++i) {
+    const nlohmann::json& pair = model.at("merges").at(i);
+    words[tokens + i] = pair.at(0).get<std::string>() + " " + pair.at(1).get<std::string>();
+  }
+  data.tokens.assign(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(tokens));
+  data.merges.assign(words.begin() + static_cast<std::ptrdiff_t>(tokens), words.end());
+  return data;
+}
+
+TEST(SentencePieceGolden, GemmaOfAGgufFileHasTheIdsOfItsFolder) {
+  const fs::path folder = golden::folder() / "sentencepiece" / "gemma-json";
+  std::vector<std::string> words;
+  VocabularyData data = as_gguf(nlohmann::json::parse(golden::read_text(folder / "tokenizer.json")), words);
+  const auto tokenizer = Tokenizer::from_vocabulary(data);
+  for (const auto& one : nlohmann::json::parse(golden::read_text(folder / "cases.json"))) {
+    const auto text = one.at("text").get<std::string>();
+    EXPECT_EQ(tokenizer->encode(text, SpecialTokens::parse), one.at("ids").get<std::vector<uint32_t>>()) << text;
+  }
+  data.merges.clear();
+  try {
+    Tokenizer::from_vocabulary(data);
+    ADD_FAILURE() << "without merges";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("The Gemma vocabulary has no merges"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

@@ -38,8 +38,10 @@ TEST(StopStrings, NothingFromTheStopOnComesOut) {
 
 TEST(StopStrings, TheEarliestOfSeveralCounts) {
   StopStrings stops({"world", "lo w"});
+  EXPECT_EQ(stops.met(), "");
   EXPECT_EQ(stops.push("hello world"), "hel");
   EXPECT_TRUE(stops.stopped());
+  EXPECT_EQ(stops.met(), "lo w");
 }
 
 TEST(StopStrings, OverlappingBeginningsAreFoundHoweverTheTextIsCut) {

@@ -1,6 +1,7 @@
 // The tokenizer with a small vocabulary whose merges can be followed by hand.
 
 #include "engine/text/tokenizer.h"
+#include "engine/text/chat_turn.h"
 
 #include <gtest/gtest.h>
 
@@ -256,6 +257,20 @@ TEST(Tokenizer, TokensOfFillingInAreControlTokensAndEndNothing) {
   const auto tokenizer = vocabulary.build();
   EXPECT_TRUE(tokenizer->is_special(prefix));
   EXPECT_EQ(ends_of(*tokenizer), Ids());
+}
+
+TEST(Tokenizer, ChannelsOfGemmaAreControlTokensWhateverTheFileTypesThem) {
+  Small vocabulary = small();
+  const Ids channels = {vocabulary.add("<|channel>", TokenType::user_defined),
+                        vocabulary.add("<channel|>", TokenType::user_defined)};
+  for (const uint32_t id : channels) EXPECT_FALSE(vocabulary.build()->is_special(id)) << "of another family";
+  vocabulary.add("<|turn>", TokenType::control);
+  const uint32_t end = vocabulary.add("<turn|>", TokenType::control);
+  const auto tokenizer = vocabulary.build();
+  for (const uint32_t id : channels) EXPECT_TRUE(tokenizer->is_special(id));
+  EXPECT_TRUE(ReplyChannels::known_to(*tokenizer));
+  EXPECT_FALSE(ReplyChannels::has_calls(*tokenizer));
+  EXPECT_EQ(ends_of(*tokenizer), (Ids{end}));
 }
 
 TEST(Tokenizer, TheEndOfASentenceEndsAReplyOnlyWhereTheFileTypesItSo) {

@@ -58,6 +58,67 @@ TEST(KeptDraftCodec, KeepsExtremeLogits) {
   test::expect_same(read_back(bytes), draft);
 }
 
+KeptDraft draft_along_paths() {
+  KeptDraft draft;
+  BlockDraft& block = draft.block;
+  block.depths = 3;
+  block.candidates = 2;
+  for (uint32_t list = 0; list < 4; ++list) {
+    block.tokens.insert(block.tokens.end(), {list, list + 10});
+    block.logits.insert(block.logits.end(), {2.0f - static_cast<float>(list), -1.0f - static_cast<float>(list)});
+    block.log_sum_exp.push_back(3);
+  }
+  block.behind = {BlockDraft::none, 0, 1, 5};
+  return draft;
+}
+
+TEST(KeptDraftCodec, KeepsTheListsOfADraftMadeTokenByToken) {
+  KeptDraft draft = draft_along_paths();
+  std::string bytes;
+  encode(draft, bytes);
+  test::expect_same(read_back(bytes), draft);
+  // One list alone is still known to stand behind the root.
+  draft.block.depths = 1;
+  draft.block.tokens.resize(2);
+  draft.block.logits.resize(2);
+  draft.block.log_sum_exp.resize(1);
+  draft.block.behind.resize(1);
+  bytes.clear();
+  encode(draft, bytes);
+  EXPECT_TRUE(read_back(bytes).block.is_by_token());
+  test::expect_same(read_back(bytes), draft);
+}
+
+TEST(KeptDraftCodec, KeepsWhetherListsCostPassesOfTheirOwn) {
+  for (const bool in_one_pass : {false, true}) {
+    KeptDraft draft = draft_along_paths();
+    draft.block.in_one_pass = in_one_pass;
+    std::string bytes;
+    encode(draft, bytes);
+    const KeptDraft read = read_back(bytes);
+    test::expect_same(read, draft);
+    EXPECT_EQ(read.block.in_one_pass, in_one_pass);
+    EXPECT_EQ(read.block.beams().empty(), in_one_pass);
+  }
+}
+
+TEST(KeptDraftCodec, RefusesListsBehindWhatIsNotThere) {
+  std::string bytes;
+  KeptDraft draft = draft_along_paths();
+  draft.block.behind[3] = 6;
+  expect_error("list 3 stands behind candidate 6", [&] { encode(draft, bytes); });
+  draft = draft_along_paths();
+  draft.block.depths = 4;
+  expect_error("another depth", [&] { encode(draft, bytes); });
+  draft = draft_along_paths();
+  draft.block.behind.pop_back();
+  expect_error("3 places of 4 lists", [&] { encode(draft, bytes); });
+  bytes.clear();
+  encode(draft_along_paths(), bytes);
+  bytes.back() = 100;  // where the last list stands
+  expect_error("list 3 stands behind candidate 100", [&] { read_back(bytes); });
+}
+
 TEST(KeptDraftCodec, TwoZerosAreEqual) {
   KeptDraft draft;
   draft.block = {1, 2, {3, 4}, {-0.0f, 0.0f}, {1}};
@@ -266,10 +327,16 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   sizes.block = 8;
   sizes.taps = 5;
   sizes.drafted_tokens = 8192;
+  sizes.markov_rank = 256;
+  sizes.row_conv_taps = 2;
+  sizes.row_conv_group = 16;
   header.drafter->sizes = sizes;
   const TraceHeader read = parse_trace_header(to_json(header).dump());
   EXPECT_EQ(to_json(read), to_json(header));
   EXPECT_EQ(read.drafter->sizes->taps, 5u);
+  EXPECT_EQ(read.drafter->sizes->markov_rank, 256u);
+  EXPECT_EQ(read.drafter->sizes->row_conv_taps, 2u);
+  EXPECT_EQ(read.drafter->sizes->row_conv_group, 16u);
   EXPECT_EQ(read.target.sizes->expert_layers, 29u);
   EXPECT_EQ(read.target.sizes->experts, 64u);
   EXPECT_EQ(read.target.sizes->experts_used, 6u);

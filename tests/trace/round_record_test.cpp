@@ -79,6 +79,8 @@ TEST(RoundRecordCodec, KeepsExtremeValues) {
   record.match = largest;
   record.nodes[3].node.sources = kAllSources;
   record.nodes[4].node.sources = kFromSuffix;
+  record.nodes[3].node.went_on = {3, 4};
+  record.nodes[4].node.went_on = {largest, largest};
   record.nodes[5].node.sources = 0;
   test::expect_same(record, coded(record));
 }
@@ -176,6 +178,10 @@ const Wrong wrong[] = {
     {"LogQNan", "log q", [](RoundRecord& r) { r.nodes[3].node.log_q = nan; }},
     {"ScoreInfinite", "score", [](RoundRecord& r) { r.nodes[3].node.score = -INFINITY; }},
     {"LogPInfinite", "infinite log p", [](RoundRecord& r) { r.nodes[3].log_p = INFINITY; }},
+    {"WentOnTooOften", "node 3 went on 5 times at 4 places",
+     [](RoundRecord& r) {
+       r.nodes[3].node.sources = kFromSuffix, r.nodes[3].node.went_on = {5, 4};
+     }},
     {"TimeNan", "time of a stage", [](RoundRecord& r) { r.ms.walk = nan; }},
     {"TimeNegative", "time of a stage", [](RoundRecord& r) { r.predicted.draft = -1; }},
     {"DeviceTimeInfinite", "time of a stage", [](RoundRecord& r) { r.device_ms.verify = INFINITY; }},

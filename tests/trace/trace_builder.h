@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/speculation/controller.h"
-#include "engine/speculation/ddtree.h"
+#include "engine/speculation/tree_builder.h"
 #include "engine/trace/trace_writer.h"
 
 namespace canopy::test {

@@ -23,6 +23,7 @@ inline void expect_same(const RoundNode& a, const RoundNode& b) {
   EXPECT_EQ(a.node.depth, b.node.depth);
   EXPECT_EQ(a.node.rank, b.node.rank);
   EXPECT_EQ(a.node.sources, b.node.sources);
+  EXPECT_EQ(a.node.went_on, b.node.went_on);
   expect_same(a.node.log_q, b.node.log_q, "log q");
   expect_same(a.node.score, b.node.score, "score");
   EXPECT_EQ(a.state, b.state);
@@ -73,6 +74,7 @@ inline void expect_same(const KeptDraft& a, const KeptDraft& b) {
   EXPECT_EQ(a.block.tokens, b.block.tokens);
   expect_same_bits(a.block.logits, b.block.logits);
   expect_same_bits(a.block.log_sum_exp, b.block.log_sum_exp);
+  EXPECT_EQ(a.block.behind, b.block.behind);
   ASSERT_EQ(a.more.size(), b.more.size());
   for (size_t i = 0; i < a.more.size(); ++i) {
     EXPECT_EQ(a.more[i].depth, b.more[i].depth);

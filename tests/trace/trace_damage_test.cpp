@@ -111,7 +111,7 @@ TEST_F(DamagedTrace, CutAtEveryByteItOpensUpToItsLastWholeRecord) {
     } else {
       EXPECT_NE(trace.notice().find("cut off"), std::string::npos);
       const std::string rounds =
-          trace.rounds() == 1 ? "1 whole round, " : std::to_string(trace.rounds()) + " whole rounds, ";
+          trace.rounds() == 1 ? "1 whole pass, " : std::to_string(trace.rounds()) + " whole passes, ";
       EXPECT_NE(trace.notice().find(rounds), std::string::npos) << trace.notice();
     }
     ++opened;

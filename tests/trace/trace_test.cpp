@@ -280,7 +280,7 @@ TEST_F(Trace, SkipsRecordsThatALaterVersionAdds) {
 TEST_F(Trace, ARoundBeyondTheLastIsRefused) {
   builder_.write(file(), 3);
   const TraceReader trace = TraceReader::open(file());
-  expect_error("has no round 3; it has 3, counted from 0", [&] { trace.round(3); });
+  expect_error("has no pass 3; it has 3, counted from 0", [&] { trace.round(3); });
 }
 
 TEST_F(Trace, OpensWhileItIsBeingRecorded) {
@@ -326,6 +326,39 @@ TEST_F(Trace, ARoundOfNoTraceIsWrittenAsThoseOfATrace) {
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(written(round_to_json(trace->round(i), *token_texts(trace))),
               written(round_to_json(trace->round(i), *trace)));
+}
+
+TEST_F(Trace, ARoundComesBackFromItsJson) {
+  builder_.write(file(), 40);
+  const TraceReader trace = TraceReader::open(file());
+  for (size_t i = 0; i < trace.rounds(); ++i) {
+    const RoundRecord record = trace.round(i);
+    test::expect_same(
+        round_from_json(nlohmann::json::parse(
+            round_to_json(record, trace).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))),
+        record);
+  }
+}
+
+TEST_F(Trace, JsonThatIsNoRoundIsRefused) {
+  builder_.begin();
+  builder_.write(file(), 1);
+  const RoundRecord record = builder_.tree(6);
+  const auto refused = [&](std::string_view says, const std::function<void(nlohmann::json&)>& change) {
+    const auto trace = TraceReader::open(file());
+    auto json = nlohmann::json::parse(
+        round_to_json(record, trace).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    change(json);
+    expect_error(says, [&] { round_from_json(json); });
+  };
+  refused("lacks the field 'width'", [](auto& json) { json.erase("width"); });
+  refused("'shape'", [](auto& json) { json["shape"] = "bush"; });
+  refused("'state'", [](auto& json) { json["nodes"][1]["state"] = "lost"; });
+  refused("'emitted'", [](auto& json) { json["emitted"] = {-1}; });
+  refused("'log_q'", [](auto& json) { json["nodes"][2]["log_q"] = nullptr; });
+  refused("has the parent 5", [](auto& json) { json["nodes"][2]["parent"] = 5u; });
+  refused("'sources'", [](auto& json) { json["nodes"][1]["sources"] = {7}; });
+  refused("must be a JSON object", [](auto& json) { json = 3; });
 }
 
 TEST_F(Trace, CsvExportHasALineForEveryRound) {

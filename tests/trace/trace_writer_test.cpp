@@ -88,7 +88,7 @@ TEST_F(TraceWriting, AFullDiskStopsRecordingOnceAndKeepsWhatThereIs) {
     for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(trace.append(builder_.any()));
     EXPECT_NO_THROW(trace.end(builder_.end()));
   }
-  EXPECT_NE(trace.problem().find("Recording stopped after 5 rounds"), std::string::npos) << trace.problem();
+  EXPECT_NE(trace.problem().find("Recording stopped after 5 passes"), std::string::npos) << trace.problem();
   EXPECT_NE(trace.problem().find("File too large"), std::string::npos) << trace.problem();
   EXPECT_EQ(warnings_.size(), 1u);
   trace.append(builder_.any());  // there is room again, but earlier rounds are missing

@@ -92,6 +92,34 @@ TEST_F(CostsElsewhereTest, APredictionHasAllWidthsAndDrafts) {
   EXPECT_LT(table.draft_ms(1, 100), table.verify_ms(1, 100));  // one layer of four
 }
 
+/// Of a head that drafts token by token a pass over one row makes a token, whatever the longest draft.
+TEST_F(CostsElsewhereTest, ADraftMadeTokenByTokenIsPricedByItsPasses) {
+  TraceHeader header = header_with_sizes();
+  header.drafter->sizes->taps = 2;
+  header.drafter->sizes->block = 13;
+  const double block = predicted("h100", header).draft_ms(1, 100);
+  for (RecordedReply& reply : recording_.replies) reply.drafting.sources = kFromMtp;
+  const CostTable table = predicted("h100", header);
+  EXPECT_LT(table.draft_ms(1, 100), block);
+  EXPECT_GT(table.draft_ms(1, 100), 0);
+}
+
+/// Their small tables and convolutions are part of a draft.
+TEST_F(CostsElsewhereTest, RelativesOfDflashTakeLonger) {
+  TraceHeader header = header_with_sizes();
+  const double plain = predicted("h100", header).draft_ms(1, 100);
+  header.drafter->sizes->markov_rank = 256;
+  const double dspark = predicted("h100", header).draft_ms(1, 100);
+  EXPECT_GT(dspark, plain);
+  EXPECT_LT(dspark, 20 * plain);
+  header.drafter->sizes->markov_rank = 0;
+  header.drafter->sizes->row_conv_taps = 2;
+  header.drafter->sizes->row_conv_group = 16;
+  const double dflash2 = predicted("h100", header).draft_ms(1, 100);
+  EXPECT_GT(dflash2, plain);
+  EXPECT_LT(dflash2, 5 * plain);
+}
+
 /// By the definition of a pass: as `predict` says of the same shape.
 TEST_F(CostsElsewhereTest, APredictionIsWhatPredictSaysOfTheShape) {
   TraceHeader header = header_with_sizes();
@@ -145,6 +173,28 @@ TEST_F(CostsElsewhereTest, StatesOfRecurrencesCount) {
   test::expect_error("recurrent key head dimension is 129", [&] { predicted("rtx4090", header); });
 }
 
+// Of scans a value is half as long as a key, so that as many heads have half of a state.
+TEST_F(CostsElsewhereTest, ScansOfGraniteCountAsOnesOfTheirSizes) {
+  TraceHeader header = header_with_sizes();
+  TraceSizes& sizes = *header.target.sizes;
+  header.target.architecture = "granitehybrid";
+  sizes.layers = 4;
+  sizes.qk_norm = false;
+  const double without = predicted("rtx4090", header).verify_ms(1, 100);
+  sizes.recurrent_layers = 3;
+  sizes.key_heads = 1;
+  sizes.value_heads = 128;
+  sizes.key_dim = 128;
+  sizes.value_dim = 64;
+  sizes.conv_taps = 4;
+  sizes.types.emplace_back("ssm_in", "F16");
+  sizes.types.emplace_back("ssm_out", "F16");
+  const double bytes = 3.0 * 2 * 128 * 128 * 64 * 4;
+  EXPECT_GT(predicted("rtx4090", header).verify_ms(1, 100), without + bytes / 1.1e12 * 1e3);
+  header.target.architecture = "nemotron_h_moe";
+  test::expect_error("has layers that are a mixer or a feed-forward each", [&] { predicted("rtx4090", header); });
+}
+
 TEST_F(CostsElsewhereTest, SizesCountAndNotNames) {
   TraceHeader large = header_with_sizes();
   large.target.sizes->layers *= 4;
@@ -181,6 +231,13 @@ TEST_F(CostsElsewhereTest, SizesOfNoModelAreRefused) {
   refuse("no whole blocks", [](TraceHeader& header) { header.target.sizes->hidden = 520; });
   refuse("reads 0 layers", [](TraceHeader& header) { header.drafter->sizes->taps = 0; });
   refuse("reads 4000 layers", [](TraceHeader& header) { header.drafter->sizes->taps = 4000; });
+  refuse("a Markov head of rank 5000", [](TraceHeader& header) { header.drafter->sizes->markov_rank = 5000; });
+  refuse("convolutions of 2 taps in groups of 0",
+         [](TraceHeader& header) { header.drafter->sizes->row_conv_taps = 2; });
+  refuse("convolutions of 2 taps in groups of 15", [](TraceHeader& header) {
+    header.drafter->sizes->row_conv_taps = 2;
+    header.drafter->sizes->row_conv_group = 15;
+  });
 }
 
 TEST_F(CostsElsewhereTest, ACalibrationFromElsewhereIsUsedForTheSamePairOnly) {

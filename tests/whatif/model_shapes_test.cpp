@@ -87,6 +87,67 @@ TEST(ModelShapes, Gemma3HasThePublishedParametersAndWindows) {
   EXPECT_TRUE(config.has_post_norms);
 }
 
+// In billions, of the part that reads text ("Ministral 3", 2025: 3.4, 8.4 and 13.5).
+TEST(ModelShapes, Ministral3HasThePublishedParameters) {
+  EXPECT_NEAR(parameters("ministral-3-3b-bf16"), 3.4, 0.05);
+  EXPECT_NEAR(parameters("ministral-3-8b-bf16"), 8.4, 0.1);
+  EXPECT_NEAR(parameters("ministral-3-14b-bf16"), 13.5, 0.05);
+}
+
+// 11,907 million parameters of the 12B's files, 30.7 billion of the 31B.
+TEST(ModelShapes, Gemma4HasThePublishedParametersAndTwoSizesOfHeads) {
+  EXPECT_NEAR(parameters("gemma-4-12b-bf16"), 11.907, 0.002);
+  EXPECT_NEAR(parameters("gemma-4-31b-bf16"), 30.7, 0.05);
+  EXPECT_NEAR(parameters("gemma-4-26b-a4b-bf16"), 25.2, 0.05);
+  // 2.3 and 4.5 billion without embeddings of layers, of which a row reads one each; 35 and 42 layers of 256.
+  EXPECT_NEAR(parameters("gemma-4-e2b-bf16") - 262144e-9 * 35 * 256, 2.3, 0.06);
+  EXPECT_NEAR(parameters("gemma-4-e4b-bf16") - 262144e-9 * 42 * 256, 4.5, 0.15);
+  RecordedModel model(model_shape("gemma-4-12b-q4_k"));
+  uint32_t full = 0, sliding = 0;
+  for (const Op& op : model.record(1, 2000, 0)) {
+    const auto* attention = std::get_if<AttentionArgs>(&op);
+    if (attention == nullptr) continue;
+    ++(attention->window == 0 ? full : sliding);
+    EXPECT_EQ(attention->shape.head_dim, attention->window == 0 ? 512u : 256u);
+    EXPECT_EQ(attention->shape.kv_heads, attention->window == 0 ? 1u : 8u);
+    EXPECT_EQ(attention->scale, 1.0f);
+  }
+  EXPECT_EQ(full, 8u);
+  EXPECT_EQ(sliding, 40u);
+}
+
+// 106 and 355 billion parameters, less the head for further tokens of the larger.
+TEST(ModelShapes, Glm45HasThePublishedParametersAndExperts) {
+  EXPECT_NEAR(parameters("glm-4.5-air-bf16"), 106.85, 0.05);
+  EXPECT_NEAR(parameters("glm-4.5-bf16"), 352.8, 0.1);
+  const ModelConfig config = model_shape("glm-4.5-q4_k").config;
+  EXPECT_EQ(config.layers_with_experts(), 89u);
+  EXPECT_FALSE(config.layer_has_experts(2));
+  EXPECT_EQ(config.turned(), 64u);
+  EXPECT_TRUE(config.has_qk_norm && config.has_qkv_bias && config.has_choice_bias);
+  EXPECT_FALSE(model_shape("glm-4.5-air-q4_k").config.has_qk_norm);
+}
+
+// Of the models' cards: 354, 742, 1,170 and 2,569 million parameters.
+TEST(ModelShapes, Lfm2HasThePublishedParametersAndConvolutions) {
+  EXPECT_NEAR(parameters("lfm2-350m-bf16"), 0.354, 0.001);
+  EXPECT_NEAR(parameters("lfm2-700m-bf16"), 0.742, 0.001);
+  EXPECT_NEAR(parameters("lfm2-1.2b-bf16"), 1.170, 0.001);
+  EXPECT_NEAR(parameters("lfm2-2.6b-bf16"), 2.569, 0.001);
+  for (const auto& [shape, layers] : {std::pair{"lfm2-1.2b-q4_k", 10u}, std::pair{"lfm2-2.6b-q4_k", 22u}}) {
+    RecordedModel model(model_shape(shape));
+    uint32_t convolutions = 0;
+    for (const Op& op : model.record(5, 1000, 0)) {
+      if (const auto* convolution = std::get_if<ShortConvArgs>(&op)) {
+        ++convolutions;
+        EXPECT_EQ(convolution->cols, 2048u);
+        EXPECT_EQ(convolution->taps, 3u);
+      }
+    }
+    EXPECT_EQ(convolutions, layers);
+  }
+}
+
 // 36 of 48 layers are recurrences with states of 32 * 128 * 128 floats; a row of a pass goes through 10 of 512 experts
 // of 3 * 2048 * 512 weights in 4.5 bits, and through the shared one.
 TEST(ModelShapes, Qwen3NextReadsItsStatesAndTheExpertsOfItsRows) {
@@ -147,11 +208,52 @@ TEST(ModelShapes, LayersHaveTheirOwnNumbersOfHeads) {
 }
 
 TEST(ModelShapes, EveryModelHasEveryType) {
-  for (const char* model :
-       {"smollm2-135m",       "smollm2-1.7b",  "llama-2-7b",          "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b",
-        "llama-3.1-70b",      "qwen3-0.6b",    "qwen3-1.7b",          "qwen3-4b",     "qwen3-8b",     "qwen3-14b",
-        "qwen3-32b",          "qwen3-30b-a3b", "qwen3-coder-30b-a3b", "qwen3.5-9b",   "qwen3.5-27b",  "qwen3.5-35b-a3b",
-        "qwen3-next-80b-a3b", "gemma-3-4b",    "gemma-3-12b"}) {
+  for (const char* model : {"smollm2-135m",
+                            "smollm2-1.7b",
+                            "llama-2-7b",
+                            "llama-3.2-1b",
+                            "llama-3.2-3b",
+                            "llama-3.1-8b",
+                            "llama-3.1-70b",
+                            "qwen3-0.6b",
+                            "qwen3-1.7b",
+                            "qwen3-4b",
+                            "qwen3-8b",
+                            "qwen3-14b",
+                            "qwen3-32b",
+                            "qwen3-30b-a3b",
+                            "qwen3-coder-30b-a3b",
+                            "qwen3.5-9b",
+                            "qwen3.5-27b",
+                            "qwen3.5-35b-a3b",
+                            "qwen3-next-80b-a3b",
+                            "gemma-3-4b",
+                            "gemma-3-12b",
+                            "gemma-4-e2b",
+                            "gemma-4-e4b",
+                            "gemma-4-12b",
+                            "gemma-4-26b-a4b",
+                            "gemma-4-31b",
+                            "deepseek-v2-lite",
+                            "glm-4.7-flash",
+                            "granite-4.0-h-micro",
+                            "granite-4.0-h-tiny",
+                            "granite-4.0-h-small",
+                            "qwen3-vl-2b",
+                            "qwen3-vl-4b",
+                            "qwen3-vl-8b",
+                            "qwen3-vl-32b",
+                            "ministral-3-3b",
+                            "ministral-3-8b",
+                            "ministral-3-14b",
+                            "glm-4.5-air",
+                            "glm-4.5",
+                            "nemotron-nano-9b-v2",
+                            "nemotron-3-nano-30b-a3b",
+                            "lfm2-350m",
+                            "lfm2-700m",
+                            "lfm2-1.2b",
+                            "lfm2-2.6b"}) {
     EXPECT_NE(allowed_shapes().find(model), std::string::npos);
     for (const char* type : {"bf16", "f16", "q8_0", "q6_k", "q4_k_m", "q4_k", "q4_1", "q4_0"}) {
       const NamedShape shape = model_shape(std::string(model) + "-" + type);

@@ -30,9 +30,13 @@ void expect_same_sizes(const ModelConfig& read, const ModelConfig& made) {
   EXPECT_EQ(read.delta_net, made.delta_net);
   EXPECT_EQ(rope_frequencies(read), rope_frequencies(made));
   EXPECT_EQ(read.turned(), made.turned());
+  EXPECT_EQ(read.rope_scaling.magnitude, made.rope_scaling.magnitude);
+  EXPECT_FLOAT_EQ(static_cast<float>(read.rope_scaling.query_growth),
+                  static_cast<float>(made.rope_scaling.query_growth));
   EXPECT_EQ(read.local_rope_theta, made.local_rope_theta);
   EXPECT_EQ(read.embedding_scale, made.embedding_scale);
   EXPECT_EQ(read.residual_scale, made.residual_scale);
+  EXPECT_EQ(read.logit_divisor, made.logit_divisor);
   EXPECT_EQ(read.query_scale(), made.query_scale());
   EXPECT_EQ(read.attention_softcap, made.attention_softcap);
   EXPECT_EQ(read.logit_softcap, made.logit_softcap);
@@ -43,7 +47,9 @@ void expect_same_sizes(const ModelConfig& read, const ModelConfig& made) {
 class RandomModelGguf : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomModelGguf,
                          ::testing::Values("tiny", "tiny_moe", "tiny_hybrid", "tiny_hybrid_moe", "tiny_next",
-                                           "tiny_gemma"),
+                                           "tiny_gemma", "tiny_gemma4", "tiny_gemma4_e", "tiny_gemma4_moe",
+                                           "tiny_latent", "tiny_granite", "tiny_granite_moe", "tiny_mistral3",
+                                           "tiny_glm", "tiny_nemotron", "tiny_lfm2"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(RandomModelGguf, OpensAsItsShape) {
