@@ -63,7 +63,9 @@ ShareJob::Make make_of(const ViewModel& view, ShareKind kind) {
     return make_run(
         [path = rounds.trace_path](const ShareCallbacks&) { return run_of(std::make_shared<const TraceLog>(path)); },
         round, kind);
-  const auto live = std::make_shared<const LiveReply>(live_reply(*rounds.live, view.messages, round));
+  const auto log = std::dynamic_pointer_cast<const LiveLog>(rounds.log);
+  const auto live =
+      std::make_shared<const LiveReply>(live_reply(log ? *log : *rounds.live, view.conversation(), round));
   return make_run([live](const ShareCallbacks& callbacks) { return read_run(*live, callbacks); }, live->shown, kind);
 }
 
@@ -138,6 +140,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
       keeper_(settings.settings_file, settings.saved),
       remembered_(settings.saved),
       search_(settings.model_lister),
+      hub_(settings.hub),
       what_if_(settings.what_if),
       chip_(settings.what_if),
       sweeps_(sweep_reader({settings.sweep_folder, asset_folder("prompts"), asset_folder("sweeps")})),
@@ -168,11 +171,16 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.thinking = settings.saved.thinking;
   view_.models.threads = settings.saved.threads;
   view_.models.idle_minutes = settings.saved.idle_minutes;
+  restore(view_.hub, settings.saved.downloads, view_.last_id);
+  view_.served.settings = settings.saved.serve;
+  view_.models.engine_key = settings.engine_key;
   if (!settings.settings_note.empty())
     warn(view_, settings.settings_file.empty() ? "Settings cannot be kept" : "The settings were not read",
          settings.settings_note);
   if (!layout.note.empty()) warn(view_, "The layout was not read", layout.note);
   read_kept_prompts(settings.settings_file);
+  read_kept_key(settings.settings_file);
+  for (Command& each : begin_serving(view_.served)) engine.post(std::move(each));
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
   view_.chat.now_ms = clock_();
@@ -220,11 +228,12 @@ bool App::pump() {
   ask_what_if();
   ask_for_counts();
   const bool read = take_sweeps();
+  const bool fetched = take_hub_news();
   const bool posted = post_due_commands();
   const bool shared = take_share_news();
   const bool looked = look_at_chats();
   const bool aged = age_note(view_);
-  return looked || !events.empty() || searched || answered || elsewhere || read || posted || shared || aged;
+  return looked || !events.empty() || searched || answered || elsewhere || read || fetched || posted || shared || aged;
 }
 
 /// Nothing is computed for a view that is not on show.
@@ -315,6 +324,24 @@ bool App::take_sweeps() {
   return !read.empty();
 }
 
+/// Who is elsewhere in the window is told of downloads that end.
+bool App::take_hub_news() {
+  std::vector<HubNews> news = hub_.take();
+  for (HubNews& each : news) {
+    const HubDownload* ended = update(view_.hub, std::move(each));
+    if (ended == nullptr) continue;
+    const bool elsewhere = view_.shell.page != WindowPage::models;
+    const std::string name = ended->name, problem = ended->problem;
+    if (!problem.empty()) {
+      if (elsewhere) warn(view_, "A model was not fetched", problem);
+      continue;
+    }
+    if (elsewhere) view_.chat.note = "Fetched " + name;
+    run(ModelsCommand(LookForModels{}));
+  }
+  return !news.empty();
+}
+
 std::string App::next_sweep_file() const {
   if (sweep_folder_.empty()) return "";
   return new_sweep_file(sweep_folder_, view_.model ? view_.model->device : "").string();
@@ -379,6 +406,7 @@ void App::attach(const std::vector<std::string>& paths) {
   // The files are shown above what is typed, so the user's own chat must be in view; the layout stays what it is.
   if (view_.shell.welcome) run(ShellCommand(LeaveStart{}));
   if (view_.replaying()) run(RoundsCommand(CloseTrace{}));
+  leave_served(view_);
   desk_.attach(view_, paths);
   ask_for_counts();
   if (view_.shell.layout == WindowLayout::lab)
@@ -413,6 +441,7 @@ void App::draw() {
   if (was_moving_) advance(view_.rounds, 1000.0 * ImGui::GetIO().DeltaTime);
   if (was_racing_) advance(view_.comparison, 1000.0 * ImGui::GetIO().DeltaTime);
   follow_playback(view_);
+  look_.wide_steps = std::exchange(view_.chat.wide_steps, 0);
   shell_.draw(view_, sink_);
   // What is typed stays with the panels until it is sent.
   if (ImGui::GetCurrentContext()->ActiveIdHasBeenEditedThisFrame) {
@@ -476,6 +505,27 @@ void App::read_kept_prompts(const std::string& settings_file) {
   }
 }
 
+void App::read_kept_key(const std::string& settings_file) {
+  if (settings_file.empty()) return;
+  settings_file_ = settings_file;
+  try {
+    view_.served.key = kept_key_ = read_serve_key(settings_file);
+  } catch (const Error& e) {
+    warn(view_, "The key of the server was not read", e.what());
+    view_.served.settings.on = false;  // else it would be open to all
+  }
+}
+
+void App::keep_key() {
+  if (settings_file_.empty() || view_.served.key == kept_key_) return;
+  kept_key_ = view_.served.key;
+  try {
+    write_serve_key(settings_file_, kept_key_);
+  } catch (const Error& e) {
+    warn(view_, "The key of the server cannot be saved", e.what());
+  }
+}
+
 void App::keep_prompts() {
   if (prompts_file_.empty() || view_.chat.prompts == kept_prompts_) return;
   kept_prompts_ = view_.chat.prompts;
@@ -510,6 +560,8 @@ void App::keep_settings(bool now) {
   remembered_.reduced_motion = view_.rounds.reduced_motion;
   remembered_.chat_list = view_.shell.chat_list;
   remembered_.chat_width = view_.shell.chat_width;
+  remembered_.downloads = unfinished(view_.hub);
+  remembered_.serve = view_.served.settings;
   if (!view_.messages.id.empty()) remembered_.last_chat = view_.messages.id;
   // While a slider is dragged the settings change in every frame: write them once at its end.
   if (!now && (ImGui::IsMouseDown(ImGuiMouseButton_Left) || !keeper_.worth_saving_at_once(remembered_))) return;
@@ -518,23 +570,27 @@ void App::keep_settings(bool now) {
 }
 
 void App::run(const UiCommand& command) {
-  if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_trace(open->path)) {
+  const auto* open = std::get_if<OpenModel>(&command);
+  if (open != nullptr && is_server_address(open->path)) open = nullptr;  // no file
+  if (open && looks_like_trace(open->path)) {
     // All ways to open a file come here: dialog, path box, dropped file and command line.
     run(OpenTrace{open->path});
     return;
   }
-  if (const auto* open = std::get_if<OpenModel>(&command); open && looks_like_calibration(open->path)) {
+  if (open && looks_like_calibration(open->path)) {
     run(WhatIfCommand(AddCalibration{open->path}));
     return;
   }
-  if (const auto* open = std::get_if<OpenModel>(&command)) {
+  if (open) {
     if (const std::string obstacle = open_obstacle(open->path); !obstacle.empty())
       return fail(view_, "This file cannot be opened", obstacle);
   }
   view_.chat.now_ms = clock_();
   view_.recording.suggested = suggested_recording();
-  if (const auto* recording = std::get_if<RecordingCommand>(&command);
-      recording && std::holds_alternative<StartRecording>(*recording)) {
+  const auto* recording = std::get_if<RecordingCommand>(&command);
+  const auto* served = std::get_if<ServedCommand>(&command);
+  if ((recording && std::holds_alternative<StartRecording>(*recording)) ||
+      (served && std::holds_alternative<TapeServed>(*served))) {
     std::error_code ignored;  // the engine reports why it cannot write there
     std::filesystem::create_directories(trace_folder_, ignored);
   }
@@ -552,6 +608,7 @@ void App::run(const UiCommand& command) {
   post_due_commands();
   age_note(view_);
   keep_prompts();
+  keep_key();
   if (effects.clipboard) ImGui::SetClipboardText(clipboard_text(*effects.clipboard).c_str());
   if (effects.browse && browse_) browse_();
   if (effects.browse_text && browse_text_) browse_text_();
@@ -559,6 +616,7 @@ void App::run(const UiCommand& command) {
   share(effects.share);
   if (effects.trace) open_trace(view_, *effects.trace);
   if (effects.search) search_.start(*std::move(effects.search));
+  hub_.start(effects.hub);
   if (effects.sweep) sweeps_.ask(*std::move(effects.sweep));
   if (effects.demo) watch_demo(view_, *effects.demo);
   if (effects.as_if) write_as_if_there(*effects.as_if);

@@ -13,6 +13,7 @@
 #include "app/export/shared_run.h"
 #include "app/shell/shell.h"
 #include "app/state/chat_store.h"
+#include "app/state/hub_desk.h"
 #include "app/state/settings.h"
 #include "app/state/view_model.h"
 #include "app/state/what_if.h"
@@ -44,6 +45,7 @@ struct AppSettings {
   SamplingSettings sampling = chat_sampling();
   bool system_fonts = true;
   std::string settings_file;                   // where changes are saved; empty: nowhere
+  std::string engine_key;                      // that engines elsewhere are told
   SavedSettings saved;                         // what was read from that file
   std::string settings_note;                   // what was wrong with the file, as a sentence for the user
   std::string chat_folder;                     // where chats are saved; empty: nowhere
@@ -54,6 +56,7 @@ struct AppSettings {
   std::string layout_file;                     // where the layout is saved; empty: nowhere
   ModelLister model_lister = search_models;    // how models are searched for
   WhatIfMaker what_if = answer_what_if;        // what other devices would make of rounds
+  HubPlaceMaker hub = usual_hub_place;         // where models are fetched from
   std::function<int64_t()> clock = system_ms;  // the time that the state lives by
 };
 
@@ -97,7 +100,8 @@ class App {
   /// Whether the engine is working, so that less of the processor is left for drawing.
   bool engine_busy() const {
     return view_.busy() || view_.model_state == ModelState::loading || view_.calibration.busy() ||
-           view_.report.busy() || view_.comparison.busy() || view_.checks.check.running() || view_.verify.running;
+           view_.report.busy() || view_.comparison.busy() || view_.checks.check.running() || view_.verify.running ||
+           view_.served.busy();
   }
   Colour background() const { return theme(view_.theme).back; }
   void set_content_scale(float scale) { content_scale_ = scale; }
@@ -123,6 +127,7 @@ class App {
     sweeps_.set_wake(wake);
     share_.set_wake(wake);
     as_if_.set_wake(wake);
+    hub_.set_wake(wake);
   }
 
  private:
@@ -138,6 +143,8 @@ class App {
   bool take_share_news();
   void read_kept_prompts(const std::string& settings_file);
   void keep_prompts();
+  void read_kept_key(const std::string& settings_file);
+  void keep_key();
   void ask_for_counts();
   bool post_due_commands();
   void ask_what_if();
@@ -146,6 +153,7 @@ class App {
   /// Opens what was written of the recording on show. True where there was something.
   bool show_as_if();
   bool take_sweeps();
+  bool take_hub_news();
   bool chats_listed() const;
   /// Looks at what other windows did to the chats, where it is due. True where there was something new.
   bool look_at_chats();
@@ -163,6 +171,7 @@ class App {
   std::string layout_file_, trace_folder_;
   std::string prompts_file_;  // of the system prompts with names; empty: they are not kept
   std::vector<NamedPrompt> kept_prompts_;
+  std::string settings_file_, kept_key_;  // of the server, in a file beside the settings
   Shell shell_;
   Look look_;
   float content_scale_;
@@ -171,6 +180,7 @@ class App {
   SettingsKeeper keeper_;
   SavedSettings remembered_;
   ModelSearch search_;
+  HubDesk hub_;
   WhatIfWorker what_if_, chip_;  // of the view What if, and of the device that Watch speaks of
   AsIfFiles as_if_;
   SweepReader sweeps_;

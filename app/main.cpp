@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/format/model_paths.h"
+#include "engine/serve/model_service.h"
 #include "engine/session/engine_thread.h"
 
 namespace {
@@ -31,7 +32,7 @@ int run(int argc, char** argv) {
   const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
   if (!options->replay.empty() && (options->dump_json || picture))
     return app::run_replay(*options, std::cout, std::cerr);
-  const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->settings);
+  const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->settings, make_model_service);
   if (!options->offscreen && !app::display_present()) {
     std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
     options->offscreen = true;

@@ -30,6 +30,7 @@ AppSettings settings_from(const AppOptions& options) {
   settings.max_tokens = options.max_tokens;
   settings.sampling = options.sampling;
   settings.system_fonts = options.system_fonts;
+  settings.engine_key = engine_key(options.engine_key_file);
   std::error_code ignored;
   const std::string standard = default_model_path();
   if (!standard.empty() && std::filesystem::exists(standard, ignored)) settings.default_model = standard;
@@ -373,6 +374,15 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   AppSettings settings = settings_from(options);
   settings.settings_file = options.settings_file;
   settings.saved = saved.settings;
+  if (!options.engine_key_file.empty()) {
+    settings.saved.engine_key_file = options.engine_key_file;
+  } else if (settings.engine_key.empty()) {
+    try {
+      settings.engine_key = engine_key(saved.settings.engine_key_file);
+    } catch (const Error& e) {
+      log_warning("The key of engines elsewhere: " + std::string(e.what()));
+    }
+  }
   if (options.settings.threads > 0) settings.saved.threads = 0;  // what is named now goes before what was kept
   settings.settings_note = saved.note.empty() ? options.settings_problem : saved.note;
   if (options.keeps_chats) settings.chat_folder = user_chat_folder(settings.chat_note);
@@ -384,6 +394,7 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   // Who never opened a model sees what there is, although the one of the set-up is already being loaded.
   settings.welcome = saved.settings.recent.empty() && !options.model_given && options.prompt.empty();
   App app(engine, settings);
+  if (settings.default_model.empty()) app.run(HubCommand(LookAtPairs{}));  // for the start page
   window.start_drawing();
   struct Unhook {
     EngineClient& engine;

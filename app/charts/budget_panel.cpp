@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -129,7 +130,7 @@ ChoiceCheck check_choice(const RoundRecord& record, const std::vector<WidthSpeed
   return check;
 }
 
-constexpr uint32_t kShortestAxis = 128;
+constexpr uint32_t kShortestAxis = 16;
 constexpr size_t kRows = 5;
 
 /// The forecasts of all widths, as the engine recorded them.
@@ -259,6 +260,24 @@ std::string reason_of(const RoundRecord& record) {
   }
 }
 
+/// The engine's reason with the speed of plain decoding that table and chart have. The engine could only name the one
+/// that it expected; two speeds for one thing, side by side, would leave the reader to guess which one counts.
+std::string on_one_basis(std::string reason, const ArReference& plain) {
+  if (!plain.measured()) return reason;
+  constexpr std::string_view kBefore = " tok/s against ", kBehind = " plain";
+  if (const size_t at = reason.find(kBefore); at != std::string::npos) {
+    const size_t from = at + kBefore.size(),
+                 to = std::min(reason.find_first_not_of("0123456789.", from), reason.size());
+    if (to > from && std::string_view(reason).substr(to).starts_with(kBehind))
+      return reason.substr(0, from) + speed(plain.tokens_per_second) + " plain, as measured" +
+             reason.substr(to + kBehind.size());
+  }
+  // Here the time of a plain pass stands in a sum with others, which stays as it was reckoned.
+  if (reason.find("plain pass ") != std::string::npos || reason.ends_with(" ms without)."))
+    reason += " Measured, a plain pass takes " + milliseconds(plain.ms()) + ".";
+  return reason;
+}
+
 std::vector<std::string> limits_of(const WidthLimits& limits) {
   std::vector<std::string> words;
   const auto add = [&](const char* name, uint32_t value) {
@@ -270,6 +289,15 @@ std::vector<std::string> limits_of(const WidthLimits& limits) {
   add("tokens left", limits.tokens_left);
   add("context left", limits.context_left);
   return words;
+}
+
+/// The end of the axis: a power of two, so that it seldom changes from pass to pass, with everything that is marked in
+/// its first half.
+uint32_t axis_for(const BudgetView& view) {
+  uint32_t marked = std::max(view.realised.budget(), view.best_budget.value_or(0));
+  if (view.own) marked = std::max(marked, view.own->budget());
+  if (view.hindsight) marked = std::max(marked, view.hindsight->budget());
+  return std::max(kShortestAxis, std::bit_ceil(2 * marked));
 }
 
 }  // namespace
@@ -297,8 +325,6 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs, con
   if (is_plain && view.ar_tokens_per_second > 0) view.own = WidthSpeed{1, 1, 1000 / view.ar_tokens_per_second};
   const double predicted_ms = view.recorded || is_plain ? record.predicted.total() : view.own ? view.own->ms : 0;
   if (predicted_ms > 0 && view.realised.ms > 0) view.time_error = view.realised.ms / predicted_ms - 1;
-  view.axis_end = std::max(kShortestAxis, 2 * (record.width - 1));
-
   const ChoiceCheck check = judged(record, view.predicted, view.ar_tokens_per_second, forecast);
   if (check.best > 0 && !view.predicted.empty()) view.best_budget = check.best - 1;
   view.is_argmax = check.is_argmax;
@@ -309,9 +335,11 @@ BudgetView budget_view(const RoundRecord& record, const CostSnapshot* costs, con
   view.slower = !is_plain && judged_by.tokens_per_second() < view.ar_tokens_per_second;
   add_rows(record, check.best, view);
   view.title = title_of(record);
-  view.reason = reason_of(record);
+  view.reason = on_one_basis(reason_of(record), plain);
+  if (plain.measured()) view.plain_forecast = forecast;
   view.next_row = next_row(view.predicted, record.shape == DecodeMode::tree ? record.width : 0);
   view.limits = limits_of(record.choice.limits);
+  view.axis_end = axis_for(view);
   return view;
 }
 
@@ -340,7 +368,8 @@ Curve curve_of(const std::vector<WidthSpeed>& points, double end) {
 
 double highest(const BudgetView& view) {
   double most = std::max(view.ar_tokens_per_second, view.realised.tokens_per_second());
-  for (const WidthSpeed& each : view.predicted) most = std::max(most, each.tokens_per_second());
+  for (const WidthSpeed& each : view.predicted)
+    if (each.budget() <= view.axis_end) most = std::max(most, each.tokens_per_second());
   for (const WidthSpeed& each : view.measured) most = std::max(most, each.tokens_per_second());
   return most;
 }
@@ -471,7 +500,7 @@ void curve_tooltip(const BudgetView& view) {
             (width == view.realised.width ? " measured, " : " predicted, ") + speed(here.tokens_per_second()) +
             " tok/s";
   }
-  ImGui::SetTooltip("%s", text.c_str());
+  show_tooltip(text);
 }
 
 void draw_curves(const BudgetView& view) {
@@ -501,7 +530,7 @@ void draw_curves(const BudgetView& view) {
 
 void draw_budget_chart(const BudgetView* view, ImVec2 size) {
   Axes axes;
-  const double end = view ? view->axis_end : 128;
+  const double end = view ? view->axis_end : kShortestAxis;
   axes.x = budget_ticks(end);
   axes.x_from = 0;
   axes.x_lines = true;
@@ -522,9 +551,9 @@ void draw_budget_chart(const BudgetView* view, ImVec2 size) {
                    at.y - ImGui::GetStyle().ItemSpacing.y + px(7), Type::caption, colours().text3, words);
 }
 
-constexpr float kSide = 290;        // width of the column of text
-constexpr float kTwoColumns = 560;  // below this width, chart and text are in one column
-constexpr float kLeastChart = 150;  // least height of the chart
+constexpr float kSide = 290, kLeastSide = 240;  // width of the column of text
+constexpr float kTwoColumns = 500;              // below this width, chart and text are in one column
+constexpr float kLeastChart = 150;              // least height of the chart
 constexpr float kBudgetHeader = 30;
 constexpr float kBudgetRow = 18;
 
@@ -611,6 +640,8 @@ void draw_why(const BudgetView& view, float width) {
   if (view.hindsight)
     more += (more.empty() ? "" : " ") + ("Best afterwards, by what was accepted: " + afterwards_words(view) + ".");
   if (!view.next_row.empty()) more += (more.empty() ? "" : " ") + view.next_row;
+  if (view.plain_forecast > 0)
+    more += " When the pass was chosen, plain was expected at " + speed(view.plain_forecast) + " tok/s.";
   if (!view.recorded && !view.predicted.empty()) more += " The curve is worked out from the tree and the cost table.";
   if (!more.empty()) tooltip(more.c_str());
 }
@@ -663,7 +694,7 @@ void BudgetPanel::draw(const ViewModel& view, CommandSink&) {
   const PanelBody body("Budget body", 14, 4);
   const ImVec2 room = ImGui::GetContentRegionAvail(), origin = ImGui::GetCursorScreenPos();
   if (room.x >= px(kTwoColumns)) {
-    const float words = std::min(px(kSide), room.x * 0.4f), chart = room.x - words - px(24);
+    const float words = std::min(px(kSide), std::max(px(kLeastSide), room.x * 0.4f)), chart = room.x - words - px(24);
     draw_header(chart);
     draw_budget_chart(shown_view, {chart, std::max(px(kLeastChart), room.y - px(kBudgetHeader) - px(12))});
     if (!shown_view) return;

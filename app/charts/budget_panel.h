@@ -39,6 +39,7 @@ struct BudgetView {
   std::vector<WidthSpeed> predicted;  // ascending widths; empty where nothing was forecast
   bool recorded = false;  // recorded by the engine in that round; else computed from its tree and the cost table
   double ar_tokens_per_second = 0;  // of plain decoding; 0 where it is not known
+  double plain_forecast = 0;        // the one that the engine expected, where that one was measured; else 0
   std::string plain_from;           // what that was measured by and when; the panel fills it in, as it ages
   // Measured: what the text accepted of this tree cut at N nodes. The times of widths that did not run are predicted
   // ones, corrected by the error of this round's prediction.
@@ -48,7 +49,7 @@ struct BudgetView {
   WidthSpeed realised;                  // what the round brought; `expected` is the number of tokens it emitted
   std::optional<WidthSpeed> hindsight;  // best afterwards: of `measured`
   std::optional<double> time_error;     // measured time / predicted time - 1
-  uint32_t axis_end = 128;              // largest N on the axis
+  uint32_t axis_end = 16;               // largest N on the axis
 
   std::vector<BudgetRow> rows;          // at most five
   std::string title;                    // "Why 64", "A tree of 64"

@@ -10,7 +10,7 @@ namespace canopy::app {
 namespace {
 
 constexpr double kHeadroom = 1.08;
-constexpr double kTile = 16;
+constexpr double kLeastStep = 2;
 constexpr int kWidthTicks = 8;
 
 double round_step(double least) {
@@ -80,7 +80,7 @@ std::vector<bool> labels_that_fit(const std::vector<float>& places, const std::v
 }
 
 Ticks width_ticks(double end) {
-  double step = kTile;
+  double step = kLeastStep;
   while (end / step > kWidthTicks) step *= 2;
   std::vector<double> at = {1};
   for (int i = 1; i * step <= end; ++i) at.push_back(i * step);

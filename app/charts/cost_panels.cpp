@@ -7,6 +7,7 @@
 #include "app/charts/chart_frame.h"
 #include "app/state/models.h"
 #include "app/ui/widgets.h"
+#include "engine/base/figures.h"
 #include "engine/trace/round_statistics.h"
 
 namespace canopy::app {
@@ -346,8 +347,7 @@ void reliability_tooltip(const ReliabilityTally& tally) {
     return std::string(name) + ": " + grouped(bin.hits) + " of " + grouped(bin.nodes) + " guesses came, promised " +
            fixed(bin.predicted(), 3);
   };
-  ImGui::SetTooltip("%s\n%s", words("drafter", tally.raw()[place]).c_str(),
-                    words("calibrated", tally.calibrated()[place]).c_str());
+  show_tooltip(words("drafter", tally.raw()[place]) + "\n" + words("calibrated", tally.calibrated()[place]));
 }
 
 void draw_reliability(const ReliabilityTally& tally, uint64_t rounds) {
@@ -397,8 +397,8 @@ void CalibrationPanel::draw(const ViewModel& view, CommandSink& sink) {
   ImGui::Dummy({0, px(8)});
   draw_reliability(point.reliability, point.rounds.rounds());
   if (const auto& learnt = view.calibration.learnt)
-    pair_line("Learnt from", counted(learnt->drafts, "draft", "drafts"),
-              "Drafts, in all replies, that the calibration of this drafter has learnt from.");
+    pair_line("Learnt from", counted(learnt->drafts, "pass", "passes"),
+              "Passes with guesses, in all replies, that the calibration of this drafter has learnt from.");
 }
 
 CacheView cache_view(const RoundRecord* shown, const ModelReady* model, uint64_t context_used) {
@@ -447,7 +447,7 @@ void draw_slots(const CacheView& cache) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("Tree slots", {std::max(1.0f, room), std::max(1.0f, pitch * static_cast<float>(lines))});
   tooltip(
-      "One cell a row of the shown round's pass. Filled: moved behind the text. Outlined: dropped, free for the next "
+      "One cell a row of the shown pass. Filled: moved behind the text. Outlined: dropped, free for the next "
       "one.");
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (uint64_t i = 0; i < cells; ++i) {
@@ -492,11 +492,11 @@ void KvPanel::draw(const ViewModel& view, CommandSink&) {
   if (cache.cache_bytes == 0 || view.model_state == ModelState::released) return;
   ImGui::Dummy({0, px(8)});
   chart_title("Memory", "on the device");
-  pair_line("Text", bytes_text(cache.cache_bytes), "Keys and values of all positions, " + view.model->kv_type + ".");
-  pair_line("Tree", bytes_text(cache.tree_bytes), "Keys and values of the tree's rows.");
+  pair_line("Text", byte_figures(cache.cache_bytes), "Keys and values of all positions, " + view.model->kv_type + ".");
+  pair_line("Tree", byte_figures(cache.tree_bytes), "Keys and values of the tree's rows.");
   if (cache.state_bytes > 0)
     pair_line(
-        "States", bytes_text(cache.state_bytes),
+        "States", byte_figures(cache.state_bytes),
         "Of recurrent layers, for the points that the text can be gone back to. They do not grow with the context.");
 }
 

@@ -69,9 +69,8 @@ void histogram_tooltip(const StatisticsView& view) {
   const auto place = std::lround(ImPlot::GetPlotMousePos().x);
   if (place < 0 || static_cast<size_t>(place) >= view.histogram.size()) return;
   const uint64_t rounds = view.histogram[static_cast<size_t>(place)];
-  ImGui::SetTooltip(
-      "%s", (std::to_string(place) + " accepted: " + grouped(rounds) + " of " + counted(view.rounds, "pass", "passes"))
-                .c_str());
+  show_tooltip(std::to_string(place) + " accepted: " + grouped(rounds) + " of " +
+               counted(view.rounds, "pass", "passes"));
 }
 
 struct Part {
@@ -183,9 +182,9 @@ void draw_depths(const StatisticsView& view) {
   const auto place = std::lround(ImPlot::GetPlotMousePos().x) - 1;
   if (place < 0 || static_cast<size_t>(place) >= view.by_depth.size()) return;
   const DepthShare& here = view.by_depth[static_cast<size_t>(place)];
-  ImGui::SetTooltip(
-      "Depth %u: accepted in %s of %s passes;\nthe tree had a guess there in %s of those that came so far.", here.depth,
-      grouped(here.accepted).c_str(), grouped(view.rounds).c_str(), grouped(here.offered).c_str());
+  show_tooltip("Depth " + std::to_string(here.depth) + ": accepted in " + grouped(here.accepted) + " of " +
+               grouped(view.rounds) + " passes;\nthe tree had a guess there in " + grouped(here.offered) +
+               " of those that came so far.");
 }
 
 /// Draws the names and figures of the three parts in their colours, on a second line where there is no room.
@@ -339,7 +338,7 @@ void draw_verdict(const StatisticsView& view) {
 void draw_ar_check(const ViewModel& view) {
   const ArCheck& check = view.checks.check;
   const bool same = check.phase == ArCheck::Phase::same;
-  if ((!same && check.phase != ArCheck::Phase::different) || view.replaying()) return;
+  if ((!same && check.phase != ArCheck::Phase::different) || !view.own_chat()) return;
   const RoundLog& log = *view.rounds.log;
   const size_t shown = view.rounds.playback.shown;
   if (shown >= log.rounds() || log.replies()[log.summary(shown).reply].message != check.message) return;

@@ -246,15 +246,15 @@ void TimelinePanel::draw(const ViewModel& view, CommandSink& sink) {
     const float indent = px(kMargin + kTicks), height = std::min(px(kHeight), room.y - px(kButtons) - px(4));
     if (height >= px(kLeastHeight) && room.x > indent + px(kMargin + 40))
       draw_plot(rounds, sink, {std::floor(pos.x + indent), pos.y + px(kButtons)},
-                {room.x - indent - px(kMargin), height});
+                {room.x - indent - px(kMargin), height}, false);
     return;
   }
   ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y + px(kTop + kRecordingTop)});
   draw_recording_row(view, sink, controls);
-  draw_plot(rounds, sink, {std::floor(pos.x + left), pos.y + px(8)}, {width, px(kHeight)});
+  draw_plot(rounds, sink, {std::floor(pos.x + left), pos.y + px(8)}, {width, px(kHeight)}, true);
 }
 
-void TimelinePanel::draw_plot(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size) {
+void TimelinePanel::draw_plot(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size, bool named) {
   const Theme& t = colours();
   const RoundLog& log = *rounds.log;
   const float scale = size.y / px(kHeight);
@@ -262,7 +262,7 @@ void TimelinePanel::draw_plot(const RoundsState& rounds, CommandSink& sink, ImVe
   plot.emitted = px(kAbove) * scale / static_cast<float>(scale_.emitted + 1);
   plot.drafted = px(kBelow) * plot.scale / static_cast<float>(scale_.drafted);
   draw_grid(plot, scale_.emitted);
-  if (scale == 1) {  // a smaller strip has no room right of it
+  if (named) {
     draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis - px(14), Type::caption, t.text3, "tokens");
     draw_text_middle(plot.list, pos.x + size.x + px(8), plot.axis + px(11), Type::caption, t.text3, "guesses");
     if (has_ticks(log))

@@ -80,7 +80,7 @@ class TimelinePanel final : public Panel {
   const TimelineZoom& zoom() const { return zoom_; }
 
  private:
-  void draw_plot(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size);
+  void draw_plot(const RoundsState& rounds, CommandSink& sink, ImVec2 pos, ImVec2 size, bool named);
   void take_mouse(const RoundsState& rounds, const TimelineView& at, CommandSink& sink, ImVec2 pos, ImVec2 size);
   void catch_up(const RoundsState& rounds);
 

@@ -200,6 +200,7 @@ std::string who_asked_for_plain(TreeSetBy set_by) {
   switch (set_by) {
     case TreeSetBy::recording: return "Plain decoding was set when this was recorded";
     case TreeSetBy::fallback: return "There is no drafter that could guess";
+    case TreeSetBy::client: return "Plain decoding was asked for by the client";
     default: return "Plain decoding was asked for";
   }
 }
@@ -208,6 +209,7 @@ std::string who_set_the_tree(TreeSetBy set_by) {
   switch (set_by) {
     case TreeSetBy::recording: return "Set when this was recorded";
     case TreeSetBy::fallback: return "Not chosen: a small tree, to be looked at";
+    case TreeSetBy::client: return "The client set them";
     default: return "You set them";
   }
 }
@@ -226,10 +228,20 @@ std::string who_set(const RoundRecord& record, TreeSetBy set_by) {
   return plain ? "Guessing was not expected to pay this time" : "Chosen: the most tokens for their time";
 }
 
+/// Who or what set the size of the tree. Not "the most tokens for their time" where the curve expects more of another.
+std::string who_set(const RoundRecord& record, const BudgetView& budget, TreeSetBy set_by) {
+  if (record.mode == DecodeMode::adaptive && record.shape != DecodeMode::ar && budget.best_budget &&
+      !budget.is_argmax) {
+    if (record.shape == DecodeMode::chain) return "One line, for what such lines brought lately";
+    if (*budget.best_budget == 0) return "Tried, to see whether guessing pays by now";
+  }
+  return who_set(record, set_by);
+}
+
 /// What the text had to do with it, as a sentence behind that of who_set(); empty where it had nothing.
 std::string who_guessed(const RoundRecord& record) {
   const DraftSources sources = guessed_by(record);
-  if (sources == kFromSuffix) return ". All were found in the text, so no drafter was asked";
+  if (sources == kFromSuffix) return ". All found in the text, without the drafter";
   if (sources == kUsualSources) {
     const auto by_text = [](const RoundNode& row) { return (row.node.sources & kFromSuffix) != 0; };
     const auto found = static_cast<uint64_t>(std::ranges::count_if(record.nodes, by_text));
@@ -273,7 +285,7 @@ BudgetLine budget_line(const RoundRecord& record, const BudgetView& budget, Tree
   BudgetLine line;
   const uint32_t guesses = record.width - std::min(record.width, 1u);
   line.question = guesses == 0 ? "Why no guesses?" : "Why " + guesses_words(guesses) + "?";
-  line.sentence = who_set(record, set_by) + who_guessed(record);
+  line.sentence = who_set(record, budget, set_by) + who_guessed(record);
   if (budget.best_budget && record.mode != DecodeMode::ar && !(budget.was_chosen && budget.is_argmax)) {
     line.sentence +=
         ". Expected best: " + (*budget.best_budget == 0 ? std::string("plain") : grouped(*budget.best_budget));

@@ -5,7 +5,9 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "app/chat/served_list.h"
 #include "app/state/chat.h"
 #include "app/state/words.h"
 #include "app/ui/actions.h"
@@ -16,6 +18,7 @@ namespace canopy::app {
 namespace {
 
 constexpr float kListMargin = 12, kListHead = 44, kChatRow = 52, kMoreRoom = 28;
+constexpr float kServedShare = 0.45f;  // of the height, that requests of clients may have
 constexpr int kFramesToTakeKeyboard = 6;
 constexpr const char* kChatMenu = "Chat menu";
 
@@ -54,8 +57,12 @@ void ChatList::draw(const ViewModel& view, CommandSink& sink, Place place) {
     if (button(undo) || (here && ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Z))) sink.post(UndoDelete{});
     y += px(36);
   }
+  const float below = std::floor(std::min(served_list_height(view), area.y * kServedShare));
   ImGui::SetCursorScreenPos({a.x, y});
-  draw_rows(view, sink, {area.x, std::max(px(40), a.y + area.y - y)});
+  draw_rows(view, sink, {area.x, std::max(px(40), a.y + area.y - y - below)});
+  if (below <= 0) return;
+  ImGui::SetCursorScreenPos({a.x, a.y + area.y - below});
+  if (draw_served_list(view, sink, {area.x, below})) go_to_chat(sink);
 }
 
 /// The button that hides the list stands where the one that shows it does in the chat.
@@ -114,7 +121,7 @@ void ChatList::draw_rows(const ViewModel& view, CommandSink& sink, ImVec2 size) 
 void ChatList::draw_row(const ViewModel& view, const ChatListing& chat, CommandSink& sink, float width) {
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), b = {a.x + width, a.y + px(kChatRow)};
-  const bool selected = chat.id == view.messages.id;
+  const bool selected = chat.id == view.messages.id && view.served.watched == 0;
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::SetNextItemAllowOverlap();
   const bool pressed = ImGui::InvisibleButton("Open chat", {width, px(kChatRow)}, ImGuiButtonFlags_EnableNav);

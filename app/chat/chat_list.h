@@ -1,6 +1,6 @@
 #pragma once
 // The list of chats, which Lab has as a panel and Watch at its left: those that are pinned, then the newest first, with
-// a search over all their messages.
+// a search over all their messages. Below them stands what clients of the served model ask for.
 
 #include <cstdint>
 #include <string>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/chat/reply.h"
+#include "app/chat/served_list.h"
 #include "app/state/words.h"
 #include "app/ui/actions.h"
 #include "app/ui/look.h"
@@ -194,8 +195,7 @@ constexpr float kLastLine = 24;        // at any height
 bool has_marks(const ViewModel& view) {
   const Conversation& shown = view.conversation();
   for (size_t i = shown.size(); i-- > 0 && i + 8 > shown.size();)
-    for (const TokenSpan& span : shown[i].spans)
-      if (span.source != TokenSource::ar) return true;
+    if (!shown[i].spans.empty()) return true;
   return false;
 }
 
@@ -238,8 +238,8 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
   transcript.mark(view.chat.find_shown ? &find_.hits() : nullptr, find_.current());
   const bool bare = area.y < px(kLowest) && !view.chat.find_shown;
   const float top = bare ? origin.y : ImGui::GetCursorScreenPos().y;
-  const bool replay_bar = view.replaying() && area.y >= px(kLowest);  // the top bar says it too
-  const float writing = replay_bar ? px(kReplayBarHeight) : view.replaying() ? 0 : composer_.height(view, width);
+  const bool own = view.own_chat(), bar = !own && area.y >= px(kLowest);  // of a recording the top bar says it too
+  const float writing = bar ? px(kReplayBarHeight) : own ? composer_.height(view, width) : 0;
   const float room = origin.y + area.y - top - writing - px(kMargin) - px(8);
   const Below below = below_in(view, width, room - px(kLeastMessages));
   const ImVec2 size = {area.x, std::max(px(kLastLine), room - below.height)};
@@ -254,14 +254,16 @@ void ChatPanel::draw(const ViewModel& view, CommandSink& sink) {
     draw_to_end(transcript, {origin.x + area.x * 0.5f, top + size.y - px(22)});
   ImGui::SetCursorScreenPos({origin.x + left, top + size.y + px(8)});
   draw_below(view, sink, width, below);
-  if (replay_bar)
+  if (const ServedReply* served = view.watched(); bar && served != nullptr)
+    draw_served_bar(view, *served, sink, width, px(kReplayBarHeight));
+  else if (bar)
     draw_replay_bar(view, sink, width);
-  else if (!view.replaying())
+  else if (own)
     composer_.draw(view, sink, width);
   else
     ImGui::Dummy({0, 0});  // Dear ImGui wants an item where the cursor was set
   copy_selection(view, sink);
-  if (!view.replaying()) keep_keyboard_in_composer(view);
+  if (own) keep_keyboard_in_composer(view);
 }
 
 std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
@@ -270,7 +272,7 @@ std::optional<ImVec2> ChatPanel::text_end(const ViewModel& view) {
 
 /// In Watch; Lab says it in its panel of the calibration. Not over the reply that is being written.
 static bool speaks_of_costs(const ViewModel& view) {
-  if (view.shell.layout != WindowLayout::watch || view.replaying() || view.busy()) return false;
+  if (view.shell.layout != WindowLayout::watch || !view.own_chat() || view.busy()) return false;
   const CalibrationState& costs = view.calibration;
   return costs.busy() || (costs.is_stale() && !costs.dismissed && view.model_state == ModelState::ready);
 }
@@ -413,7 +415,7 @@ void ChatPanel::draw_to_end(Transcript& transcript, ImVec2 centre) {
 
 void ChatPanel::copy_selection(const ViewModel& view, CommandSink& sink) {
   TextSelection& selection = shown(view).selection();
-  if ((!view.replaying() && composer_.has_selection()) || find_.active() || shown(view).editing())
+  if ((view.own_chat() && composer_.has_selection()) || find_.active() || shown(view).editing())
     return selection.clear();
   if (selection.empty() || !ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_C)) return;
   for (const Message& message : view.conversation())
@@ -439,7 +441,7 @@ void ChatPanel::keep_keyboard_in_composer(const ViewModel& view) {
 }
 
 void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, float room) {
-  if (naming_ && !view.replaying()) {
+  if (naming_ && view.own_chat()) {
     ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
     ImGui::SetNextItemWidth(room);
     if (focus_name_) ImGui::SetKeyboardFocusHere();
@@ -453,10 +455,10 @@ void ChatPanel::draw_title(const ViewModel& view, CommandSink& sink, ImVec2 at, 
   }
   const std::string title = elided(Type::base_semibold, view.conversation().shown_title(), room);
   draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y, Type::base_semibold, colours().text, title);
-  if (view.conversation().empty() || view.replaying()) return;
+  if (view.conversation().empty() || !view.own_chat()) return;
   ImGui::SetCursorScreenPos({at.x, at.y - px(14)});
   const float width = std::max(px(8), std::min(room, text_size(Type::base_semibold, title).x));
-  if (ImGui::InvisibleButton("Title", {width, px(28)}, ImGuiButtonFlags_EnableNav)) {
+  if (ImGui::InvisibleButton("Title", {width, px(28)}, ImGuiButtonFlags_EnableNav) || take_press("Title")) {
     naming_ = focus_name_ = true;
     name_ = view.messages.shown_title();
   }

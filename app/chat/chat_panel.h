@@ -58,7 +58,7 @@ class ChatPanel final : public Panel {
   };
   Below below_in(const ViewModel& view, float width, float room);
   void draw_below(const ViewModel& view, CommandSink& sink, float width, const Below& below);
-  Transcript& shown(const ViewModel& view) { return view.replaying() ? replayed_ : transcript_; }
+  Transcript& shown(const ViewModel& view) { return view.own_chat() ? transcript_ : replayed_; }
   void draw_empty(const ViewModel& view, CommandSink& sink, ImVec2 size);
   void draw_to_end(Transcript& transcript, ImVec2 centre);
   void draw_note(const ViewModel& view, CommandSink& sink, float width);
@@ -68,7 +68,7 @@ class ChatPanel final : public Panel {
 
   Composer composer_;
   Transcript transcript_{"Messages"};
-  // Messages of a recording; separate, so that the own chat keeps its scroll position.
+  // Messages of a recording or of a client; separate, so that the own chat keeps its scroll position.
   Transcript replayed_{"Replayed messages"};
   FindBar find_;
   std::string dismissed_limits_;  // the last limits() whose message the user has closed

@@ -584,11 +584,11 @@ void Composer::draw_input(ImVec2 pos, ImVec2 size) {
     text_ = before;
     focus_next_ = true;
   }
-  // When the box got the focus without a click, put the cursor at the end of the text.
+  // When the box got the focus without a click, put the cursor at the end of the text. ReloadUserBufAndMoveToEnd would
+  // do so in the next frame only, and leave the cursor beyond the text where the box has lost the focus by then.
   if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
-    state->ReloadUserBufAndMoveToEnd();
-  // For one frame, until the cursor is at the end, Dear ImGui has all text selected: not counted as a selection.
-  has_selection_ = active_ && state && state->HasSelection() && !state->WantReloadUserBuf;
+    state->SetSelection(state->TextLen, state->TextLen);
+  has_selection_ = active_ && state && state->HasSelection();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar();
   ImGui::PopFont();

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "app/chat/maths_check.h"
-#include "app/platform/embedded_file.h"
 #include "app/ui/look.h"
+#include "engine/base/embedded_file.h"
 
 CANOPY_EMBED_FILE(maths_metrics, CANOPY_MATHS_FONT_DIR "/latinmodern-math.clm1");
 CANOPY_EMBED_FILE(maths_font, CANOPY_MATHS_FONT_DIR "/latinmodern-math.otf");

@@ -20,7 +20,7 @@ constexpr float kCellPadding = 8;
 constexpr float kCellLeast = 100;  // a column is not wrapped narrower; the table scrolls instead
 constexpr float kBarHeight = 6, kBarRoom = 12;
 constexpr float kThumbLeast = 24;
-constexpr float kWheelStep = 60;
+constexpr float kWheelStep = 60, kKeyStep = 120;
 constexpr float kNoteRise = 4;
 constexpr float kMathsSize = 1.2f;  // its small letters are then as large as those of the text around it
 constexpr size_t kMissingShown = 8;
@@ -411,6 +411,10 @@ void RichBlock::scroll_sideways(ImVec2 pos) {
   const bool over = ImGui::IsMouseHoveringRect({pos.x + left_, pos.y}, {pos.x + width_, pos.y + height_}) &&
                     ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
   if (over) scroll_ -= (io.MouseWheelH + (io.KeyShift ? io.MouseWheel : 0)) * px(kWheelStep);
+  // By keys moves what the mouse is on, and without it all that is in view.
+  if (over) look().wide_pointed = ImGui::GetFrameCount();
+  if (over || ImGui::GetFrameCount() - look().wide_pointed > 1)
+    scroll_ += static_cast<float>(look().wide_steps) * px(kKeyStep);
   scroll_ = std::clamp(scroll_, 0.0f, hidden_);
   ImGui::SetCursorScreenPos(cursor);
 }

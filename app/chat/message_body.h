@@ -39,7 +39,7 @@ class RichBlock {
   /// Space above this block if another one is before it, in pixels.
   float gap() const { return gap_; }
 
-  /// Makes what is too wide scroll: by its bar, or by the wheel with Shift or sideways.
+  /// Makes what is too wide scroll: by its bar, by the wheel with Shift or sideways, or by keys (Look::wide_steps).
   void scroll_sideways(ImVec2 pos);
   /// Scrolls so that bytes [begin, end) of the text can be seen.
   void reveal(uint32_t begin, uint32_t end);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 
 #include "app/state/chat_update.h"
@@ -21,25 +22,31 @@ constexpr float kLegendLine = 24, kLegendPitch = 18, kLegendGap = 2;  // heights
 constexpr float kLegendSample = 22, kLegendSampleGap = 6, kLegendSpace = 18;
 constexpr const char* kSourcesHidden = "Token sources are hidden";
 
-/// What the two marks mean, in the words of the layout.
+/// What the two marks mean.
 struct LegendWords {
   const char *accepted, *own;
 };
-LegendWords legend_words(const ViewModel& view) {
-  if (view.shell.layout == WindowLayout::watch) {
-    const bool by_text = view.rounds.log->statistics().has_text_drafts();
-    return {by_text ? "guessed, confirmed" : "guessed by the drafter, confirmed", "the big model's own"};
-  }
-  return {"guessed, confirmed", "big model's own"};
-}
 
 float entry_width(const char* words) {
   return px(kLegendSample + kLegendSampleGap) + text_size(Type::secondary, words).x;
 }
 
+/// The longest wording whose entries each fit a line of this width. Watch says it in whole words where there is room.
+LegendWords legend_words(const ViewModel& view, float width) {
+  constexpr LegendWords kWordings[] = {{"guessed by the drafter, confirmed", "the big model's own"},
+                                       {"guessed, confirmed", "the big model's own"},
+                                       {"guessed, confirmed", "big model's own"},
+                                       {"guessed", "its own"}};
+  size_t first = 2;
+  if (view.shell.layout == WindowLayout::watch) first = view.rounds.log->statistics().has_text_drafts() ? 1 : 0;
+  for (; first + 1 < std::size(kWordings); ++first)
+    if (std::max(entry_width(kWordings[first].accepted), entry_width(kWordings[first].own)) <= width) break;
+  return kWordings[first];
+}
+
 /// Whether both entries fit side by side. The same while they are hidden, so that nothing moves when they are.
 bool legend_fits_a_line(const ViewModel& view, float width) {
-  const LegendWords words = legend_words(view);
+  const LegendWords words = legend_words(view, width);
   return entry_width(words.accepted) + px(kLegendSpace) + entry_width(words.own) <= width;
 }
 
@@ -70,7 +77,7 @@ void draw_source_marks(ImDrawList* list, const Message& message, const MessageBo
     const size_t begin = std::min<size_t>(span->begin, message.text.size()),
                  end = std::min<size_t>(span->end, message.text.size());
     const std::string_view text = std::string_view(message.text).substr(begin, end - begin);
-    if (span->source == TokenSource::ar || is_blank(text)) continue;
+    if (is_blank(text)) continue;
     const bool shown = shown_round == span->round;
     if (span->source == TokenSource::accepted) {
       body.rects(pos, begin, end, [&](ImVec2 a, ImVec2 b) {
@@ -123,7 +130,7 @@ float token_legend_height(const ViewModel& view, float width) {
 
 void draw_token_legend(const ViewModel& view, CommandSink& sink, float width) {
   const Theme& t = colours();
-  const LegendWords words = legend_words(view);
+  const LegendWords words = legend_words(view, width);
   const ImVec2 a = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float height = token_legend_height(view, width) - px(kLegendGap), middle = a.y + px(kLegendLine * 0.5f);
@@ -290,7 +297,7 @@ std::string reply_details(const Message& message) {
 
 float check_row_height(const ViewModel& view, const Message& reply, float width) {
   const ArCheck& check = view.checks.check;
-  if (check.phase == ArCheck::Phase::none || check.message != reply.id || view.replaying()) return 0;
+  if (check.phase == ArCheck::Phase::none || check.message != reply.id || !view.own_chat()) return 0;
   const std::string words = check_words(check, view.shell.layout);
   const size_t lines = check_block(words, check_row(check, width).room).line_count();
   return px(kFactRow) + px(kFactPitch) * static_cast<float>(std::max<size_t>(lines, 1) - 1);
@@ -360,11 +367,11 @@ void draw_check_button(const ViewModel& view, const Message& message, CommandSin
 void draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width) {
   const Message& message = view.conversation()[i];
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  const bool own = !view.replaying();
+  const bool own = view.own_chat();
   const bool checkable = own && message.result->mode != DecodeMode::ar;
   const float buttons = px(kReplyRow) * (own ? 3.0f + (checkable ? 1.0f : 0.0f) : 1.0f);
   float x = a.x;
-  if (!own) x += draw_replayed({x, a.y});
+  if (view.replaying()) x += draw_replayed({x, a.y});
   if (view.conversation().place(i).count > 1) x += draw_versions(view, i, sink, {a.x - px(6), a.y});
   const float room = a.x + width - buttons - px(4) - x;
   // The chat of Watch is narrow, and in the narrower type more of its figures fit.
@@ -373,10 +380,10 @@ void draw_footer(const ViewModel& view, size_t i, CommandSink& sink, float width
                    fitting(type, reply_facts(message), room));
   ImGui::SetCursorScreenPos({x, a.y});
   ImGui::Dummy({std::max(px(1), room), px(kReplyRow)});
-  tooltip((reply_details(message) + (own ? "" : ", when it was recorded")).c_str());
+  tooltip((reply_details(message) + (view.replaying() ? ", when it was recorded" : "")).c_str());
   ImGui::SetCursorScreenPos({a.x + width - buttons, a.y});
   if (icon_button("Copy", Icon::copy, "Copy the text")) sink.post(CopyText{body_text(message)});
-  if (!own) return;  // the messages of a recording cannot be edited
+  if (!own) return;  // the messages of a recording or of a client cannot be edited
   ImGui::SameLine(0, 0);
   if (checkable) {
     draw_check_button(view, message, sink);

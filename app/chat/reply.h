@@ -20,7 +20,8 @@ namespace canopy::app {
 // token in the text and its node in the tree highlight each other (app/state/text_link.h).
 
 /// Draws who wrote each token: a background behind accepted ones, stronger in the shown round (by its number in the
-/// message), dots below the target's own. Call before drawing the text.
+/// message), dots below all others, which are the target's own whether their pass had a draft or not. Call before
+/// drawing the text.
 void draw_source_marks(ImDrawList* list, const Message& message, const MessageBody& body, ImVec2 pos,
                        std::optional<size_t> shown_round = {});
 

@@ -100,7 +100,7 @@ float answer_height(const Message& message, const MessageBody& body) {
 
 /// Whether message i is the first that is sent to the model, after some that are not.
 bool begins_sent(const ViewModel& view, size_t i) {
-  return i > 0 && !view.replaying() && i == view.conversation().unsent();
+  return i > 0 && view.own_chat() && i == view.conversation().unsent();
 }
 
 /// Draws the line between the turns that are left out of prompts and those that are sent.
@@ -402,7 +402,7 @@ void Transcript::draw_user(const ViewModel& view, size_t i, CommandSink& sink, f
   // Beside the bubble, so that nothing moves when it appears. For the keyboard it is always there.
   const bool near_by = ImGui::IsMouseHoveringRect(at, {b.x, b.y}) && ImGui::IsWindowHovered();
   const float x = a.x - px(kReplyRow) - px(4);
-  if (x >= at.x && !view.replaying()) {
+  if (x >= at.x && view.own_chat()) {
     const float faded = near_by || ImGui::GetIO().NavVisible ? 1.0f : 0.0f;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * std::max(faded, 0.001f));
     ImGui::SetCursorScreenPos({x, a.y + (std::min(size.y, px(38)) - px(kReplyRow)) * 0.5f});
@@ -430,7 +430,7 @@ void Transcript::draw_editor(const ViewModel& view, const Message& message, Comm
   // The caret goes to the end, as one edits what was just written; Dear ImGui would select everything.
   ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
   if (ImGui::IsItemActivated() && state && !ImGui::IsMouseDown(ImGuiMouseButton_Left))
-    state->ReloadUserBufAndMoveToEnd();
+    state->SetSelection(state->TextLen, state->TextLen);
   const bool escaped = ImGui::IsItemFocused() && ImGui::IsKeyPressed(ImGuiKey_Escape, false);
   ImGui::PopFont();
   ButtonSpec ask{"Ask again", Icon::send, ButtonKind::primary}, keep{"Cancel", Icon::none, ButtonKind::line};
@@ -468,7 +468,7 @@ void Transcript::point_at(const ViewModel& view, const Message& message, const M
   const std::string link = body.link_at(ImGui::GetIO().MousePos, pos);
   if (!link.empty()) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    ImGui::SetTooltip("%s\nClick copies the address", link.c_str());
+    show_tooltip(link + "\nClick copies the address");
     if (mouse.clicked) sink.post(CopyText{link});
     return;
   }

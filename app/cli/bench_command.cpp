@@ -1,10 +1,6 @@
 // canopy-cli bench: measures how fast a model runs on a device and how fast it loads, also as a share of what the
 // device can do.
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -36,6 +32,7 @@
 #include "engine/base/error.h"
 #include "engine/base/machine.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/compute/device.h"
 #include "engine/format/model_file.h"
 #include "engine/model/load_plan.h"
@@ -343,8 +340,12 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kPiece = 2ull << 20;
 
-/// Has the system drop a file from its memory. False where most of it stays.
+/// Has the system drop a file from its memory. False where most of it stays, or the system has no call for it.
 bool drop(const fs::path& path) {
+#ifdef _WIN32
+  (void)path;
+  return false;
+#else
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   ::fsync(descriptor);  // pages that are not on the disk yet stay
@@ -355,6 +356,7 @@ bool drop(const fs::path& path) {
   if (::mincore(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), pages.data()) != 0) return false;
   const auto stay = std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<size_t>(stay) * 20 < pages.size();
+#endif
 }
 
 /// Reads all of a file, by as many threads as keep a disk busy.

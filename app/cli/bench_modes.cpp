@@ -211,7 +211,7 @@ std::vector<uint32_t> read_lengths(const JsonFields& reply, const std::string& w
   std::vector<uint32_t> lengths = JsonFields(object, reply.what() + ", " + way).ids("acceptance_lengths");
   if (lengths.empty() || std::ranges::find(lengths, 0u) != lengths.end()) {
     throw bad_input(reply.what() + ", " + way +
-                    ": acceptance_lengths is empty or holds a 0; a length of 1 or more for every round is needed.");
+                    ": acceptance_lengths is empty or holds a 0; a length of 1 or more for every pass is needed.");
   }
   return lengths;
 }
@@ -379,16 +379,6 @@ DecodeMode mode_named(const std::string& name) {
   throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
 }
 
-/// The sets of sources that are measured: where earlier replies are named and none of the sets asks them, all do.
-std::vector<DraftSources> source_sets(const ModesOptions& options) {
-  std::vector<DraftSources> sets = options.sources;
-  const auto asks_earlier = [](DraftSources sources) { return (sources & kFromEarlier) != 0; };
-  if (options.sources_from.empty() || std::ranges::any_of(sets, asks_earlier)) return sets;
-  if (sets.empty()) sets = {kUsualSources};
-  for (DraftSources& sources : sets) sources |= kFromEarlier;
-  return sets;
-}
-
 /// The ways for the modes of the command line, each once, in the order they were named; mode tree once for each budget.
 std::vector<WayToDecode> ways_of(const ModesOptions& options) {
   std::vector<WayToDecode> ways;
@@ -396,7 +386,7 @@ std::vector<WayToDecode> ways_of(const ModesOptions& options) {
     const bool known = std::ranges::any_of(ways, [&](const auto& other) { return other.name() == way.name(); });
     if (!known) ways.push_back(way);
   };
-  const std::vector<DraftSources> sets = source_sets(options);
+  const std::vector<DraftSources> sets = with_earlier_replies(options.sources, options.sources_from);
   for (const std::string& name : options.modes) {
     const DecodeMode mode = mode_named(name);
     for (const DraftSources sources : sources_of(mode, sets)) {
@@ -486,14 +476,6 @@ OpenedModel open_pair(ModelChoice choice, const std::vector<WayToDecode>& ways) 
   if (opened.model->block() > 0 || std::ranges::none_of(ways, asks_drafter_alone)) return opened;
   throw bad_input("Drafts of a drafter are to be measured, and " + opened.model->file_name +
                   " has none here: name one with --drafter.");
-}
-
-/// A measurement with earlier replies that are not there would pass for one with them.
-void require_earlier_replies(const Engine& model, const std::string& folder) {
-  if (folder.empty() || model.replies->replies() > 0) return;
-  throw bad_input("--sources-from names " + shown(folder) + ", which has no earlier replies of " + model.file_name +
-                  ": they would be in " + shown(model.replies->path().filename()) +
-                  ", which generate --suffix-store and the window write.");
 }
 
 ModesCallbacks shown_on(BenchProgress& progress) {
@@ -618,12 +600,7 @@ void add_modes_options(CLI::App& command, ModesOptions& options) {
       ->capture_default_str()
       ->group(group);
   add_accept_rates(command, options.accept_rates)->group(group);
-  command
-      .add_option("--sources-from", options.sources_from,
-                  "Draft from the earlier replies in this folder, too, as generate --suffix-store keeps them; they are "
-                  "read alone. Adds earlier to --sources where no set has it (default: every run begins with nothing "
-                  "known)")
-      ->group(group);
+  add_sources_from(command, options.sources_from)->group(group);
   command
       .add_option("--forced", options.forced,
                   "Compare acceptance lengths of chain and trees with those of another implementation: a JSON array of "
@@ -676,15 +653,7 @@ void check_bench_targets(const ModelChoice& model, const ModesOptions& options) 
     for (const fs::path& path : prompt_paths(options.prompts))
       for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
   }
-  if (!options.sources_from.empty()) {
-    std::error_code error;
-    if (!fs::is_directory(options.sources_from, error)) {
-      throw UsageError("--sources-from names " + shown(options.sources_from) +
-                       "; a folder that generate --suffix-store or the window kept replies in is needed.");
-    }
-    for (const fs::directory_entry& entry : fs::directory_iterator(options.sources_from, error))
-      inputs.push_back({"the earlier replies", entry.path()});
-  }
+  for (NamedFile& file : earlier_reply_files(options.sources_from)) inputs.push_back(std::move(file));
   const std::vector<NamedFile> outputs = {
       {"--json", options.json}, {"--csv", options.csv}, {"--markdown", options.markdown}};
   require_outputs_apart(outputs, std::move(inputs), &model);

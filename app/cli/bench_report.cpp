@@ -202,7 +202,7 @@ ordered_json to_json(const std::vector<ContextResult>& contexts) {
 
 TextTable table_of(const std::vector<ContextResult>& contexts) {
   TextTable table{
-      {"context", "mode", "budget", "rounds", "tau", "draft ms", "verify ms", "round ms", "expected", "correlation"},
+      {"context", "mode", "budget", "passes", "tau", "draft ms", "verify ms", "pass ms", "expected", "correlation"},
       {}};
   for (const ContextResult& like : contexts) {
     const RoundStatistics& rounds = like.statistics;
@@ -259,7 +259,7 @@ TextTable table_of(const std::vector<ModeResult>& modes) {
 }
 
 TextTable table_of(const std::vector<ForcedResult>& results) {
-  TextTable table{{"category", "mode", "budget", "replies", "rounds", "tau", "their rounds", "their tau",
+  TextTable table{{"category", "mode", "budget", "replies", "passes", "tau", "their passes", "their tau",
                    "difference %", "same starts", "same lengths %"},
                   {}};
   for (const ForcedResult& result : results) {

@@ -32,6 +32,8 @@ using Action = std::function<int()>;
 void add_devices(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_get(CLI::App& app, Action& action);
+void add_models(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
@@ -58,6 +60,8 @@ struct ModelChoice {
   DeviceSettings settings;
   bool self_test = true;
   uint32_t max_width = 128;   // most rows of a pass
+  uint32_t texts = 1;         // see OpenRequest
+  uint32_t most_texts = 1;    // likewise
   double calibration_s = 0;   // see OpenRequest
   bool keeps_learnt = false;  // likewise
   std::string replies;        // folder of earlier replies; empty: none are kept
@@ -69,6 +73,15 @@ void add_model_options(CLI::App& command, ModelChoice& choice);
 std::string sources_problem(const std::string& list);
 /// --sources, which may be given several times: each names a set of sources to measure with.
 CLI::Option* add_source_sets(CLI::App& command, std::vector<DraftSources>& sets);
+/// --sources-from: a folder of earlier replies to draft from, too. Empty where it is not given.
+CLI::Option* add_sources_from(CLI::App& command, std::string& folder);
+/// The sets of sources that are measured: where earlier replies are named and none of the sets asks them, all do.
+std::vector<DraftSources> with_earlier_replies(std::vector<DraftSources> sets, const std::string& folder);
+/// The files of that folder, which outputs must not replace. Throws UsageError where it is none.
+std::vector<NamedFile> earlier_reply_files(const std::string& folder);
+/// A measurement with earlier replies that are not there would pass for one with them: throws bad_input where the
+/// folder has none of this model.
+void require_earlier_replies(const Engine& model, const std::string& folder);
 /// --accept: the rates by which drafted tokens are accepted in place of the target's own choice. Empty where it is not
 /// given.
 CLI::Option* add_accept_rates(CLI::App& command, std::vector<double>& rates);
@@ -78,6 +91,9 @@ std::string accept_rates_words(const std::vector<double>& rates);
 std::vector<DraftSources> sources_of(DecodeMode mode, const std::vector<DraftSources>& sets);
 /// Of these, the options of the device alone: --kernels and --threads.
 void add_device_settings(CLI::App& command, DeviceSettings& settings);
+
+/// The drafter as choose_drafter() takes it, a name as path_of_model() finds it; empty where none was chosen.
+std::string drafter_path(const ModelChoice& choice);
 
 /// The path that was chosen, or that of the default model. Throws bad_input where there is nothing.
 std::string model_path(const ModelChoice& choice);

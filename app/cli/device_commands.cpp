@@ -20,6 +20,7 @@
 #include "engine/base/text.h"
 #include "engine/bench/sweep.h"
 #include "engine/format/model_file.h"
+#include "engine/hub/model_stores.h"
 #include "engine/session/devices.h"
 #include "engine/session/measured_report.h"
 #include "engine/session/verification.h"
@@ -449,7 +450,7 @@ void print_summary(const MeasuredReport& report) {
       }
     }
     for (const MeasuredRound& round : measured.rounds) {
-      std::cout << "round of " << round.width << " rows that emits " << round.emitted << ": "
+      std::cout << "pass of " << round.width << " rows that emits " << round.emitted << ": "
                 << fixed(round.time.wall_ms, 3) << " ms, of it the host's own work " << fixed(round.time.host_ms, 3)
                 << "\n";
     }
@@ -460,6 +461,7 @@ void print_summary(const MeasuredReport& report) {
 int run_report(ReportOptions options) {
   catch_interrupts();
   const std::vector<NamedFile> outputs = {{"--out", options.out}};
+  if (!options.model.empty()) options.model = path_of_model(options.model);
   ModelChoice choice;
   choice.model = options.model;
   choice.drafter = options.drafter;
@@ -485,7 +487,8 @@ void add_report(CLI::App& app, Action& action) {
       app.add_subcommand("report", "Measure this device and write what it is and does into one file to send");
   const auto options = std::make_shared<ReportOptions>();
   command->add_option("-d,--device", options->device, device_help());
-  CLI::Option* model = command->add_option("-m,--model", options->model, "GGUF file or Hugging Face folder");
+  CLI::Option* model =
+      command->add_option("-m,--model", options->model, "GGUF file, Hugging Face folder or name, as of generate");
   command->add_option("--drafter", options->drafter, "DFlash drafter of that model, or none (default: Canopy's own)")
       ->needs(model);
   command

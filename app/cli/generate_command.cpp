@@ -1,7 +1,5 @@
 // canopy-cli generate and chat: write one reply, or hold a conversation.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -24,6 +22,7 @@
 #include "app/state/number_options.h"
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 #include "engine/session/reply_trace.h"
 #include "engine/text/chat_json.h"
@@ -70,6 +69,7 @@ ordered_json to_json(const RoundRecord& written) {
     nodes.push_back({{"token", hidden ? ordered_json() : ordered_json(row.node.token)},
                      {"parent", row.node.parent},
                      {"sources", source_names(row.node.sources)},
+                     {"went_on", to_json(row.node.went_on)},
                      {"accepted", row.state == NodeState::accepted}});
   }
   return {{"width", round.width}, {"accepted", round.accepted}, {"emitted", round.emitted.size()},
@@ -115,8 +115,8 @@ void print_statistics(const Reply& reply, const Engine& model) {
   note("context: " + std::to_string(model.resident->current().length()) + " of " +
        std::to_string(model.model->limits().context) + " positions; device: " + device.name + " (" + device.driver +
        ")");
-  note("drafting: " + fixed(reply.tau(), 2) +
-       " tokens a round; drafter: " + (model.block() > 0 ? model.drafter_name : "none, from the text alone"));
+  note("guessing: " + fixed(reply.tau(), 2) +
+       " tokens a pass; drafter: " + (model.block() > 0 ? model.drafter_name : "none, from the text alone"));
   if (model.self_test) note(model.self_test->sentence);
 }
 
@@ -490,9 +490,10 @@ void add_reply_options(CLI::App& command, GenerateOptions& options) {
       ->transform(app::counts())
       ->capture_default_str();
   command
-      .add_option("--mode", options.mode,
-                  "ar decodes plainly; chain and tree draft every round; adaptive chooses each round what is fastest. "
-                  "The text is the same in all (default: adaptive)")
+      .add_option(
+          "--mode", options.mode,
+          "ar decodes plainly; chain and tree guess in every pass; adaptive chooses for each pass what is fastest. "
+          "The text is the same in all (default: adaptive)")
       ->check(CLI::IsMember({"ar", "chain", "tree", "adaptive"}));
   command
       .add_option_function<std::string>(
@@ -514,11 +515,11 @@ void add_reply_options(CLI::App& command, GenerateOptions& options) {
       ->capture_default_str();
   command
       .add_option("--policy", options.policy,
-                  "How the mode adaptive predicts what passes cost: measured (a table, corrected by every round), or "
+                  "How the mode adaptive predicts what passes cost: measured (a table, corrected by every pass), or "
                   "for comparison those of the BASTION paper")
       ->check(CLI::IsMember({"measured", "static", "ema", "ema+calib", "paper"}))
       ->capture_default_str();
-  command.add_option("--trace", options.trace, "Record every round into this file (canopy-cli trace shows it)");
+  command.add_option("--trace", options.trace, "Record every pass into this file (canopy-cli trace shows it)");
   command.add_flag("--redact", options.redact, "Leave texts and token ids out of the trace");
   command.add_flag("--dense", options.dense,
                    "Add a draft behind every token to the trace, so that trace what-if is exact");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/cli/commands.h"
+#include "app/state/option_texts.h"
 #include "app/state/process.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -82,6 +83,7 @@ int run(int argc, char** argv) {
   canopy::app::log_to_stderr("canopy-cli");
   CLI::App app("Canopy: text from a language model on GPUs, by Vulkan or CUDA, and on the processor.", "canopy-cli");
   app.set_version_flag("--version", "canopy-cli " CANOPY_VERSION);
+  app.allow_windows_style_options(false);  // "/file" is a path there, too
   app.require_subcommand(1);
   app.footer(
       "Devices are chosen by index, backend (cuda, vulkan, cpu, cuda:0), a part of their name, or a type (discrete, "
@@ -94,7 +96,9 @@ int run(int argc, char** argv) {
   canopy::cli::add_bench(app, action);
   canopy::cli::add_calibrate(app, action);
   canopy::cli::add_convert(app, action);
+  canopy::cli::add_get(app, action);
   canopy::cli::add_make_model(app, action);
+  canopy::cli::add_models(app, action);
   canopy::cli::add_predict(app, action);
   canopy::cli::add_report(app, action);
   canopy::cli::add_results(app, action);
@@ -103,6 +107,7 @@ int run(int argc, char** argv) {
   canopy::cli::add_trace(app, action);
   canopy::cli::add_verify(app, action);
   canopy::cli::add_logits(app, action);
+  canopy::app::add_option_texts(app);
   if (argc < 2) {
     std::cerr << app.help();
     return fail("name one of the commands above.", kUsage);

@@ -22,6 +22,7 @@
 #include "engine/format/drafter_config.h"
 #include "engine/format/drafter_file.h"
 #include "engine/format/model_paths.h"
+#include "engine/hub/model_stores.h"
 #include "engine/whatif/model_shapes.h"
 
 namespace canopy::cli {
@@ -35,11 +36,12 @@ void add_inspect(CLI::App& app, Action& action) {
   };
   CLI::App* command = app.add_subcommand("inspect", "Show what a model file or folder holds");
   const auto options = std::make_shared<Options>();
-  command->add_option("path", options->path, "GGUF file, safetensors file or Hugging Face folder")->required();
+  command->add_option("path", options->path, "GGUF file, safetensors file, Hugging Face folder or name, as of --model")
+      ->required();
   command->add_flag("--json", options->as_json, "Print a JSON object");
   command->callback([&action, options] {
     action = [options] {
-      const nlohmann::json description = describe_json(options->path);
+      const nlohmann::json description = describe_json(path_of_model(options->path));
       std::cout << (options->as_json ? description.dump(2) : describe_text(description)) << "\n";
       return 0;
     };
@@ -98,7 +100,9 @@ std::string drafted_part(const DrafterConfig& config, const DrafterGgufOptions& 
   return named == 0 ? "" : ", " + std::to_string(named) + " tokens drafted";
 }
 
-int run(const ConvertOptions& options) {
+int run(ConvertOptions options) {
+  options.drafter = path_of_model(options.drafter);
+  options.target = path_of_model(options.target);
   refuse_other_places(options);
   const DrafterFile drafter = DrafterFile::open(options.drafter);
   const std::optional<GgufFile> target = open_target(options, drafter);
@@ -130,14 +134,18 @@ int run(const ConvertOptions& options) {
 void add_convert(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("convert", "Write a DFlash drafter as one GGUF file");
   const auto options = std::make_shared<ConvertOptions>();
-  command->add_option("drafter", options->drafter, "Hugging Face folder or GGUF file of any dialect")->required();
+  command
+      ->add_option("drafter", options->drafter,
+                   "Hugging Face folder, GGUF file of any dialect, or name, as of --model of generate")
+      ->required();
   command->add_option("out", options->out, "The file to write")->required();
   command->add_option("--type", options->type, "Type of the matrices; norms are F32")
       ->check(CLI::IsMember({"q8_0", "f16", "bf16"}))
       ->capture_default_str();
-  command->add_option("--target", options->target,
-                      "GGUF file of the model it drafts for: the pair is checked, and the file gets its tokenizer, "
-                      "without which some programs do not read it");
+  command->add_option(
+      "--target", options->target,
+      "GGUF file or name of the model it drafts for: the pair is checked, and the file gets its tokenizer, "
+      "without which some programs do not read it");
   command->add_option(
       "--draft-tokens", options->draft_tokens,
       "JSON file with a list of token ids, ascending: the drafter's head is to be over these rows of the "

@@ -1,4 +1,4 @@
-// canopy-cli serve: a model as a server for clients of OpenAI's interface.
+// canopy-cli serve: a model as a server for clients of OpenAI's and Anthropic's interfaces.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,65 +17,78 @@
 namespace canopy::cli {
 namespace {
 
-constexpr uint64_t kMostKeyBytes = 4096;
+constexpr uint64_t kMostKeyBytes = 64 << 10;
+constexpr uint32_t kMostParallel = 16;
 
 struct ServeCommand {
   ModelChoice model;
   ServeOptions serve;
-  std::string key, key_file;
-  bool key_given = false;
+  std::vector<std::string> keys;
+  std::string key_file;
+  uint32_t parallel = 0;  // 0: as many as there is ample memory for, up to SchedulerLimits::parallel
   std::string mode = "adaptive";
 };
 
-/// The key of the option, of the file or of the environment, in this order.
-std::string serve_key(const ServeCommand& command) {
-  if (command.key_given && !command.key_file.empty())
-    throw UsageError("Give the key with --api-key or with --api-key-file, not with both.");
-  // An empty one, as of a variable that is not set, would otherwise leave the server open.
-  if (command.key_given && command.key.empty()) throw UsageError("The key of --api-key is empty.");
-  if (command.key_given) return command.key;
+/// The keys of the options, of the file or of the environment, in this order.
+std::vector<ServeKey> serve_keys(const ServeCommand& command) {
+  if (!command.keys.empty() && !command.key_file.empty())
+    throw UsageError("Give the keys with --api-key or with --api-key-file, not with both.");
+  std::vector<ServeKey> keys;
+  for (const std::string& key : command.keys) {
+    // An empty one, as of a variable that is not set, would otherwise leave the server open.
+    if (key.empty()) throw UsageError("The key of --api-key is empty.");
+    keys.push_back({key, {}});
+  }
+  if (!keys.empty()) return keys;
   if (command.key_file.empty()) {
     const char* const set = std::getenv("CANOPY_API_KEY");
-    return set != nullptr ? set : "";
+    if (set != nullptr && *set != 0) keys.push_back({set, {}});
+    return keys;
   }
-  std::string key = read_text_input(command.key_file, kMostKeyBytes);
-  while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
-  if (key.empty()) throw bad_input(input_name(command.key_file) + " has no key.");
-  return key;
+  keys = parse_keys(read_text_input(command.key_file, kMostKeyBytes));
+  if (keys.empty()) throw bad_input(input_name(command.key_file) + " has no key.");
+  return keys;
 }
 
 int run_serve(ServeCommand& command) {
-  command.serve.key = serve_key(command);
+  command.serve.keys = serve_keys(command);
   try {
     validate(command.serve);  // before the model is loaded, which takes longer
   } catch (const Error& error) {
     throw UsageError(error.what());
   }
-  for (std::string& host : command.serve.hosts) {
-    const std::string name = host_of(host);
-    if (name.empty()) throw UsageError("--allow-host: " + quoted_name(host) + " is no name of a host.");
-    host = name;
-  }
   command.serve.api.mode = decode_mode_of(command.mode).value_or(DecodeMode::adaptive);
   command.serve.api.most_budget = command.model.max_width - 1;
 
   catch_interrupts();
-  // A request may choose its mode, so that the costs are needed whatever the mode is here.
+  // A request may choose its mode, so that the costs are needed whatever the mode is here. What is learnt of drafts is
+  // each key's own, and ends with the server.
   command.model.calibration_s = kFirstCalibration;
-  command.model.keeps_learnt = true;
+  SchedulerLimits& scheduling = command.serve.scheduling;
+  if (command.parallel > 0) {
+    command.model.texts = scheduling.parallel = command.parallel;
+  } else {
+    command.model.most_texts = scheduling.parallel;
+  }
   const OpenedModel opened = open_model(command.model);
   ModelServer server(*opened.model, command.serve);
   note("Serving " + server.model() + " at " + server.url() +
-       (command.serve.key.empty() ? ", to this machine alone." : ", to those who have the key.") + " Ctrl-C ends it.");
+       (command.serve.keys.empty()       ? ", to this machine alone."
+        : command.serve.keys.size() == 1 ? ", to those who have the key."
+                                         : ", to those who have one of the keys.") +
+       " Ctrl-C ends it.");
+  const ModelLimits& limits = opened.model->model->limits();
+  note("Up to " + std::to_string(scheduling.parallel) + " replies are written at once; the cache has room for " +
+       std::to_string(limits.texts) + (limits.texts == 1 ? " text" : " texts") + " of the whole context, " +
+       std::to_string(limits.context) + " tokens.");
   server.run(interruption());
-  opened.model->keep_what_was_learnt();
   return 0;
 }
 
 }  // namespace
 
 void add_serve(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("serve", "Serve a model to clients of OpenAI's interface");
+  CLI::App* command = app.add_subcommand("serve", "Serve a model to clients of OpenAI's and Anthropic's interfaces");
   command->footer("docs/serving.md has settings for clients and says which fields of requests are done.");
   const auto options = std::make_shared<ServeCommand>();
   ServeOptions& serve = options->serve;
@@ -87,17 +100,27 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--port", serve.address.port, "Port to listen at; 0 takes one that is free, which is told")
       ->transform(app::numbers<uint16_t>(0, 65535))
       ->capture_default_str();
-  const CLI::Option* key =
-      command->add_option("--api-key", options->key,
-                          "Key that clients must name. Others on this machine may see it among the running programs: "
-                          "--api-key-file or the variable CANOPY_API_KEY hide it");
-  command->add_option("--api-key-file", options->key_file, "The same from a file; - is standard input");
+  command
+      ->add_option("--api-key", options->keys,
+                   "Key that clients must name; several times for several keys, which share nothing. Others on this "
+                   "machine may see it among the running programs: --api-key-file or the variable CANOPY_API_KEY hide "
+                   "it")
+      ->allow_extra_args(false);
+  command->add_option("--api-key-file", options->key_file,
+                      "The same from a file, one a line, with a name in front where wished; - is standard input");
   command->add_option("--cors", serve.origins,
                       "Origins of pages that may ask, as https://chat.example (default: none)");
   command->add_option("--allow-host", serve.hosts,
                       "Names by which clients call this machine, beside localhost and its addresses (default: none)");
   command->add_option("--model-name", serve.model, "Name of the model for clients (default: that of its file)");
-  command->add_option("--queue", serve.most_waiting, "Replies that may wait for their turn")
+  command
+      ->add_option(
+          "--parallel", options->parallel,
+          "Replies that are written at once, a pass of each in turn. The cache then has room for as many texts "
+          "of the whole context (default: up to " +
+              std::to_string(serve.scheduling.parallel) + ", with room as there is memory)")
+      ->transform(app::numbers(1u, kMostParallel));
+  command->add_option("--queue", serve.scheduling.most_waiting, "Replies that may wait for their turn beside these")
       ->transform(app::numbers(1u, 10000u))
       ->capture_default_str();
   command
@@ -117,10 +140,7 @@ void add_serve(CLI::App& app, Action& action) {
       ->transform(app::numbers(0.0f, 100.0f))
       ->capture_default_str();
   command->add_flag("!--no-self-test", options->model.self_test, "Do not check exactness on this device first");
-  command->callback([&action, options, key] {
-    options->key_given = key->count() > 0;
-    action = [options] { return run_serve(*options); };
-  });
+  command->callback([&action, options] { action = [options] { return run_serve(*options); }; });
 }
 
 }  // namespace canopy::cli

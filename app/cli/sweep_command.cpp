@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -50,6 +51,7 @@ struct SweepOptions {
   std::vector<std::string> modes = {"ar", "chain", "tree", "adaptive"};
   std::vector<uint32_t> budgets = {4, 8, 16, 32, 64};
   std::vector<DraftSources> sources;  // a column each; empty: all together
+  std::string sources_from;           // folder of earlier replies, which are read alone; empty: none
   std::vector<WayToDecode> ways;      // of a sweep that is gone on with; empty: those of modes and budgets
   std::vector<std::string> devices;   // beside that of the model
   std::vector<std::string> servers;
@@ -69,13 +71,14 @@ struct SweepOptions {
 
 std::vector<WayToDecode> ways_named(const SweepOptions& options) {
   std::vector<WayToDecode> ways;
+  const std::vector<DraftSources> sets = with_earlier_replies(options.sources, options.sources_from);
   const auto add = [&](const WayToDecode& way) {
     if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
   };
   for (const std::string& name : options.modes) {
     const auto mode = decode_mode_of(name);
     if (!mode) throw UsageError("--modes names " + quoted_name(name) + "; allowed: ar, chain, tree and adaptive.");
-    for (const DraftSources sources : sources_of(*mode, options.sources)) {
+    for (const DraftSources sources : sources_of(*mode, sets)) {
       if (*mode != DecodeMode::tree) add({*mode, 0, sources});
       for (const uint32_t budget : options.budgets)
         if (*mode == DecodeMode::tree) add({*mode, budget, sources});
@@ -94,7 +97,8 @@ std::vector<ComparisonColumn> columns_of(const SweepOptions& options) {
     for (const WayToDecode& way : ways) columns.push_back({way, "", "", device, ""});
   for (const std::string& server : options.servers) {
     (void)parse_endpoint(server);  // before anything is loaded
-    columns.push_back({{DecodeMode::ar, 0}, options.server_model, "", "", server});
+    const char* const key = std::getenv("CANOPY_ENGINE_KEY");
+    columns.push_back({{DecodeMode::ar, 0}, options.server_model, "", "", server, key != nullptr ? key : ""});
   }
   return columns;
 }
@@ -222,9 +226,11 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   catch_pauses();
   ModelChoice choice = options.model;
   choice.calibration_s = kFirstCalibration;
+  choice.replies = options.sources_from;
+  choice.replies_read_only = true;
   const auto asks_earlier = [](const ComparisonColumn& column) { return (column.way.sources & kFromEarlier) != 0; };
-  if (std::ranges::any_of(command.columns, asks_earlier))
-    note("Nothing is found in earlier replies: a sweep knows none. canopy-cli bench --sources-from does.");
+  if (options.sources_from.empty() && std::ranges::any_of(command.columns, asks_earlier))
+    note("Nothing is found in earlier replies, as none are named: --sources-from does.");
   const bool drafts = std::ranges::any_of(command.columns, [](const ComparisonColumn& column) {
     return column.server.empty() && column.way.mode != DecodeMode::ar;
   });
@@ -235,10 +241,11 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
 
   const std::shared_ptr<Device> device = std::move(opened.device);
   const std::unique_ptr<Engine> engine = std::move(opened.model);  // goes before its device
+  require_earlier_replies(*engine, options.sources_from);
   LoadedSubject loaded{engine.get(), device, {}};
   loaded.opened.path = model_path(choice);
   loaded.opened.device = choice.device;
-  loaded.opened.drafter = choice.drafter == "none" ? "" : choice.drafter;
+  loaded.opened.drafter = choice.drafter == "none" ? "" : drafter_path(choice);
   loaded.opened.kv = checked_cache_type(choice.kv);
   loaded.opened.context = choice.context;
   loaded.opened.quantize = quantize_on_load_from(choice.quantize).value_or(QuantizeOnLoad::none);
@@ -252,7 +259,7 @@ MeasuredSweep measure_sweep(const SweepOptions& options) {
   const SubjectCallbacks opening{[](const std::string& stage) { note(stage); }, interruption()};
   const ComparisonSubjects subjects(loaded, open, name, kFirstCalibration, command.columns, opening, sweep);
   measured.file = target_file(options, device->info().name);
-  take_earlier_runs(measured.file, options.resume, sweep);
+  take_earlier_runs(measured.file.string(), options.resume, sweep);
   SweepJournal journal(measured.file, sweep, measured_prompts(command.prompts));
   note("Measuring into " + shown(measured.file));
   std::vector<RunnerPrompt> prompts;
@@ -307,6 +314,7 @@ void check_sweep_targets(const SweepOptions& options) {
   if (options.show.empty()) {
     for (const fs::path& path : prompt_paths(options.prompts))
       for (NamedFile& file : named_files("the prompts", prompt_files(path))) inputs.push_back(std::move(file));
+    for (NamedFile& file : earlier_reply_files(options.sources_from)) inputs.push_back(std::move(file));
   }
   std::vector<NamedFile> outputs = {
       {"--out", options.out}, {"--json", options.json}, {"--csv", options.csv}, {"--markdown", options.markdown}};
@@ -349,6 +357,7 @@ void add_plan_options(CLI::App& command, SweepOptions& options) {
       ->capture_default_str()
       ->group(group);
   add_source_sets(command, options.sources)->group(group);
+  add_sources_from(command, options.sources_from)->group(group);
   command.add_option("--also-device", options.devices, "Further devices, on which all of it is measured in turn")
       ->delimiter(',')
       ->group(group);

@@ -1,7 +1,6 @@
 #include "app/cli/terminal.h"
 
 #include <semaphore.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "engine/base/figures.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 
 namespace canopy::cli {
@@ -18,10 +18,6 @@ namespace {
 volatile std::sig_atomic_t pressed = 0;
 volatile std::sig_atomic_t continued = 0;
 sem_t presses;  // one for each that the watcher has not seen yet
-
-extern "C" void on_continue(int) {
-  continued = 1;
-}
 
 extern "C" void on_interrupt(int) {
   pressed = 1;
@@ -33,6 +29,9 @@ class Watcher {
  public:
   Watcher() {
     sem_init(&presses, 0, 0);
+#ifdef _WIN32
+    thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
+#else
     // The thread leaves the signal to the others, so that it interrupts the read that waits for input.
     sigset_t interrupt, before;
     sigemptyset(&interrupt);
@@ -40,6 +39,7 @@ class Watcher {
     pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
   }
   ~Watcher() {
     thread_.request_stop();
@@ -76,15 +76,36 @@ Watcher& watcher() {
   return watcher;
 }
 
+#ifdef _WIN32
+
+/// On a thread of the console's. The second Ctrl-C ends the program.
+bool take_interrupt() {
+  if (pressed != 0) return false;
+  on_interrupt(0);
+  return true;
+}
+
+#else
+
+extern "C" void on_continue(int) {
+  continued = 1;
+}
+
+#endif
+
 }  // namespace
 
 void catch_interrupts() {
   watcher().forget();
+#ifdef _WIN32
+  on_console_interrupt(take_interrupt);
+#else
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   // SA_RESETHAND: only the first Ctrl-C is caught, the second ends the program. No SA_RESTART: a waiting read returns.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
+#endif
 }
 
 bool interrupted() {
@@ -100,10 +121,12 @@ void forget_interrupt() {
 }
 
 void catch_pauses() {
+#ifndef _WIN32
   struct sigaction action = {};
   action.sa_handler = on_continue;
   action.sa_flags = SA_RESTART;
   sigaction(SIGCONT, &action, nullptr);
+#endif
 }
 
 bool take_pause() {

@@ -110,9 +110,9 @@ class TreeText {
  private:
   void legend() {
     out_ << "\n"
-         << strokes_.accepted << " accepted   " << strokes_.refused << " the target went on differently   "
-         << strokes_.not_reached << " below such a node   " << strokes_.bonus << " the target's own token\n"
-         << "q: the drafter's probability, p: the target's, path: the drafter's for the path from the root\n\n";
+         << strokes_.accepted << " accepted   " << strokes_.refused << " the big model went on differently   "
+         << strokes_.not_reached << " below such a node   " << strokes_.bonus << " the big model's own token\n"
+         << "q: the drafter's probability, p: the big model's, path: the drafter's for the path from the root\n\n";
   }
 
   bool has_bonus(uint32_t node) const { return !part_.cut && node == part_.last_node; }
@@ -209,10 +209,11 @@ void show_times(const RoundRecord& record, std::ostream& out) {
   stage("total", ms.total(), device.total(), predicted.total());
 }
 
-/// Prints round `index` of the trace. Throws what TraceReader::round() throws.
+/// Prints round `index` of the trace, without words of other chats, which files of before have. Throws what
+/// TraceReader::round() throws.
 void show_round(const TraceReader& trace, size_t index, Lines lines, std::ostream& out) {
-  const RoundRecord record = trace.round(index);
-  out << "round     " << record.round << " of reply " << trace.reply_of(index) << ", after " << record.context
+  const RoundRecord record = without_other_chats(trace.round(index));
+  out << "pass      " << record.round << " of reply " << trace.reply_of(index) << ", after " << record.context
       << " positions\n"
       << "shape     " << to_string(record.shape) << " (mode " << to_string(record.mode) << "), " << record.width
       << (record.width == 1 ? " row" : " rows") << "\n"
@@ -254,7 +255,7 @@ void show_header(const TraceHeader& header, std::ostream& out) {
   line("cache     ", header.kv_type + ", " + std::to_string(header.context) + " positions");
   line("kernels   ", header.variants);
   line("costs     ", header.calibration);
-  if (header.redacted) line("redacted  ", "no texts; tokens are numbered anew in each round");
+  if (header.redacted) line("redacted  ", "no texts; tokens are numbered anew in each pass");
 }
 
 std::string request_text(const TraceReplyBegin& begin) {
@@ -297,7 +298,7 @@ std::string emitted_text(const TraceReader& trace, const RoundRecord& record) {
 
 void show_rounds(const TraceReader& trace, const TraceReply& reply, std::ostream& out) {
   if (reply.rounds == 0) return;
-  out << "\n   round  context   shape  width  drafted  emitted        ms\n";
+  out << "\n    pass  context   shape  width  drafted  emitted        ms\n";
   for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
     const RoundRecord record = trace.round(i);
     const std::string shape(to_string(record.shape));
@@ -312,7 +313,7 @@ void show_histogram(const RoundStatistics& statistics, std::ostream& out) {
   constexpr double longest = 40;
   uint64_t most = 1;
   for (const auto& [accepted, rounds] : statistics.accepted_histogram()) most = std::max(most, rounds);
-  out << "\nrounds by drafted tokens in the text\n";
+  out << "\npasses by guesses that became text\n";
   for (const auto& [accepted, rounds] : statistics.accepted_histogram()) {
     const double length = longest * static_cast<double>(rounds) / static_cast<double>(most);
     char line[64];
@@ -348,11 +349,11 @@ void show_sources(const RoundStatistics& statistics, std::ostream& out) {
                   percent(rate).c_str());
     out << line;
   }
-  out << " rounds from the text alone: " << statistics.rounds_by(kFromSuffix) << "\n";
+  out << " passes from the text alone: " << statistics.rounds_by(kFromSuffix) << "\n";
 }
 
 void show_shapes(const RoundStatistics& statistics, std::ostream& out) {
-  out << "\n shape   rounds   tokens      tau     tok/s\n";
+  out << "\n shape   passes   tokens      tau     tok/s\n";
   for (const DecodeMode shape : {DecodeMode::ar, DecodeMode::chain, DecodeMode::tree}) {
     const ShapeCounts& counts = statistics.of(shape);
     if (counts.rounds == 0) continue;
@@ -385,7 +386,7 @@ void show_stages(const RoundStatistics& statistics, std::ostream& out) {
 void show_prediction(const char* name, const PredictionError& error, std::ostream& out) {
   if (error.rounds == 0) return;
   out << name << "off by " << percent(error.mean_error()) << " in the mean, " << percent(std::abs(error.bias()))
-      << (error.bias() < 0 ? " too short" : " too long") << " in sum, over " << error.rounds << " rounds\n";
+      << (error.bias() < 0 ? " too short" : " too long") << " in sum, over " << error.rounds << " passes\n";
 }
 
 /// Prints where it was recorded, its replies, and a line for each round. Throws what TraceReader::round() throws.
@@ -398,8 +399,8 @@ void show_trace(const TraceReader& trace, std::ostream& out) {
 }
 
 void show_statistics(const RoundStatistics& statistics, std::ostream& out) {
-  out << "rounds    " << statistics.rounds() << ", " << statistics.cut_rounds() << " of them ended inside their tree\n"
-      << "tokens    " << statistics.emitted() << ", " << fixed(statistics.tau(), 3) << " a round, "
+  out << "passes    " << statistics.rounds() << ", " << statistics.cut_rounds() << " of them ended inside their tree\n"
+      << "tokens    " << statistics.emitted() << ", " << fixed(statistics.tau(), 3) << " a pass, "
       << fixed(statistics.tokens_per_second(), 1) << " a second\n"
       << "nodes     " << statistics.accepted() << " of " << statistics.drafted() << " drafted came into the text ("
       << percent(statistics.node_utilisation()) << ")\n";
@@ -409,13 +410,13 @@ void show_statistics(const RoundStatistics& statistics, std::ostream& out) {
   show_sources(statistics, out);
   show_stages(statistics, out);
   out << "\n";
-  show_prediction("round     ", statistics.total_error(), out);
+  show_prediction("pass      ", statistics.total_error(), out);
   show_prediction("draft     ", statistics.draft_error(), out);
   show_prediction("verify    ", statistics.verify_error(), out);
   const Correlation& expectation = statistics.expectation();
   if (expectation.pairs == 0) return;
-  out << "expected  " << fixed(expectation.mean_x, 3) << " tokens a round, emitted " << fixed(expectation.mean_y, 3)
-      << ", correlation " << fixed(expectation.value(), 3) << ", over " << expectation.pairs << " rounds\n";
+  out << "expected  " << fixed(expectation.mean_x, 3) << " tokens a pass, emitted " << fixed(expectation.mean_y, 3)
+      << ", correlation " << fixed(expectation.value(), 3) << ", over " << expectation.pairs << " passes\n";
 }
 
 // canopy-cli trace export: rounds as pictures, a recording as a page or an animation.
@@ -456,14 +457,14 @@ void write(const std::string& target, const std::function<std::string()>& conten
 void add_share_options(CLI::App& command, ShareChoice& choice) {
   const char* const group = "Pictures";
   command.add_option("--html", choice.html, "Write the recording as a web page that needs nothing else")->group(group);
-  command.add_option("--animation", choice.animation, "Write some rounds as an SVG picture that moves")->group(group);
+  command.add_option("--animation", choice.animation, "Write some passes as an SVG picture that moves")->group(group);
   command
       .add_option("--rounds", choice.rounds,
-                  "Rounds of the page (default: all from --round on) or the animation (default: 10)")
+                  "Passes of the page (default: all from --round on) or the animation (default: 10)")
       ->transform(app::numbers<uint64_t>(1, UINT64_MAX))
       ->group(group);
-  command.add_option("--svg", choice.svg, "Write a round as an SVG picture")->group(group);
-  command.add_option("--png", choice.png, "Write a round as a PNG picture")->group(group);
+  command.add_option("--svg", choice.svg, "Write a pass as an SVG picture")->group(group);
+  command.add_option("--png", choice.png, "Write a pass as a PNG picture")->group(group);
   command
       .add_option("--theme", choice.theme,
                   "dark, light or projector (default: dark; an SVG file has dark and light and follows its reader)")
@@ -483,7 +484,7 @@ void share_trace(const std::string& trace, const ShareChoice& choice, std::optio
   const app::ThemeKind one_theme = theme.value_or(app::ThemeKind::dark);
   const auto scale = static_cast<float>(choice.scale);
   const bool pictures = !choice.svg.empty() || !choice.png.empty();
-  if (!round && pictures) throw UsageError("A picture is of one round: name it with --round, counted from 0.");
+  if (!round && pictures) throw UsageError("A picture is of one pass: name it with --round, counted from 0.");
   if (!choice.animation.empty() && std::filesystem::path(choice.animation).extension() != ".svg")
     throw UsageError("--animation is " + quoted_name(choice.animation) + "; its name must end in .svg.");
   const auto log = std::make_shared<const app::TraceLog>(trace);
@@ -578,9 +579,14 @@ constexpr size_t kMostOfASentence = 4096;
 
 constexpr const char* kDensify = " canopy-cli trace densify gives the recording what is missing.";
 
-/// Whether drafts can be added to a recording, so that more of it is exact.
 bool lacks_drafts(const TraceReader& trace) {
   return std::ranges::any_of(trace.replies(), [](const TraceReply& reply) { return !reply.dense; });
+}
+
+/// Whether these drafts can be added, so that more of it is exact: of blocks, not of what drafts token by token.
+bool can_add_drafts(std::span<const RecordedReply> replies) {
+  return std::ranges::none_of(replies,
+                              [](const RecordedReply& reply) { return (reply.drafting.sources & kFromSteps) != 0; });
 }
 
 void print(const WhatIf& run, const CostsElsewhere& there, bool can_densify) {
@@ -599,7 +605,7 @@ void print(const WhatIf& run, const CostsElsewhere& there, bool can_densify) {
     std::cout << "Exact but for the times: each pass begins where the one before it ended.\n";
   } else {
     std::cout << printable(run.why_not, kMostOfASentence) << (can_densify ? kDensify : "") << "\n";
-    if (run.left_out > 0) std::cout << "Left out, since nothing of them is known: " << run.left_out << " rounds.\n";
+    if (run.left_out > 0) std::cout << "Left out, since nothing of them is known: " << run.left_out << " passes.\n";
   }
 }
 
@@ -620,13 +626,15 @@ int run_what_if(const WhatIfOptions& options) {
     wish.costs = there.costs;
     if (wish.costs && !wish.mode) wish.mode = mode_elsewhere(replies);
     const WhatIf run = what_if(replies, wish, {{}, interruption()});
-    if (!options.output.empty() && !run.exact && lacks_drafts(*trace))
-      throw bad_input("What it would be cannot be written as a recording. " + run.why_not + kDensify);
+    if (!options.output.empty() && !run.exact && lacks_drafts(*trace)) {
+      throw bad_input("What it would be cannot be written as a recording. " + run.why_not +
+                      (can_add_drafts(replies) ? kDensify : ""));
+    }
     if (!options.output.empty()) write_recording_elsewhere(options.output, *trace, replies, run, wish, there);
     if (options.as_json) {
       std::cout << to_json(run, there).dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
     } else {
-      print(run, there, lacks_drafts(*trace));
+      print(run, there, lacks_drafts(*trace) && can_add_drafts(replies));
     }
     return 0;
   });
@@ -797,20 +805,20 @@ void add_trace(CLI::App& app, Action& action) {
   trace->require_subcommand(1);
   const auto options = std::make_shared<TraceOptions>();
 
-  CLI::App* part = add_part(*trace, "show", "Print what was recorded, round by round", options, action, show);
-  part->add_option("--round", options->round, "Print this round alone, with its tree; counted from 0")
+  CLI::App* part = add_part(*trace, "show", "Print what was recorded, pass by pass", options, action, show);
+  part->add_option("--round", options->round, "Print this pass alone, with its tree; counted from 0")
       ->transform(app::numbers<uint64_t>(0, UINT64_MAX));
   part->add_flag("--ascii", options->ascii, "Draw the tree without Unicode");
 
-  part = add_part(*trace, "stats", "Print what the rounds come to", options, action, print_statistics);
+  part = add_part(*trace, "stats", "Print what the passes come to", options, action, print_statistics);
   part->add_flag("--json", options->as_json, "Print one JSON object");
 
   part = add_part(*trace, "export", "Write the trace for other programs", options, action, export_trace);
-  part->add_option("--format", options->format, "json has everything, csv a line of numbers for each round")
+  part->add_option("--format", options->format, "json has everything, csv a line of numbers for each pass")
       ->check(CLI::IsMember({"json", "csv"}))
       ->capture_default_str();
   part->add_option("-o,--output", options->output, "File to write (default: standard output)");
-  part->add_option("--round", options->round, "The round of a picture, or the first of a page or an animation; from 0")
+  part->add_option("--round", options->round, "The pass of a picture, or the first of a page or an animation; from 0")
       ->transform(app::numbers<uint64_t>(0, UINT64_MAX));
   add_share_options(*part, options->share);
 

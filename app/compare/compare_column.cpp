@@ -60,7 +60,7 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
   menu_heading("Way to decode");
   for (size_t i = 0; i < std::size(ways); ++i) {
     const bool on = column.way.mode == ways[i].mode;
-    if (menu_row(ids[i], way_title(ways[i]), "", on, column.server.empty(), width)) {
+    if (menu_row(ids[i], way_title(ways[i]), "", on, true, width)) {
       const DraftSources asked = column.way.sources;
       column.way = ways[i];
       if (column.way.mode != DecodeMode::ar) column.way.sources = asked;
@@ -76,7 +76,7 @@ void ColumnMenu::draw_ways(ComparisonColumn& column, float width) {
 
 /// Where the column's guesses come from. Earlier replies are none of a measurement: what is kept here is nowhere else.
 void ColumnMenu::draw_sources(const ViewModel& view, ComparisonColumn& column, float width) {
-  if (column.way.mode == DecodeMode::ar || !column.server.empty()) return;
+  if (column.way.mode == DecodeMode::ar) return;
   menu_heading(kSourcesHeading);
   for (const SourceRow& row : {kFromDrafterRow, kFromTextRow, kRecycledRow}) {
     const bool possible = row.source != kFromDflash || !column.is_loaded() || view.has_drafter();
@@ -100,7 +100,7 @@ void ColumnMenu::draw_subject(const ViewModel& view, ComparisonColumn& column, f
   menu_heading("Model and drafter, where they are other ones");
   if (typed("##model", "Path of another model", model_, width)) column.model = trimmed(model_);
   if (typed("##drafter", "Path of another drafter", drafter_, width)) column.drafter = trimmed(drafter_);
-  menu_heading("Or an OpenAI-compatible server: speed and text alone");
+  menu_heading("Or a server: a Canopy, or speed and text alone");
   if (typed("##server", "http://127.0.0.1:8000/v1", server_, width)) {
     column.server = trimmed(server_);
     if (!column.server.empty()) {
@@ -220,10 +220,23 @@ void draw_facts(ImDrawList* list, const ColumnFigures& figures, ImVec2 pos, floa
       {"Width", "Width", "Width", &figures.width, 0.19f, "The mean of all passes, the root included."},
       {"Time of a pass", "Pass, ms", "ms", &figures.round_ms, 0.27f, "In milliseconds, the mean of all passes."},
   };
+  // Where their captions have no room beside each other, the count of passes goes first, then the width.
+  bool shown[] = {true, true, true, true};
+  float shares = 1;
+  const auto room_of = [&](const Fact& fact) { return width * fact.share / shares - px(6); };
+  for (const size_t next : {size_t{1}, size_t{2}}) {
+    bool fits = true;
+    for (size_t i = 0; i < std::size(facts); ++i)
+      fits = fits && (!shown[i] || text_size(Type::caption, facts[i].shorter).x <= room_of(facts[i]));
+    if (fits) break;
+    shown[next] = false;
+    shares -= facts[next].share;
+  }
   float x = pos.x;
-  for (const Fact& fact : facts) {
-    draw_fact(list, {std::floor(x), pos.y}, width * fact.share - px(6), fact);
-    x += width * fact.share;
+  for (size_t i = 0; i < std::size(facts); ++i) {
+    if (!shown[i]) continue;
+    draw_fact(list, {std::floor(x), pos.y}, room_of(facts[i]), facts[i]);
+    x += width * facts[i].share / shares;
   }
 }
 

@@ -84,8 +84,10 @@ std::string sources_mark(DraftSources sources) {
   if (sources == kUsualSources) return "";
   if (sources == 0) return " (no guesses)";
   if (sources == kFreeSources) return " (no drafter)";
-  const std::pair<DraftSources, const char*> names[] = {
-      {kFromDflash, "drafter"}, {kFromSuffix, "text"}, {kFromRecycling, "recycled"}, {kFromEarlier, "earlier"}};
+  const std::pair<DraftSources, const char*> names[] = {{kFromDflash, "drafter"},      {kFromDraft, "smaller model"},
+                                                        {kFromMtp, "MTP head"},        {kFromEagle, "EAGLE-3 head"},
+                                                        {kFromAssistant, "assistant"}, {kFromSuffix, "text"},
+                                                        {kFromRecycling, "recycled"},  {kFromEarlier, "earlier"}};
   std::string words;
   for (const auto& [source, name] : names)
     if ((sources & source) != 0) words += (words.empty() ? "" : ", ") + std::string(name);
@@ -144,10 +146,14 @@ CompareFigures compare_figures(const ComparisonState& state) {
   for (uint32_t i = 0; i < state.compare_setup.columns.size(); ++i) {
     const ComparisonColumn& asked = state.compare_setup.columns[i];
     ColumnFigures column;
-    column.name = asked.server.empty() ? way_title(asked.way) : "Server";
-    column.about = asked.server.empty() ? way_subtitle(asked.way) : "speed and text alone";
+    // A server that turned out to be a Canopy writes in the way that it was asked for.
+    const bool measured = plan != nullptr && i < plan->sweep.contestants.size();
+    const bool canopy = measured && !plan->sweep.subjects[plan->sweep.contestants[i].subject].is_server();
+    const bool has_way = asked.server.empty() || canopy;
+    column.name = has_way ? way_title(asked.way) : "Server";
+    column.about = has_way ? way_subtitle(asked.way) : "passes of a Canopy, else speed and text alone";
     column.place = place_of(asked);
-    if (plan != nullptr && i < plan->sweep.contestants.size()) {
+    if (measured) {
       if (const std::string place = measured_place(plan->sweep, i); !place.empty()) column.place = place;
       const auto cell = std::ranges::find_if(
           cells, [&](const SweepCell& each) { return each.contestant == i && each.category == kAllCategories; });

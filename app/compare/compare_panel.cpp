@@ -318,6 +318,7 @@ void draw_race(const ComparisonState& state, const CompareFigures& figures, ImVe
 }
 
 constexpr float kCompareHeader = 92, kHeaderRow = 40, kEdgeInset = 16, kCompareGap = 4;
+constexpr float kCountsRow = 36, kLeastPrompt = 80, kLeastColumn = 128;
 constexpr float kLeastForRace = 430;  // height of the page below which the lanes leave their room to the columns
 
 bool uses_loaded(const std::vector<ComparisonColumn>& columns) {
@@ -366,6 +367,16 @@ void draw_prompt_of_set(const ComparisonState& state, CommandSink& sink, ImVec2 
   draw_text_middle(list, from, middle, Type::base, t.text, elided(Type::base, text, pos.x + box - from));
 }
 
+float counts_width() {
+  return stepper_width("Tokens", "4,096") + stepper_width("Repeats", "50") + px(12);
+}
+
+/// Whether a page of this width has no room for repeats and tokens beside the prompt: then they stand below it.
+bool counts_below(float width) {
+  const float prompt = text_size(Type::secondary, "Prompt").x + px(10 + kLeastPrompt);
+  return width - px(kEdgeInset) * 2 < prompt + px(16) + counts_width();
+}
+
 }  // namespace
 
 void ComparePanel::refresh(const ComparisonState& state) {
@@ -384,14 +395,17 @@ void ComparePanel::refresh(const ComparisonState& state) {
   if (marked_ && marked_ != before) scroll_frames_ = 3;  // the differing token is shown by itself, once
 }
 
-void ComparePanel::draw_counts(const ViewModel& view, CommandSink& sink, float right, float y) {
+void ComparePanel::draw_counts(const ViewModel& view, CommandSink& sink, float left, float right, float y) {
   const ComparisonState& state = view.comparison;
   CompareSetup setup = state.compare_setup;
   const bool enabled = !state.busy();
   const float tokens = stepper_width("Tokens", "4,096"), repeats = stepper_width("Repeats", "50");
-  ImGui::SetCursorScreenPos({right - tokens, y});
+  // In the narrowest window they begin at its edge, and have the room of their figures alone.
+  const float first = std::max(left, right - tokens - px(12) - repeats);
+  const float shown = stepper_width("Repeats", grouped(setup.repeats));
+  ImGui::SetCursorScreenPos({std::max(right - tokens, first + shown + px(8)), y});
   setup.max_tokens = stepper("tokens", "Tokens", setup.max_tokens, kTokenSteps, enabled);
-  ImGui::SetCursorScreenPos({right - tokens - px(12) - repeats, y});
+  ImGui::SetCursorScreenPos({first, y});
   setup.repeats = stepper("repeats", "Repeats", setup.repeats, kRepeatSteps, enabled);
   if (setup.max_tokens != state.compare_setup.max_tokens || setup.repeats != state.compare_setup.repeats)
     sink.post(ComparisonCommand(SetCompareSetup{setup}));
@@ -498,17 +512,26 @@ void ComparePanel::draw_header(const ViewModel& view, CommandSink& sink, ImVec2 
                                    obstacle, names_end + px(8), right, pos.y + px(kHeaderRow) * 0.5f + px(4));
   draw_verdict(view.comparison, names_end + px(8), end, pos.y + px(24));
   const float row = pos.y + px(52);
-  const float counts = stepper_width("Tokens", "4,096") + stepper_width("Repeats", "50") + px(12);
-  draw_counts(view, sink, right, row);
+  const bool below = counts_below(size.x);
+  draw_counts(view, sink, left, right, row + (below ? px(kCountsRow) : 0));
   draw_text_middle(list, left, row + px(14), Type::secondary, t.text3, "Prompt");
   const float prompt_x = left + text_size(Type::secondary, "Prompt").x + px(10);
-  draw_prompt(view, sink, {prompt_x, row}, std::max(px(80), right - counts - px(16) - prompt_x));
+  draw_prompt(view, sink, {prompt_x, row}, right - (below ? 0 : counts_width() + px(16)) - prompt_x);
 }
 
 void ComparePanel::draw_columns(const ViewModel& view, ImVec2 pos, ImVec2 size) {
   const ComparisonState& state = view.comparison;
   const auto count = static_cast<uint32_t>(figures_.columns.size());
   const float gaps = px(kCompareGap) * static_cast<float>(count - 1);
+  const float least = px(kLeastColumn) * static_cast<float>(count) + gaps;
+  // Where they have no room beside each other, they scroll sideways.
+  const bool scrolls = least > size.x;
+  if (scrolls) {
+    ImGui::SetCursorScreenPos(pos);
+    ImGui::BeginChild("Columns", size, ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_HorizontalScrollbar);
+    pos.x = ImGui::GetCursorScreenPos().x;
+    size = {least, size.y - ImGui::GetStyle().ScrollbarSize};
+  }
   const float width = (size.x - gaps) / static_cast<float>(count);
   for (uint32_t i = 0; i < count; ++i) {
     ColumnScene scene;
@@ -528,6 +551,11 @@ void ComparePanel::draw_columns(const ViewModel& view, ImVec2 pos, ImVec2 size) 
     if (columns_[i].asks_for_menu() && !state.busy())
       menu_.open(view, i, {columns_[i].title_min().x, columns_[i].title_min().y + px(28)});
   }
+  if (scrolls) {
+    ImGui::SetCursorScreenPos(pos);
+    ImGui::Dummy({least, 1});
+    ImGui::EndChild();
+  }
   if (scroll_frames_ > 0) {
     --scroll_frames_;
     keep_drawing(0.05);
@@ -545,8 +573,9 @@ void ComparePanel::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::EndGroup();
     y = std::floor(ImGui::GetItemRectMax().y + px(8));
   }
-  draw_header(view, sink, {origin.x, y}, {size.x, px(kCompareHeader)});
-  y += px(kCompareHeader + kCompareGap);
+  const float header = px(kCompareHeader + (counts_below(size.x) ? kCountsRow : 0));
+  draw_header(view, sink, {origin.x, y}, {size.x, header});
+  y += header + px(kCompareGap);
   const float left_over = origin.y + size.y - y;
   const bool raced = size.y >= px(kLeastForRace);
   const float lanes = raced ? std::floor(px(race_height(figures_.columns.size()))) : 0;

@@ -55,7 +55,7 @@ class ComparePanel : public Panel {
   void refresh(const ComparisonState& state);
   void draw_header(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
   void draw_prompt(const ViewModel& view, CommandSink& sink, ImVec2 pos, float width);
-  void draw_counts(const ViewModel& view, CommandSink& sink, float right, float y);
+  void draw_counts(const ViewModel& view, CommandSink& sink, float left, float right, float y);
   void draw_verdict(const ComparisonState& state, float left, float end, float middle) const;
   void draw_columns(const ViewModel& view, ImVec2 pos, ImVec2 size);
 

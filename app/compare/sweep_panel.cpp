@@ -109,19 +109,11 @@ void draw_sweep_chart(const std::vector<SweepCurve>& curves, bool ratios, ImVec2
 }
 
 constexpr float kSweepHeader = 52, kSetup = 292, kSweepGap = 4, kSweepInset = 16;
-constexpr float kNarrow = 760;  // width of the page below which the set-up lies above the result
+constexpr float kNarrow = 760;   // width of the page below which the set-up lies above the result
+constexpr float kNoResult = 56;  // height of the place of the result while there is none
 constexpr float kRow = 24, kLine = 18, kLeastChart = 220;
 constexpr uint32_t kSizes[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024};
 constexpr uint32_t kPromptSteps[] = {1, 2, 3, 5, 10};
-
-void words_block(const std::string& words, Colour colour, float width) {
-  if (words.empty()) return;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextBlock block;
-  block.layout(words, Type::secondary, width);
-  block.draw(ImGui::GetWindowDrawList(), at, words, Type::secondary, colour, px(kLine));
-  ImGui::Dummy({width, block.height(px(kLine))});
-}
 
 void heading(const char* words) {
   ImGui::Dummy({0, px(6)});
@@ -300,18 +292,18 @@ void SweepPanel::draw_setup(const ViewModel& view, CommandSink& sink, float widt
             setup.max_tokens != before.max_tokens;
   if (changed) sink.post(ComparisonCommand(SetSweepSetup{setup}));
   const size_t prompts = prompts_of(setup, state.bundled).size(), columns = columns_of(setup).size();
-  words_block(grouped(prompts * columns * setup.repeats) + " replies: " + counted(columns, "way", "ways") + ", " +
-                  counted(prompts, "prompt", "prompts") + ", " + counted(setup.repeats, "repeat", "repeats") +
-                  ". Who writes first is drawn anew for each prompt.",
-              colours().text2, width);
-  words_block(state.note, colours().rejected_text, width);
-  words_block(state.prompts_problem, colours().rejected_text, width);
+  paragraph(grouped(prompts * columns * setup.repeats) + " replies: " + counted(columns, "way", "ways") + ", " +
+                counted(prompts, "prompt", "prompts") + ", " + counted(setup.repeats, "repeat", "repeats") +
+                ". Who writes first is drawn anew for each prompt.",
+            colours().text2, width, kLine);
+  paragraph(state.note, colours().rejected_text, width, kLine);
+  paragraph(state.prompts_problem, colours().rejected_text, width, kLine);
 }
 
 void SweepPanel::draw_files(const ViewModel& view, CommandSink& sink, float width) {
   const ComparisonState& state = view.comparison;
   heading("Sweeps on this computer");
-  if (state.files.kept.empty()) words_block("None yet.", colours().text3, width);
+  if (state.files.kept.empty()) paragraph("None yet.", colours().text3, width, kLine);
   draw_kept(state, state.files.kept, sink, width);
   if (!state.files.recorded.empty()) heading("Recorded, on software devices");
   draw_kept(state, state.files.recorded, sink, width);
@@ -332,8 +324,8 @@ void SweepPanel::draw_files(const ViewModel& view, CommandSink& sink, float widt
   if (button(open)) sink.post(ComparisonCommand(OpenSweep{path_}));
   ImGui::SameLine(0, px(8));
   if (button(over) || (entered && over.enabled)) sink.post(ComparisonCommand(AddOverlay{path_}));
-  if (state.files.reading) words_block("Reading \u2026", colours().text3, width);
-  words_block(state.files.problem, colours().rejected_text, width);
+  if (state.files.reading) paragraph("Reading \u2026", colours().text3, width, kLine);
+  paragraph(state.files.problem, colours().rejected_text, width, kLine);
 }
 
 /// What was measured, what it found, and what a reader must know of it.
@@ -343,10 +335,10 @@ void SweepPanel::draw_head(const ViewModel& view, CommandSink& sink, float width
   const MeasuredPlan& plan = *state.sweep;
   const std::string file = plan.file.empty() ? "" : file_part(plan.file);
   label(Type::title, t.text, elided(Type::title, file.empty() ? "Sweep under way" : file, width));
-  words_block(shown_.headline, t.text2, width);
-  if (!shown_.verdict.empty()) words_block(shown_.verdict + ".", t.text, width);
-  words_block(plan.problem, t.rejected_text, width);
-  for (const std::string& remark : shown_.remarks) words_block(remark, t.bonus_text, width);
+  paragraph(shown_.headline, t.text2, width, kLine);
+  if (!shown_.verdict.empty()) paragraph(shown_.verdict + ".", t.text, width, kLine);
+  paragraph(plan.problem, t.rejected_text, width, kLine);
+  for (const std::string& remark : shown_.remarks) paragraph(remark, t.bonus_text, width, kLine);
   if (!plan.sweep.complete() && !state.measures(SweepKind::sweep)) {
     ButtonSpec go{"Go on with this sweep", Icon::play, ButtonKind::line};
     const std::string words = "Go on: " + grouped(plan.sweep.runs.size()) + " of " +
@@ -356,7 +348,7 @@ void SweepPanel::draw_head(const ViewModel& view, CommandSink& sink, float width
     go.enabled = !state.busy() && obstacle.empty() && measuring_obstacle(view, true).empty();
     if (button(go)) sink.post(ComparisonCommand(GoOnWithSweep{}));
     if (go.enabled) tooltip("With this sweep's own ways, prompts and repeats, whatever is chosen for the next one");
-    words_block(obstacle, t.text2, width);
+    paragraph(obstacle, t.text2, width, kLine);
   }
 }
 
@@ -398,7 +390,7 @@ void SweepPanel::draw_result(const ViewModel& view, CommandSink& sink, float wid
   for (size_t i = 0; i < shown_.overlays.size(); ++i) {
     const SweepOverlayView& overlay = shown_.overlays[i];
     heading(("Beside " + overlay.name).c_str());
-    for (const std::string& note : overlay.notes) words_block(note, t.bonus_text, width);
+    for (const std::string& note : overlay.notes) paragraph(note, t.bonus_text, width, kLine);
     ImGui::PushID(static_cast<int>(i));
     draw_table("Overlay table", overlay.table, std::nullopt, width);
     ImGui::PopID();
@@ -420,7 +412,10 @@ void SweepPanel::draw(const ViewModel& view, CommandSink& sink) {
   y += px(kSweepHeader + kSweepGap);
   const bool beside = size.x >= px(kNarrow);
   const float height = origin.y + size.y - y, setup = beside ? px(kSetup) : size.x;
-  const float setup_height = beside ? height : std::floor(height * 0.45f);
+  // Below each other, what there is to choose has the room until there is something to show.
+  const bool result = view.comparison.sweep || view.comparison.measures(SweepKind::sweep);
+  const float below = result ? height * 0.55f : std::min(height * 0.55f, px(kNoResult));
+  const float setup_height = beside ? height : std::floor(height - below);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, 0);

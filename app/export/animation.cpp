@@ -44,7 +44,7 @@ void TextStrip::add(const SharedReply& reply) {
     if (thought < thought_end) shown = text.substr(thought, thought_end - thought);
     const size_t answer = std::max<size_t>(span.begin, thinking.answer);
     if (answer < end) shown += (std::exchange(answers, true) ? "" : "\n\n") + text.substr(answer, end - answer);
-    if (!shown.empty()) place(shown, round, span.source, !before && span.source != TokenSource::ar);
+    if (!shown.empty()) place(shown, round, span.source, !before);
   }
 }
 
@@ -106,7 +106,7 @@ void TextStrip::draw(Picture& picture, const Theme& t, Point corner, size_t line
     if (piece.marked && !blank && piece.source == TokenSource::accepted)
       picture.fill(rectangle({x + 0.5f, middle - 9}, {x + width - 0.5f, middle + 9}, 2),
                    now ? t.accepted_strong_bg : t.accepted_bg);
-    if (piece.marked && !blank && piece.source == TokenSource::own)
+    if (piece.marked && !blank && piece.source != TokenSource::accepted)
       picture.stroke(Path().move({x, middle + 8}).line({x + width, middle + 8}), {t.bonus, 2, 2, 2});
     picture.write({x, middle}, now ? Face::mono_semibold : Face::mono, kEm, now ? t.text : t.text2, piece.text);
     cursor_x = x + width, cursor_y = middle;

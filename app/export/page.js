@@ -96,6 +96,7 @@ function showWords(round, rev) {
     if (node.judged && lit && (fate !== FATE.bonus || node.shown > 0)) ++counts[fate];
   });
   ['accepted', 'rejected', 'notReached', 'bonus'].forEach((name) => { $(name).textContent = grouped(counts[FATE[name]]); });
+  $('own').textContent = round.plain ? 'big model\u2019s own' : 'bonus';
   const found = rev.nodes.filter((node, i) => isFound(round, i) && node.shown > 0).length;
   if ($('found')) $('found').textContent = grouped(found);
   const checked = !player.slow || player.phase > PHASE.verify;

@@ -1,6 +1,6 @@
 #include "app/export/page_files.h"
 
-#include "app/platform/embedded_file.h"
+#include "engine/base/embedded_file.h"
 
 CANOPY_EMBED_FILE(page_style, CANOPY_PAGE_DIR "/page.css");
 CANOPY_EMBED_FILE(player_script, CANOPY_PAGE_DIR "/player.js");

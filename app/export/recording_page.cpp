@@ -68,7 +68,7 @@ class PageRound {
  public:
   PageRound(const RoundLog& log, size_t round, PageTexts& labels) : log_(log), table_(labels) {
     const auto record = log.round_to_share(round);
-    if (!record) throw bad_input("The tree of round " + std::to_string(round) + " is not there any more.");
+    if (!record) throw bad_input("The tree of pass " + std::to_string(round) + " is not there any more.");
     record_ = record;
     tree_ = tree_of_round(*record, log, round);
     labels_ = tree_labels(tree_, log);
@@ -266,7 +266,7 @@ ordered_json page_round(const RoundLog& log, size_t round, PageTexts& labels) {
 constexpr size_t kMostQuestionBytes = 20'000;
 
 const char* source_class(TokenSource source) {
-  return source == TokenSource::accepted ? "a" : source == TokenSource::own ? "b" : "";
+  return source == TokenSource::accepted ? "a" : "b";
 }
 
 /// The bytes of a text that are code: between two lines that begin with three backticks.
@@ -462,7 +462,7 @@ constexpr std::string_view kBody = R"(</dt><dd id="ms"></dd></div>
 <div><canvas id="mark-accepted"></canvas><dt>accepted</dt><dd id="accepted" class="mono"></dd></div>
 <div><canvas id="mark-rejected"></canvas><dt>rejected</dt><dd id="rejected" class="mono"></dd></div>
 <div><i></i><dt>not reached</dt><dd id="notReached" class="mono"></dd></div>
-<div><canvas id="mark-bonus"></canvas><dt>bonus</dt><dd id="bonus" class="mono"></dd></div>
+<div><canvas id="mark-bonus"></canvas><dt id="own">bonus</dt><dd id="bonus" class="mono"></dd></div>
 )";
 
 constexpr std::string_view kFoundLegend =

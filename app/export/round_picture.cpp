@@ -453,7 +453,7 @@ RoundCard::RoundCard(const RoundLog& log, size_t round, const PictureSize& size)
   check_picture_size(size);
   check_round(round, log.rounds());
   record_ = log.round_to_share(round);
-  if (!record_) throw bad_input("The tree of round " + std::to_string(round) + " is not there any more.");
+  if (!record_) throw bad_input("The tree of pass " + std::to_string(round) + " is not there any more.");
   tree_ = tree_of_round(*record_, log, round);
   labels_ = tree_labels(tree_, log);
   geometry_ = arrange({tree_, label_widths(labels_), canvas_of(size), true}, {});
@@ -501,7 +501,7 @@ void RoundCard::draw_caption(Picture& picture, const Theme& t, const RoundMoment
   }
   const auto index = static_cast<size_t>(moment.phase);
   const float name = picture.write(at, Face::sans_semibold, 15, t.accent_text,
-                                   std::to_string(index + 1) + " " + std::string(phase_texts()[index].name)) +
+                                   std::to_string(index + 1) + " " + std::string(phase_name(moment.phase, tree_))) +
                      14;
   picture.write({at.x + name, at.y}, Face::sans, 14, t.text2,
                 text_within(Face::sans, 14, phase_sentence(moment.phase, emitted, tree_), room - name));
@@ -511,7 +511,9 @@ void RoundCard::draw_legend(Picture& picture, const Theme& t, const TreeReveal& 
   const float middle = static_cast<float>(size_.height) - kLegend * 0.5f, right = picture.width() - kMargin;
   const auto count = told_of(tree_, reveal);
   float x = kMargin;
-  for (const LegendItem& item : kLegendItems) {
+  for (LegendItem item : kLegendItems) {
+    if (tree_.is_plain() && item.fate != NodeFate::bonus) continue;
+    if (tree_.is_plain()) item.words = "big model\u2019s own";
     const std::string figure = grouped(count[static_cast<size_t>(item.fate)]);
     const float words = text_width(Face::sans, 12, item.words), wide = text_width(Face::mono, 12, figure);
     if (x + 18 + words + 6 + wide > right) return;

@@ -38,14 +38,14 @@ void ShareCallbacks::step(size_t done, size_t total) const {
 
 RoundRange round_range(size_t rounds, size_t first, std::optional<size_t> count, size_t most) {
   if (first >= rounds)
-    throw bad_input("There is no round " + std::to_string(first) + ": the recording has rounds 0 to " +
+    throw bad_input("There is no pass " + std::to_string(first) + ": the recording has passes 0 to " +
                     std::to_string(rounds - 1) + ".");
   const size_t left = rounds - first, wanted = count.value_or(left);
   if (wanted == 0 || wanted > left)
-    throw bad_input(std::to_string(wanted) + " rounds from round " + std::to_string(first) +
+    throw bad_input(std::to_string(wanted) + " passes from pass " + std::to_string(first) +
                     " on were asked for; the recording has " + std::to_string(left) + " there.");
   if (wanted > most)
-    throw bad_input("The recording has " + std::to_string(wanted) + " rounds from round " + std::to_string(first) +
+    throw bad_input("The recording has " + std::to_string(wanted) + " passes from pass " + std::to_string(first) +
                     " on; at most " + std::to_string(most) + " fit. Choose fewer of them.");
   return {first, wanted};
 }
@@ -60,7 +60,7 @@ class ReadLog final : public RoundLog {
       if (callbacks.stop.stop_requested()) throw cancelled("The export was cancelled.");
       std::shared_ptr<const RoundRecord> record = rounds_.round(i);
       if (!record)
-        throw bad_input("The tree of round " + std::to_string(i + 1) +
+        throw bad_input("The tree of pass " + std::to_string(i + 1) +
                         " of this reply is no longer in memory, so that neither a page nor an animation can be made of "
                         "it. Record replies to keep them whole.");
       if (i == 0 || rounds_.number_of_reply(i) != rounds_.number_of_reply(i - 1)) begin_reply(rounds_.reply_of(i));
@@ -90,21 +90,21 @@ class ReadLog final : public RoundLog {
 }  // namespace
 
 LiveReply live_reply(const LiveLog& log, const Conversation& chat, size_t round) {
-  if (round >= log.rounds()) throw bad_input("There is no round to share yet.");
+  if (round >= log.rounds()) throw bad_input("There is no pass to share yet.");
   const ReplySummary& reply = log.replies()[log.summary(round).reply];
   const uint64_t id = reply.message != 0 ? reply.message : reply.id;
   for (const Conversation::Node& node : chat.nodes()) {
     if (node.message.id != id) continue;
     const size_t first = log.first_of_reply(round), rounds = node.message.rounds;
     if (rounds == 0 || first + rounds > log.rounds() || round >= first + rounds)
-      throw bad_input("The rounds of this reply do not stand together in memory, so that no page can be made of them.");
+      throw bad_input("The passes of this reply do not stand together in memory, so that no page can be made of them.");
     LiveReply live{log.share(first, rounds), log.header(), {}, round - first};
     if (node.parent < chat.nodes().size()) live.reply.question = chat.nodes()[node.parent].message.text;
     live.reply.message = node.message;
     live.reply.rounds = rounds;
     return live;
   }
-  throw bad_input("The chat that is open does not have the reply of this round.");
+  throw bad_input("The chat that is open does not have the reply of this pass.");
 }
 
 SharedRun read_run(const LiveReply& reply, const ShareCallbacks& callbacks) {

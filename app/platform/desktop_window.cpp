@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 #define GLFW_INCLUDE_NONE
@@ -217,6 +218,12 @@ DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWi
                 "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
   glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  // By these names desktops find the entry with the icon (packaging/canopy.desktop).
+  glfwWindowHintString(GLFW_X11_CLASS_NAME, "canopy");
+  glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "canopy");
+#ifdef GLFW_WAYLAND_APP_ID  // GLFW 3.4
+  glfwWindowHintString(GLFW_WAYLAND_APP_ID, "canopy");
+#endif
   int width = static_cast<int>(options.width), height = static_cast<int>(options.height);
   if (!options.size_given) fit_to_screen(width, height);
   window_ = glfwCreateWindow(width, height, "Canopy", nullptr, nullptr);
@@ -246,6 +253,13 @@ void DesktopWindow::start_drawing() {
   platform_ready_ = true;
   target_ =
       std::make_unique<WindowTarget>(*device_, VkExtent2D{static_cast<uint32_t>(width), static_cast<uint32_t>(height)});
+  if (const char* file = std::getenv("CANOPY_FRAME_MARK"); file != nullptr && *file != '\0') {
+    marks_.open(file);
+    if (!marks_)
+      throw bad_input(std::string("The file ") + file +
+                      " that CANOPY_FRAME_MARK names for the numbers of shown frames cannot be written.");
+    target_->mark_frames();
+  }
 }
 
 DesktopWindow::~DesktopWindow() {
@@ -346,15 +360,18 @@ void DesktopWindow::begin_frame() {
 }
 
 /// Whether the frame is the one that the window shows already. On a software device drawing takes far longer than this
-/// comparison; mouse moves that change nothing then cost next to nothing.
+/// comparison; mouse moves that change nothing then cost next to nothing. Each look is presented twice before it counts
+/// as shown: where the display kept an older picture for whatever reason, no later frame would come to replace it. (On
+/// other devices the frames that follow each change are all drawn.)
 bool DesktopWindow::looks_as_before(ImU32 clear) {
+  constexpr int kPresentations = 2;
   if (!software_device()) return false;
   const ImDrawData& data = *ImGui::GetDrawData();
   const uint64_t hash = drawn_hash(data, clear);
-  const bool same = shown_hash_ == hash && !textures_wait(data) && !uncovered_;
+  if (hash != shown_hash_ || textures_wait(data) || uncovered_ || target_->stale()) times_shown_ = 0;
   shown_hash_ = hash;
   uncovered_ = false;
-  return same;
+  return times_shown_ >= kPresentations;
 }
 
 void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
@@ -364,7 +381,8 @@ void DesktopWindow::end_frame(ImU32 clear, const std::string& shot) {
   bool shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
   if (!shown) shown = target_->render(ImGui::GetDrawData(), clear, shot.empty() ? nullptr : &picture);
   if (!shown) input_ = true;  // being resized: try again with the next frame
-  if (!shown) shown_hash_.reset();
+  times_shown_ = shown ? times_shown_ + 1 : 0;
+  if (shown && marks_.is_open()) marks_ << target_->presented() << std::endl;
   // A software device draws on the processor: wait here, so that the pacer measures the full cost of a frame.
   if (software_device()) target_->wait();
   if (shot.empty()) return;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -178,8 +179,10 @@ class DesktopWindow {
   std::unique_ptr<WindowTarget> target_;
   bool platform_ready_ = false;
   bool input_ = true, pointer_moved_ = false;
-  bool uncovered_ = true;               // what the window shows may be damaged
-  std::optional<uint64_t> shown_hash_;  // of the frame that it shows
+  bool uncovered_ = true;    // what the window shows may be damaged
+  uint64_t shown_hash_ = 0;  // of the frame that was presented last,
+  int times_shown_ = 0;      // this often
+  std::ofstream marks_;      // the numbers of presented frames; open where frames are marked
   std::function<void()> before_release_;
   std::vector<std::string> dropped_;
   bool has_dialog_ = false;

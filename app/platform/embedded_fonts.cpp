@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "app/platform/embedded_file.h"
+#include "engine/base/embedded_file.h"
 #include "engine/base/error.h"
 
 CANOPY_EMBED_FILE(inter_regular, CANOPY_FONT_DIR "/Inter-Regular.otf");

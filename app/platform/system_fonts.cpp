@@ -1,6 +1,10 @@
 #include "app/platform/system_fonts.h"
 
+#ifdef _WIN32
+#include <dwrite_2.h>
+#else
 #include <fontconfig/fontconfig.h>
+#endif
 #include <ft2build.h>
 #include <hb-ot.h>
 #include <hb.h>
@@ -8,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <future>
 #include <mutex>
 #include <unordered_map>
@@ -251,6 +256,120 @@ struct KnownFonts {
   Faces letters, emoji;
 };
 
+#ifdef _WIN32
+
+struct Released {
+  void operator()(IUnknown* object) const { object->Release(); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Released>;
+
+/// An object by a call that stores it; null where that fails.
+template <class T, class F>
+Owned<T> obtained(F&& call) {
+  T* object = nullptr;
+  return Owned<T>(FAILED(call(&object)) ? nullptr : object);
+}
+
+/// Another interface of an object; null where the system's version has none.
+template <class T>
+Owned<T> as(IUnknown& object) {
+  return obtained<T>([&](T** made) { return object.QueryInterface(__uuidof(T), reinterpret_cast<void**>(made)); });
+}
+
+std::vector<std::pair<char32_t, char32_t>> ranges_of(IDWriteFontFace1& face) {
+  UINT32 count = 0;
+  face.GetUnicodeRanges(0, nullptr, &count);
+  std::vector<DWRITE_UNICODE_RANGE> found(count);
+  if (FAILED(face.GetUnicodeRanges(count, found.data(), &count))) return {};
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  for (const DWRITE_UNICODE_RANGE& each : found) ranges.push_back({each.first, each.last});
+  return ranges;
+}
+
+/// The file of a face; empty where it is none of this machine's.
+std::wstring file_of(IDWriteFontFace& face) {
+  UINT32 count = 1;
+  IDWriteFontFile* first = nullptr;
+  if (FAILED(face.GetFiles(&count, &first)) || first == nullptr) return {};
+  const Owned<IDWriteFontFile> file(first);
+  const void* key = nullptr;
+  UINT32 key_size = 0, length = 0;
+  const auto loader = obtained<IDWriteFontFileLoader>([&](auto made) { return file->GetLoader(made); });
+  const auto local = loader ? as<IDWriteLocalFontFileLoader>(*loader) : nullptr;
+  if (!local || FAILED(file->GetReferenceKey(&key, &key_size)) ||
+      FAILED(local->GetFilePathLengthFromKey(key, key_size, &length)))
+    return {};
+  std::wstring path(length + 1, 0);
+  if (FAILED(local->GetFilePathFromKey(key, key_size, path.data(), length + 1))) return {};
+  path.resize(length);
+  return path;
+}
+
+/// The plain face of a family.
+std::unique_ptr<SystemFace> plain_face(IDWriteFontFamily& family) {
+  const auto font = obtained<IDWriteFont>([&](auto made) {
+    return family.GetFirstMatchingFont(DWRITE_FONT_WEIGHT_NORMAL, DWRITE_FONT_STRETCH_NORMAL, DWRITE_FONT_STYLE_NORMAL,
+                                       made);
+  });
+  if (!font || font->IsSymbolFont()) return nullptr;  // whose letters are pictures
+  const auto face = obtained<IDWriteFontFace>([&](auto made) { return font->CreateFontFace(made); });
+  const auto with_ranges = face ? as<IDWriteFontFace1>(*face) : nullptr;
+  if (!with_ranges) return nullptr;
+  const std::wstring file = file_of(*face);
+  if (file.empty()) return nullptr;
+  const auto with_colours = as<IDWriteFontFace2>(*face);
+  SystemFace::Place place{std::filesystem::path(file).string(), face->GetIndex(),
+                          with_colours && with_colours->IsColorFont()};
+  return std::make_unique<SystemFace>(std::move(place), ranges_of(*with_ranges));
+}
+
+/// The families that Windows writes its own scripts with come first, in this order; the others as it lists them.
+KnownFonts find_fonts() {
+  static constexpr const wchar_t* kOfWindows[] = {L"Segoe UI",        L"Tahoma",
+                                                  L"Microsoft YaHei", L"Yu Gothic",
+                                                  L"Malgun Gothic",   L"Microsoft JhengHei",
+                                                  L"Nirmala UI",      L"Leelawadee UI",
+                                                  L"Myanmar Text",    L"Ebrima",
+                                                  L"Gadugi",          L"Mongolian Baiti",
+                                                  L"Sylfaen",         L"Microsoft Himalaya",
+                                                  L"Segoe UI Symbol", L"Segoe UI Historic",
+                                                  L"Cambria Math"};
+  KnownFonts known;
+  const auto factory = obtained<IDWriteFactory>([](IDWriteFactory** made) {
+    return ::DWriteCreateFactory(DWRITE_FACTORY_TYPE_ISOLATED, __uuidof(IDWriteFactory),
+                                 reinterpret_cast<IUnknown**>(made));
+  });
+  const auto fonts = !factory ? nullptr : obtained<IDWriteFontCollection>([&](auto made) {
+    return factory->GetSystemFontCollection(made, FALSE);
+  });
+  if (!fonts) return known;
+  std::vector<UINT32> order;
+  const auto add = [&](const wchar_t* name) {
+    UINT32 index = 0;
+    BOOL exists = FALSE;
+    if (SUCCEEDED(fonts->FindFamilyName(name, &index, &exists)) && exists) order.push_back(index);
+  };
+  for (const wchar_t* name : kOfWindows) add(name);
+  add(L"Segoe UI Emoji");
+  for (UINT32 i = 0; i < fonts->GetFontFamilyCount(); ++i)
+    if (std::ranges::find(order, i) == order.end()) order.push_back(i);
+  for (const UINT32 index : order) {
+    const auto family = obtained<IDWriteFontFamily>([&](auto made) { return fonts->GetFontFamily(index, made); });
+    std::unique_ptr<SystemFace> face = family ? plain_face(*family) : nullptr;
+    if (!face) continue;
+    (face->place().coloured ? known.emoji : known.letters).push_back(face.get());
+    known.faces.push_back(std::move(face));
+  }
+  // What has no picture in colour is taken from where letters are, and the other way round.
+  const size_t emoji = known.emoji.size();
+  known.emoji.insert(known.emoji.end(), known.letters.begin(), known.letters.end());
+  known.letters.insert(known.letters.end(), known.emoji.begin(), known.emoji.begin() + static_cast<ptrdiff_t>(emoji));
+  return known;
+}
+
+#else
+
 std::vector<std::pair<char32_t, char32_t>> ranges_of(const FcCharSet* set) {
   std::vector<std::pair<char32_t, char32_t>> ranges;
   FcChar32 map[FC_CHARSET_MAP_SIZE];
@@ -314,6 +433,8 @@ KnownFonts find_fonts() {
   FcConfigDestroy(config);
   return known;
 }
+
+#endif
 
 std::shared_future<KnownFonts>& finding() {
   static std::shared_future<KnownFonts> fonts = std::async(std::launch::async, find_fonts).share();
@@ -450,7 +571,11 @@ std::string missing_fonts_note(const std::vector<uint32_t>& characters) {
   }
   const std::string what = "No font here shows " + with_between(scripts, ", ") + "; boxes with codes stand for them.";
   if (packages.empty()) return what;
+#ifdef _WIN32
+  return what + " Windows has fonts for them among the optional features of its settings; then start Canopy again.";
+#else
   return what + " To see them: sudo apt install " + with_between(packages, " ") + ", and start Canopy again.";
+#endif
 }
 
 }  // namespace canopy::app

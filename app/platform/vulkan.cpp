@@ -559,6 +559,7 @@ void WindowTarget::record(const Frame& frame, const Target& target, ImDrawData* 
   check(vk.BeginCommandBuffer(frame.commands, &begin), "Recording a frame");
   transition(vk, frame.commands, target.image, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL);
   renderer_->record(frame.commands, target.view, extent_, data, clear);
+  if (marks_) record_mark(frame, target);
   VkImageLayout layout = VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL;
   if (readback) {
     transition(vk, frame.commands, target.image, layout, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL);
@@ -569,6 +570,63 @@ void WindowTarget::record(const Frame& frame, const Target& target, ImDrawData* 
   check(vk.EndCommandBuffer(frame.commands), "Recording a frame");
 }
 
+namespace {
+
+constexpr uint32_t kMarkCell = 4;  // pixels
+constexpr uint32_t kMarkCells = 32;
+
+/// The cells of a frame's mark, the first in the lowest bit.
+uint32_t mark_of(uint64_t frame) {
+  const uint32_t number = static_cast<uint32_t>(frame & 0xFFFFFFu);
+  uint32_t parity = 0;
+  for (uint32_t shift = 0; shift < 24; shift += 4) parity ^= (number >> shift) & 0xFu;
+  return 0x5u | (number << 4) | (parity << 28);
+}
+
+}  // namespace
+
+void WindowTarget::record_mark(const Frame& frame, const Target& target) {
+  if (extent_.width < kMarkCells * kMarkCell || extent_.height < kMarkCell) return;
+  const VulkanApi& vk = device_.api();
+  transition(vk, frame.commands, target.image, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL,
+             VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL);
+  auto attachment = vk_struct<VkRenderingAttachmentInfo>(VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO);
+  attachment.imageView = target.view;
+  attachment.imageLayout = VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL;
+  attachment.loadOp = VK_ATTACHMENT_LOAD_OP_LOAD;
+  attachment.storeOp = VK_ATTACHMENT_STORE_OP_STORE;
+  auto rendering = vk_struct<VkRenderingInfo>(VK_STRUCTURE_TYPE_RENDERING_INFO);
+  rendering.renderArea.extent = extent_;
+  rendering.layerCount = 1;
+  rendering.colorAttachmentCount = 1;
+  rendering.pColorAttachments = &attachment;
+  vk.CmdBeginRendering(frame.commands, &rendering);
+  const uint32_t mark = mark_of(presented_ + 1);
+  for (uint32_t cell = 0; cell < kMarkCells; ++cell) {
+    VkClearAttachment clear{};
+    clear.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT;
+    const float grey = (mark >> cell & 1u) != 0 ? 1.0f : 0.0f;
+    clear.clearValue.color = {{grey, grey, grey, 1.0f}};
+    VkClearRect rect{};
+    rect.rect.offset.x = static_cast<int32_t>(cell * kMarkCell);
+    rect.rect.extent = {kMarkCell, kMarkCell};
+    rect.layerCount = 1;
+    vk.CmdClearAttachments(frame.commands, 1, &clear, 1, &rect);
+  }
+  vk.CmdEndRendering(frame.commands);
+}
+
+// How a picture could be shown that is not the newest, and what stands against it:
+// - An image presented before its drawing ended. The semaphore `drawn` orders the two. On software devices it is the
+//   processor that copies the image to the display, out of memory that later drawing writes into, so there the fence is
+//   waited for as well before the image is handed over (the frame is waited for anyway, see DesktopWindow::end_frame).
+// - An image that was taken and presented without being drawn. Between the two nothing returns; what fails throws and
+//   ends the window. Each image is cleared and drawn anew, none keeps what it had.
+// - Semaphores used again too early. `acquired` belongs to a frame in flight, whose fence has been waited for; `drawn`
+//   belongs to an image, which is only taken again when its presentation is over.
+// - The last picture of an old swapchain that the display still holds when the first of the new one is shown, and shows
+//   after it, and pictures that are presented too small or too large (suboptimal). So a frame is drawn again as long as
+//   the swapchain is stale, and what is to stay is presented at least twice (DesktopWindow::looks_as_before).
 bool WindowTarget::render(ImDrawData* data, ImU32 clear, std::optional<Image>* capture) {
   const VulkanApi& vk = device_.api();
   if (stale_) create_swapchain();
@@ -596,10 +654,9 @@ bool WindowTarget::render(ImDrawData* data, ImU32 clear, std::optional<Image>* c
   submit.pSignalSemaphores = &target.drawn;
   check(vk.QueueSubmit(device_.queue(), 1, &submit, frame.done), "Drawing a frame");
   next_ = (next_ + 1) % kFrames;
-  if (readback) {
+  if (readback || device_.is_software())
     check(vk.WaitForFences(device_.handle(), 1, &frame.done, VK_TRUE, UINT64_MAX), "Waiting for a frame");
-    *capture = readback->take(format_.format == VK_FORMAT_B8G8R8A8_UNORM);
-  }
+  if (readback) *capture = readback->take(format_.format == VK_FORMAT_B8G8R8A8_UNORM);
   if (acquired == VK_SUBOPTIMAL_KHR) stale_ = true;
   return present(target, index);
 }
@@ -612,11 +669,10 @@ bool WindowTarget::present(const Target& target, uint32_t index) {
   info.pSwapchains = &swapchain_;
   info.pImageIndices = &index;
   const VkResult result = device_.api().QueuePresentKHR(device_.queue(), &info);
-  if (result == VK_ERROR_OUT_OF_DATE_KHR || result == VK_SUBOPTIMAL_KHR) {
-    stale_ = true;
-    return result == VK_SUBOPTIMAL_KHR;
-  }
+  if (result == VK_ERROR_OUT_OF_DATE_KHR || result == VK_SUBOPTIMAL_KHR) stale_ = true;
+  if (result == VK_ERROR_OUT_OF_DATE_KHR) return false;
   check(result, "Presenting a frame");
+  ++presented_;
   return true;
 }
 

@@ -38,7 +38,7 @@ namespace canopy::app {
   X(GetImageMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindImageMemory) \
   X(CreateImageView) X(DestroyImageView) X(CreateBuffer) X(DestroyBuffer) \
   X(GetBufferMemoryRequirements) X(BindBufferMemory) X(MapMemory) X(UnmapMemory) \
-  X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering) X(CmdCopyImageToBuffer)
+  X(CmdPipelineBarrier) X(CmdBeginRendering) X(CmdEndRendering) X(CmdClearAttachments) X(CmdCopyImageToBuffer)
 
 // Null where the instance was made without their extension.
 #define CANOPY_UI_VK_OPTIONAL(X) \
@@ -223,6 +223,14 @@ class WindowTarget {
   /// Draws and presents. Returns false when the swapchain was out of date and nothing was shown: draw again. `capture`,
   /// if given, receives the presented picture.
   bool render(ImDrawData* data, ImU32 clear, std::optional<Image>* capture = nullptr);
+  /// Whether the next frame makes a new swapchain, as the shown picture does not fit the window (any more).
+  bool stale() const { return stale_; }
+  /// Frames presented so far.
+  uint64_t presented() const { return presented_; }
+  /// Has each frame say its number, presented() once it is shown, in its upper left corner: 32 cells of 4 x 4 pixels,
+  /// white for 1: 1 0 1 0, the number's lowest 24 bits from the lowest on, and the exclusive or of its six groups of
+  /// four bits, from the lowest on. tools/stress_window reads it from pictures of the screen.
+  void mark_frames() { marks_ = true; }
   /// Waits until the device has drawn everything, so that the cost of a frame on a software device can be measured.
   void wait();
 
@@ -246,6 +254,7 @@ class WindowTarget {
   void destroy_targets();
   void destroy();
   void record(const Frame& frame, const Target& target, ImDrawData* data, ImU32 clear, Readback* readback);
+  void record_mark(const Frame& frame, const Target& target);
   bool present(const Target& target, uint32_t index);
 
   const UiDevice& device_;
@@ -253,6 +262,8 @@ class WindowTarget {
   VkSurfaceFormatKHR format_{};
   bool can_capture_ = false;
   bool stale_ = true;
+  bool marks_ = false;
+  uint64_t presented_ = 0;
   VkSwapchainKHR swapchain_ = VK_NULL_HANDLE;
   std::vector<Target> targets_;
   Frame frames_[kFrames];

@@ -13,6 +13,7 @@
 #include "app/chat/chat_panel.h"
 #include "app/compare/compare_panel.h"
 #include "app/compare/sweep_panel.h"
+#include "app/shell/models_page.h"
 #include "app/shell/screen_regions.h"
 #include "app/shell/start_panel.h"
 #include "app/tree/tree_panel.h"
@@ -82,6 +83,7 @@ Shell::Shell(const SavedLayout& saved)
       start_(std::make_unique<StartPanel>()),
       compare_(std::make_unique<ComparePanel>()),
       sweep_(std::make_unique<SweepPanel>()),
+      models_(std::make_unique<ModelsPage>()),
       docked_(make_docked_panels()),
       docks_(windows_of(docked_), saved),
       closed_(saved.closed),
@@ -107,13 +109,16 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   const ImVec2 origin = viewport->Pos, size = viewport->Size;
   const float top = px(kTopBar), bottom = px(kStatusBar);
   const ImVec2 area_pos = {origin.x, origin.y + top}, area = {size.x, size.y - top - bottom};
+  if (presses_ != view.shell.presses) want_press(view.shell.pressed);
+  presses_ = view.shell.presses;
   handle_shortcuts(view, popup_ || view.shell.tour.shown, sink);
   regions_.clear();
   regions_.push_back({top_bar_->name(), origin, {size.x, top}});
   draw_in(*top_bar_, origin, {size.x, top}, t.panel, view, sink);
-  Panel* page = view.shell.page == WindowPage::compare ? compare_.get()
-                : view.shell.page == WindowPage::sweep ? sweep_.get()
-                                                       : nullptr;
+  Panel* page = view.shell.page == WindowPage::compare  ? compare_.get()
+                : view.shell.page == WindowPage::sweep  ? sweep_.get()
+                : view.shell.page == WindowPage::models ? models_.get()
+                                                        : nullptr;
   const bool start = page == nullptr && StartPanel::wanted(view);
   const bool rounds = page == nullptr && !start, watch = rounds && view.shell.layout == WindowLayout::watch,
              what_if = rounds && view.shell.layout == WindowLayout::what_if;
@@ -134,6 +139,9 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   } else if (docks_.ready()) {
     if (raises_ != view.shell.raises) raising_ = view.shell.raised;
     raises_ = view.shell.raises;
+    // Over a recording or what a client asked for there is no box of messages.
+    if (view.own_chat() && !in_front("Chat") && !view.shell.tour.shown && take_typed_ahead())
+      sink.post(ShellCommand(ShowPanel{"Chat", true}));
     for (DockedPanel& each : docked_)
       if (!view.shell.closed.contains(each.panel->name())) draw_docked(each, view, sink);
   }
@@ -147,6 +155,8 @@ void Shell::draw(const ViewModel& view, CommandSink& sink) {
   report_box_.draw(view, sink);
   share_box_.draw(view, sink);
   own_device_box_.draw(view, sink);
+  serve_box_.draw(view, sink);
+  engine_box_.draw(view, sink);
   draw_browser(view, sink);
   const int moves = view.shell.focus_moves - std::exchange(focus_moves_, view.shell.focus_moves);
   if (moves != 0 && !popup_ && !view.shell.regions_shown) focus_.move(moves, regions_);

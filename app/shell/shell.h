@@ -47,7 +47,7 @@ class Shell {
   void draw_browser(const ViewModel& view, CommandSink& sink);
   void draw_docked(DockedPanel& docked, const ViewModel& view, CommandSink& sink);
 
-  std::unique_ptr<Panel> top_bar_, status_bar_, start_, compare_, sweep_;
+  std::unique_ptr<Panel> top_bar_, status_bar_, start_, compare_, sweep_, models_;
   std::vector<DockedPanel> docked_;
   DockSpace docks_;
   WatchLayout watch_;
@@ -59,13 +59,15 @@ class Shell {
   ReportBox report_box_;
   ShareBox share_box_;
   OwnDeviceBox own_device_box_;
+  ServeBox serve_box_;
+  EngineBox engine_box_;
   PathBrowser browser_;
   std::vector<ScreenRegion> regions_;  // of this frame
   FocusAreas focus_;
   int focus_moves_ = 0;
   std::set<std::string> closed_;        // as last saved
   std::set<std::string> shown_closed_;  // closed panels in the last frame
-  uint32_t resets_ = 0, raises_ = 0;
+  uint32_t resets_ = 0, raises_ = 0, presses_ = 0;
   std::string raising_;  // name of the panel to bring to the front
 };
 

@@ -5,12 +5,12 @@
 #include <span>
 #include <string_view>
 
+#include "app/shell/models_page.h"
 #include "app/state/models.h"
 #include "app/state/view_model.h"
 #include "app/ui/look.h"
 #include "app/ui/shapes.h"
 #include "app/ui/widgets.h"
-#include "engine/base/text.h"
 
 namespace canopy::app {
 namespace {
@@ -300,30 +300,13 @@ void draw_devices(const ViewModel& view, CommandSink& sink, ImVec2 a, float widt
 }  // namespace
 
 bool StartPanel::wanted(const ViewModel& view) {
-  return (!view.model || view.shell.welcome) && view.messages.empty() && view.rounds.trace_path.empty() &&
+  return (!view.model || view.shell.welcome) && view.messages.empty() && view.own_chat() &&
          view.chat.attachments.empty() && view.chat.attach_problem.empty();
 }
 
-namespace {
-
-/// Who begins to write is chatting: what is typed goes to the composer, which comes up with the next frames.
-void take_typed_ahead(const ViewModel& view, CommandSink& sink) {
-  ImGuiIO& io = ImGui::GetIO();
-  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
-  if (!view.model || popup || ImGui::IsAnyItemActive() || (io.KeyCtrl && !io.KeyAlt)) return;
-  std::string typed;
-  for (const ImWchar c : io.InputQueueCharacters)
-    if (c >= ' ' && c != 0x7F) append_utf8(typed, static_cast<uint32_t>(c));
-  if (typed.empty() || (typed.front() == ' ' && look().typed_ahead.empty())) return;
-  look().typed_ahead += typed;
-  io.InputQueueCharacters.resize(0);
-  sink.post(ShellCommand(LeaveStart{}));
-}
-
-}  // namespace
-
 void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
-  take_typed_ahead(view, sink);
+  // Who begins to write is chatting.
+  if (view.model && take_typed_ahead()) sink.post(ShellCommand(LeaveStart{}));
   const Theme& t = colours();
   ImGui::PushStyleColor(ImGuiCol_ChildBg, t.back);
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
@@ -344,6 +327,7 @@ void StartPanel::draw(const ViewModel& view, CommandSink& sink) {
   draw_error_cards(view, sink, width);
   if (view.model_state == ModelState::loading) draw_load_progress(view, sink, ImGui::GetCursorScreenPos(), width);
   draw_cards(view, sink, width);
+  if (view.shell.welcome && view.default_model.empty() && !view.model) draw_first_models(view, sink, width);
   draw_devices(view, sink, ImGui::GetCursorScreenPos(), width);
   ImGui::Dummy({width, px(8)});
   ImGui::PopStyleVar();
@@ -410,7 +394,7 @@ void StartPanel::draw_open_card(const ViewModel& view, CommandSink& sink, ImVec2
       draw_words(a, size.x,
                  {"Open a model",
                   "Choose a GGUF file or a Hugging Face folder, or drop it here. Canopy looks for a matching drafter.",
-                  "About 4 GiB for a 4B model with drafter", Icon::folder});
+                  "About 4 GB for a 4B model with drafter", Icon::folder});
   ImGui::SetCursorScreenPos(at);
   ButtonSpec open{"Open model", Icon::folder, ButtonKind::line};
   open.height = 38;

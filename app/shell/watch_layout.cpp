@@ -11,6 +11,7 @@
 #include "app/tree/tree_geometry.h"
 #include "app/tree/tree_look.h"
 #include "app/tree/tree_overlays.h"
+#include "app/ui/bars.h"
 #include "app/ui/shapes.h"
 #include "app/ui/widgets.h"
 
@@ -210,7 +211,7 @@ void draw_chip(const ViewModel& view, const WatchNumber& number, const std::stri
   const auto [caption, figure, badge, width] = chip_widths(number, name);
   const float left = right - width;
   ImGui::SetCursorScreenPos({left, middle - half});
-  if (ImGui::InvisibleButton("As if on", {width, half * 2}, ImGuiButtonFlags_EnableNav))
+  if (ImGui::InvisibleButton("As if on", {width, half * 2}, ImGuiButtonFlags_EnableNav) || take_press("As if on"))
     ImGui::OpenPopup(kDeviceMenuOfWatch);
   focus_last_item(kNumbersArea);
   if (ImGui::IsItemHovered()) list->AddRectFilled({left, middle - half}, {right, middle + half}, t.card, px(6));
@@ -229,50 +230,7 @@ void draw_chip(const ViewModel& view, const WatchNumber& number, const std::stri
   draw_device_choices(view, {right, middle + half + px(4)}, sink);
 }
 
-struct Way {
-  bool guesses;
-  const char *words, *id, *tip;
-};
-constexpr Way kWays[] = {
-    {true, "guess", "Guess", "Guesses in the next replies, as before  Ctrl+G\nThe text is the same"},
-    {false, "plain", "Plain", "Writes the next replies without guesses  Ctrl+G\nThe text is the same"}};
-constexpr float kWayHeight = 22, kWayPad = 9;
-
-/// 0 where there is nothing to switch: without a model, and over a recording.
-float way_switch_width(const ViewModel& view) {
-  if (!view.model || view.replaying()) return 0;
-  float words = 0;
-  for (const Way& way : kWays) words = std::max(words, text_size(Type::secondary, way.words).x);
-  return std::ceil(words) + px(kWayPad) * 2 + px(4);
-}
-
-/// Draws guess over plain as one control at x; a click on either changes how the next replies are written.
-void draw_way_switch(const ViewModel& view, float x, ImVec2 pos, ImVec2 size, CommandSink& sink) {
-  const Theme& t = colours();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float height = std::floor(std::min(px(kWayHeight), (size.y - px(8)) * 0.5f));
-  const ImVec2 a = {std::floor(x), std::floor(pos.y + size.y * 0.5f - height - px(2))};
-  const ImVec2 b = {a.x + way_switch_width(view), a.y + height * 2 + px(4)};
-  list->AddRectFilled(a, b, t.card, px(5));
-  list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
-  ImVec2 from = {a.x + px(2), a.y + px(2)};
-  for (const Way& way : kWays) {
-    const bool on = way.guesses == is_guessing(view);
-    const ImVec2 to = {b.x - px(2), from.y + height};
-    ImGui::SetCursorScreenPos(from);
-    if (ImGui::InvisibleButton(way.id, {to.x - from.x, height}, ImGuiButtonFlags_EnableNav))
-      sink.post(SetGuessing{way.guesses});
-    focus_last_item(kNumbersArea);
-    if (on)
-      list->AddRectFilled(from, to, t.accent, px(4));
-    else if (ImGui::IsItemHovered())
-      list->AddRectFilled(from, to, mix(t.card, t.text, kHoverMix), px(4));
-    draw_text_middle(list, from.x + (to.x - from.x - text_size(Type::secondary, way.words).x) * 0.5f,
-                     from.y + height * 0.5f, Type::secondary, on ? t.on_accent : t.text2, way.words);
-    tooltip(way.tip);
-    from.y = to.y;
-  }
-}
+constexpr float kWayHeight = 22;
 
 void draw_sparkline(ImDrawList* list, const BudgetLine& line, ImVec2 a, ImVec2 b) {
   const Theme& t = colours();
@@ -297,16 +255,23 @@ void draw_watch_numbers(const ViewModel& view, const WatchNumbers& numbers, ImVe
   const float price = least_width(numbers.cost, cost_em);
   float words = least_width(numbers.tokens, tokens_em);
   if (price > 0) words += gap * 2 + price;
-  if (const float width = way_switch_width(view); width > 0 && x + words + gap + width <= right) {
-    draw_way_switch(view, right - width, pos, size, sink);
+  if (const float width = way_switch_width(view, true); width > 0 && x + words + gap + width <= right) {
+    const float height = std::floor(std::min(px(kWayHeight), (size.y - px(8)) * 0.5f));
+    draw_way_switch(view, {right - width, pos.y + size.y * 0.5f - height - px(2)}, height, true, kNumbersArea, sink);
     right -= width + gap;
   }
+  bool chip = false;
   if (numbers.elsewhere.shown && price > 0) {
     const float width = chip_widths(numbers.elsewhere, numbers.device).all;
-    if (x + words + gap + width <= right) {
+    chip = x + words + gap + width <= right;
+    if (chip) {
       draw_chip(view, numbers.elsewhere, numbers.device, right, pos, size, subtitles, sink);
       right -= width + gap;
     }
+  }
+  if (!chip) {  // the choice is there by its name
+    if (take_press("As if on")) ImGui::OpenPopup(kDeviceMenuOfWatch);
+    draw_device_choices(view, {right, pos.y + size.y}, sink);
   }
   if (numbers.tokens.shown) {
     const float end = price > 0 ? right - gap * 2 - price : right;
@@ -417,11 +382,19 @@ bool draw_budget_line(const BudgetLine& line, ImVec2 pos, ImVec2 size, bool unfo
 namespace {
 
 constexpr double kSlideSeconds = 0.16;
-constexpr float kUnfoldedHeight = 300;
+constexpr float kUnfoldedHeight = 300, kMostOfTree = 0.65f;
 
 }  // namespace
 
-void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts) {
+/// What the chart of the budget takes of the tree's height, which the tree is then fitted without, at 100%.
+float WatchLayout::unfolded_height(float tree) const {
+  const float share = ease_out(static_cast<float>((ImGui::GetTime() - unfolded_at_) / kSlideSeconds));
+  const float whole = std::min(kUnfoldedHeight, tree * kMostOfTree);
+  return std::floor(whole * (unfolded_ ? share : 1 - share));
+}
+
+void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts,
+                               bool with_chart) {
   source_.update(view);
   if (!source_.done()) keep_drawing(kSlideSeconds);
   const ImVec2 origin = ImGui::GetWindowPos();
@@ -442,14 +415,13 @@ void WatchLayout::draw_numbers(const ViewModel& view, CommandSink& sink, const W
     unfolded_at_ = view.rounds.reduced_motion ? -1 : ImGui::GetTime();
     keep_drawing(kSlideSeconds);
   }
-  const float share = ease_out(static_cast<float>((ImGui::GetTime() - unfolded_at_) / kSlideSeconds));
-  const float whole = std::min(px(kUnfoldedHeight), parts.tree.w * 0.8f);
-  const float height = std::floor(whole * (unfolded_ ? share : 1 - share));
-  if (height < 1) return;
-  draw_unfolded(view, sink, {pos(parts.budget).x, pos(parts.budget).y - height}, {parts.tree.z, height});
+  if (!with_chart) return;
+  const ImVec4& above = parts.legend.w > 0 ? parts.legend : parts.tree;
+  const float top = above.y + above.w;
+  draw_unfolded(view, sink, {pos(parts.budget).x, pos(above).y + above.w}, {parts.tree.z, parts.budget.y - top});
 }
 
-/// Draws the chart of the budget over the lower part of the tree.
+/// Draws the chart of the budget between the tree and the line about it.
 void WatchLayout::draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size) {
   ImGui::SetCursorScreenPos(pos);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, colours().panel);
@@ -543,8 +515,11 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std:
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float scale = look().scale;
   const float width = viewport->Size.x / scale;
-  const WatchPlaces at = watch_places(width, viewport->Size.y / scale, bar / scale, view.shell.tour.shown,
-                                      {chat_list_shown(view.shell, width), view.shell.chat_width});
+  WatchPlaces at = watch_places(width, viewport->Size.y / scale, bar / scale, view.shell.tour.shown,
+                                {chat_list_shown(view.shell, width), view.shell.chat_width});
+  const float chart = at.budget.shown() && at.tree.shown() ? unfolded_height(at.tree.height) : 0;
+  at.tree.height -= chart;
+  if (at.legend.shown()) at.legend.y -= chart;
   const auto place = [&](const WatchRect& part) {
     const ImVec2 pos = {viewport->Pos.x + px(part.x), viewport->Pos.y + px(part.y)};
     return std::pair(pos, ImVec2{px(part.x + part.width) - px(part.x), px(part.y + part.height) - px(part.y)});
@@ -572,7 +547,7 @@ void WatchLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std:
   if (at.tree.shown())
     draw_fixed(tree_.name(), pos, size, colours().back, [&] {
       tree_.draw(view, sink, parts);
-      draw_numbers(view, sink, parts);
+      draw_numbers(view, sink, parts, chart > 0);
     });
   if (const auto end =
           at.chat.shown() && at.tree.shown() && !view.rounds.reduced_motion ? chat_.text_end(view) : std::nullopt)

@@ -65,7 +65,8 @@ class WatchLayout {
  private:
   void draw_list(const ViewModel& view, CommandSink& sink, const WatchRect& place, float bar);
   void draw_edge(const ViewModel& view, CommandSink& sink, const WatchPlaces& at);
-  void draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts);
+  void draw_numbers(const ViewModel& view, CommandSink& sink, const WatchTree::Parts& parts, bool with_chart);
+  float unfolded_height(float tree) const;
   void draw_tour(const ViewModel& view, CommandSink& sink, TourPlaces places);
   TourFacts tour_facts() const;
   void draw_unfolded(const ViewModel& view, CommandSink& sink, ImVec2 pos, ImVec2 size);
@@ -78,7 +79,7 @@ class WatchLayout {
   WatchStrip strip_;
   WatchSource source_;
   WidthGame game_;
-  BudgetPanel budget_;  // over the tree while it is unfolded
+  BudgetPanel budget_;  // below the tree while it is unfolded
   bool unfolded_ = false;
   TourOverlay tour_;
   double unfolded_at_ = -1;  // in ImGui::GetTime(): when it began to slide

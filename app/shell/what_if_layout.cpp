@@ -395,13 +395,15 @@ class DeviceCard {
     add_dashed(list_, plain, {px(1), px(3)}, t.text2, px(1));
     draw_line(at);
     draw_plain_words(a, b, at(1, 1).y);
-    const ImVec2 mark = at(mean_width(), there_.summary.ratio);
-    list_->AddTriangleFilled({mark.x, mark.y - px(4)}, {mark.x - px(5), mark.y + px(5)},
-                             {mark.x + px(5), mark.y + px(5)}, t.text);
+    if (there_.summary.ratio > 0) {
+      const ImVec2 mark = at(mean_width(), there_.summary.ratio);
+      list_->AddTriangleFilled({mark.x, mark.y - px(4)}, {mark.x - px(5), mark.y + px(5)},
+                               {mark.x + px(5), mark.y + px(5)}, t.text);
+    }
     if (ImGui::IsMouseHoveringRect(a, b) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s",
-                        "Trees of a fixed width over plain decoding. The band: the widths it would choose, the "
-                        "triangle: what it reaches with them.");
+      show_tooltip(
+          "Trees of a fixed width over plain decoding. The band: the widths it would choose, the triangle: what it "
+          "reaches with them.");
   }
 
   template <class At>
@@ -538,7 +540,7 @@ void draw_what_if_card(const ViewModel& view, const WhatIfPlace& place, CommandS
 }
 
 constexpr float kWhatIfGap = 4, kWhatIfHead = 60, kBetweenCards = 8, kLeastCard = 268, kLeastCards = 300,
-                kRaceHeight = 224, kLeastRaceHeight = 120;
+                kRaceHeight = 224, kLeastRaceHeight = 120, kFewestCards = 264, kLeastLane = 20;
 
 /// Why totals are what they are, in one sentence.
 std::string exactness(const WhatIfState& state) {
@@ -662,8 +664,13 @@ void WhatIfLayout::draw(const ViewModel& view, CommandSink& sink, float bar, std
   const float width = viewport->Size.x, height = viewport->Size.y - bar;
   const float head = px(kWhatIfHead), gap = px(kWhatIfGap);
   float race = std::min(px(kRaceHeight), height * 0.34f);
-  if (height - head - race - gap * 3 < px(kLeastCards)) race = height - head - px(kLeastCards) - gap * 3;
-  const bool with_race = race >= px(kLeastRaceHeight);
+  // Every lane has a line of its own; for that the cards may give a little.
+  const float lanes = static_cast<float>(view.what_if.answer.there.size());
+  const float least_race = std::max(px(kLeastRaceHeight), px(kRaceHead + kRaceFoot) + lanes * px(kLeastLane));
+  const float rest = height - head - gap * 3;
+  if (rest - race < px(kLeastCards))
+    race = std::max(rest - px(kLeastCards), std::min(least_race, rest - px(kFewestCards)));
+  const bool with_race = race >= least_race;
   const float cards = height - head - gap * 2 - (with_race ? race + gap : 0);
   const ImVec2 origin = {viewport->Pos.x, viewport->Pos.y + bar + gap};
   draw_fixed("What if", origin, {width, head}, t.panel, [&] {

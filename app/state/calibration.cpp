@@ -85,17 +85,20 @@ std::string load_words(const CalibrationState& state) {
   return "Measured while other programs used " + percent(*state.costs->table.under().others, 0) + " of the processor.";
 }
 
+/// Whether some widths take longer and others shorter: then their mean says little.
+static bool takes_both(const CostDrift& drift) {
+  return std::abs(drift.ratio() - 1) < *drift.off() / 2;
+}
+
 std::string stale_words(const CalibrationState& state) {
   if (!state.is_stale()) return "";
   std::string words;
   if (state.drift.is_far()) {
-    const double off = *state.drift.off(), mean = state.drift.ratio() - 1;
-    words = "Passes took ";
-    // Some widths longer and others shorter: then their mean says little.
-    if (std::abs(mean) < off / 2)
-      words = "Passes were off by " + percent(off, 0) + " from what was measured.";
+    const double mean = state.drift.ratio() - 1;
+    if (takes_both(state.drift))
+      words = "Passes were off by " + percent(*state.drift.off(), 0) + " from what was measured.";
     else
-      words += percent(std::abs(mean), 0) + (mean > 0 ? " longer" : " shorter") + " than was measured.";
+      words = "Passes took " + percent(std::abs(mean), 0) + (mean > 0 ? " longer" : " shorter") + " than was measured.";
   }
   const std::string load = load_words(state);
   return words + (words.empty() || load.empty() ? "" : " ") + load;
@@ -103,7 +106,9 @@ std::string stale_words(const CalibrationState& state) {
 
 std::string brief_stale_words(const CalibrationState& state) {
   if (!state.is_stale()) return "";
-  return state.drift.is_far() ? "Passes take other times by now." : "Passes were measured under load.";
+  if (!state.drift.is_far()) return "Passes were measured under load.";
+  if (takes_both(state.drift)) return "Passes are off what was measured.";
+  return state.drift.ratio() > 1 ? "Passes take longer by now." : "Passes are quicker by now.";
 }
 
 std::optional<int64_t> remeasure_due_ms(const CalibrationState& state, int64_t quiet_since_ms) {

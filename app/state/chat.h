@@ -103,6 +103,9 @@ struct SetThinking {        // for later replies; for models that can think and 
 struct StopLoops {  // ends later replies that repeat themselves
   bool on = true;
 };
+struct ScrollWide {  // moves code, tables and formulas that are too wide for the chat to the left (-1) or right (1)
+  int steps = 0;
+};
 struct AttachFile {  // reads a text file that goes with the next question
   std::string path;
 };
@@ -156,7 +159,7 @@ using ChatCommand = std::variant<EditQuestion, AnswerAgain, ShowAlternative, Con
                                  RenameChat, ShowTokenSources, ShowFind, OpenChat, DeleteChat, UndoDelete, SearchChats,
                                  ExportChat, ImportChat, DismissChatNote, ShowChatFiles, DropOldestTurns, SendAllTurns,
                                  SetThinking, AttachFile, RemoveAttachment, BrowseAttachment, SavePrompt, RenamePrompt,
-                                 DeletePrompt, ContinueReply, PinChat, StopLoops>;
+                                 DeletePrompt, ContinueReply, PinChat, StopLoops, ScrollWide>;
 
 /// A row of the list of chats.
 struct ChatListing {
@@ -172,6 +175,7 @@ struct ChatListing {
 struct ChatState {
   bool sources_shown = true;  // tokens are tinted by their source (TokenSource)
   bool find_shown = false;
+  int wide_steps = 0;  // that what is too wide moves sideways in the next frame
   bool kept = false;   // chats are saved to the disk
   uint64_t begun = 0;  // new chats that were asked for: each gives the keyboard to what is typed
   std::vector<ChatListing> listings;

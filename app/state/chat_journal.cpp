@@ -380,10 +380,17 @@ void add_growth(std::string& lines, const Message& message, JournalMark& mark) {
     record["span"] = mark.spans;
     record["spans"] = spans_json(message, mark.spans);
   }
+  const std::vector<uint32_t>& ids = message.so_far.ids;
+  if (ids.size() > mark.ids) {
+    record["id"] = mark.ids;
+    record["ids"] = std::vector<uint32_t>(ids.begin() + static_cast<std::ptrdiff_t>(mark.ids), ids.end());
+    record["vocabulary"] = message.so_far.vocabulary;
+  }
   if (record.size() > 1 && message.thought.told_apart) record["thought"] = thought_json(message.thought);
   if (record.size() > 1) add_line(lines, record);
   mark.text = message.text.size();
   mark.spans = message.spans.size();
+  mark.ids = ids.size();
   if (message.writing) return;
   record = {{"ended", mark.writing}};
   record.update(ending_json(message));
@@ -408,15 +415,16 @@ void add_continuations(std::string& lines, const Conversation& chat, JournalMark
     mark.writing = n;
     mark.text = first.text_begin;
     mark.spans = static_cast<size_t>(std::find_if(spans.begin(), spans.end(), is_new) - spans.begin());
+    mark.ids = message.before ? message.before->tokens.ids.size() + message.before->tokens.ending.size() : 0;
     mark.continued[n] = message.continued.size();
     add_growth(lines, message, mark);
   }
 }
 
 /// Reads one file, record by record.
-class Reader {
+class JournalReader {
  public:
-  explicit Reader(uint64_t& last_id) : last_id_(last_id) {}
+  explicit JournalReader(uint64_t& last_id) : last_id_(last_id) {}
 
   void record(const json& object, const std::string& what) {
     const JsonFields fields(object, what);
@@ -468,8 +476,10 @@ class Reader {
     result.reason = FinishReason::cancelled;
     // How many tokens came is written at the end of a reply; until then there is a span for each.
     writing_->tokens = std::max(writing_->tokens, static_cast<uint32_t>(writing_->spans.size()));
+    if (!writing_->spans.empty()) writing_->rounds = std::max(writing_->rounds, writing_->spans.back().round + 1);
     result.reply_tokens = writing_->tokens;
     writing_->result = result;
+    end_tokens(*writing_);
     writing_ = nullptr;
   }
 
@@ -528,6 +538,7 @@ class Reader {
                       std::to_string(message.text.size()) + ", where no character begins.");
     cut_text(message, at);
     message.continued.push_back({++last_id_, fields.u32("round"), fields.u32("at")});
+    begin_tokens(message, message.result ? message.result->tokens : TurnTokens());
     message.result.reset();
     message.writing = true;
     writing_ = &message;
@@ -549,6 +560,19 @@ class Reader {
     if (fields.has("thought")) read_thought(*message, fields.at("thought"), fields.what());
     if (fields.has("spans") && fields.u32("span") == message->spans.size())
       read_spans(*message, fields.list("spans"), fields.what());
+    if (fields.has("ids") && fields.u32("id") == message->so_far.ids.size()) ids(*message, fields);
+  }
+
+  /// Damaged ids are left out, with all that follow them: those before are still the reply's first.
+  void ids(Message& message, const JsonFields& fields) {
+    try {
+      std::vector<uint32_t> more;
+      for (const json& id : fields.list("ids")) more.push_back(token_id_in(id, fields.what() + ": ids"));
+      message.so_far.vocabulary = whole_number(fields, "vocabulary", 0);
+      message.so_far.ids.insert(message.so_far.ids.end(), more.begin(), more.end());
+    } catch (const Error& e) {
+      note_ = std::string(e.what()) + " They are left out; the text is there.";
+    }
   }
 
   void ended(const JsonFields& fields, const json& object) {
@@ -557,6 +581,7 @@ class Reader {
     read_ending(*message, object, fields.what(), note_);
     if (fields.has("thought")) read_thought(*message, fields.at("thought"), fields.what());
     message->writing = false;
+    message->so_far = {};
     writing_ = nullptr;
   }
 
@@ -602,6 +627,8 @@ std::string journal_lines(const Conversation& chat, JournalMark& mark) {
     mark.writing = static_cast<uint32_t>(mark.nodes);
     mark.text = node.message.text.size();
     mark.spans = node.message.spans.size();
+    mark.ids = 0;
+    add_growth(lines, node.message, mark);
   }
   if (chat.leaf() != mark.leaf && chat.leaf() != Conversation::none) add_line(lines, {{"leaf", chat.leaf()}});
   mark.leaf = chat.leaf();
@@ -624,7 +651,7 @@ JournalMark mark_of(const Conversation& conversation) {
 
 JournalRead read_journal(std::string_view text, uint64_t& last_id) {
   JournalRead read;
-  Reader reader(last_id);
+  JournalReader reader(last_id);
   size_t line_number = 0;
   bool begun = false;
   while (!text.empty()) {

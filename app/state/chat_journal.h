@@ -37,6 +37,7 @@ struct JournalMark {
   size_t nodes = 0;
   uint32_t writing = Conversation::none;  // the node whose reply is still being written
   size_t text = 0, spans = 0;             // bytes and tokens of that node in the file
+  size_t ids = 0;                         // of its tokens (Message::so_far)
   std::map<uint32_t, size_t> continued;   // continuations in the file, of each node that has any
   uint32_t leaf = Conversation::none;
   std::string title, system_prompt;

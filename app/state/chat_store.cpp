@@ -1,9 +1,5 @@
 #include "app/state/chat_store.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -19,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 
 namespace canopy::app {
 namespace {
@@ -403,7 +400,13 @@ void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const Live
     const auto& nodes = chat.nodes();
     const auto node =
         std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return has_part(n.message, reply.id); });
-    if (node == nodes.end() || node->message.writing || !node->message.result) continue;
+    if (node == nodes.end()) continue;
+    if (node->message.writing) {
+      keep_rounds_so_far(view, store_->rounds_of(chat.id), static_cast<uint32_t>(node - nodes.begin()), log,
+                         node->message);
+      continue;
+    }
+    if (!node->message.result) continue;
     for (const ReplyPart& part : parts_of(node->message)) rounds_kept_.insert(part.reply_id);
     const std::vector<ReplyToKeep> parts = replies_of(log, node->message);
     if (parts.empty()) continue;
@@ -415,6 +418,25 @@ void ChatDesk::keep_rounds(ViewModel& view, const Conversation& chat, const Live
                                : " The chat itself is; its tree can be seen until the chat is left."));
     limit_reply_traces(folder);
   }
+}
+
+/// Writes the rounds of a reply that is being written about every second, for a program that is killed. The whole trace
+/// is written anew, so less often where that takes long. A failure costs nothing yet: the end is written again.
+void ChatDesk::keep_rounds_so_far(const ViewModel& view, const fs::path& folder, uint32_t number, const LiveLog& log,
+                                  const Message& message) {
+  constexpr int64_t kEveryMs = 1000, kTimesAsLong = 50;
+  const uint64_t part = parts_of(message).back().reply_id;
+  if (growing_ != part) {
+    growing_ = part;
+    grown_due_ms_ = view.chat.now_ms + kEveryMs;
+  }
+  if (view.chat.now_ms < grown_due_ms_) return;
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<ReplyToKeep> parts = replies_of(log, message);
+  if (!parts.empty()) (void)write_reply_trace(folder, number, log, parts);
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+  grown_due_ms_ = view.chat.now_ms + std::max<int64_t>(kEveryMs, kTimesAsLong * took);
 }
 
 void ChatDesk::restore_rounds(ViewModel& view, const std::filesystem::path& folder) {

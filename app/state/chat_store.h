@@ -146,6 +146,8 @@ class ChatDesk {
  private:
   void close(ViewModel& view, Conversation& closed, const LiveLog& rounds);
   void keep_rounds(ViewModel& view, const Conversation& chat, const LiveLog& log);
+  void keep_rounds_so_far(const ViewModel& view, const std::filesystem::path& folder, uint32_t number,
+                          const LiveLog& log, const Message& message);
   void restore_rounds(ViewModel& view, const std::filesystem::path& folder);
   void write(ViewModel& view, Conversation& chat);
   void open_file(ViewModel& view, Conversation& chat, bool little);
@@ -162,9 +164,12 @@ class ChatDesk {
   std::unique_ptr<ChatFile> file_;  // of the shown chat
   JournalMark mark_;
   std::set<uint64_t> rounds_kept_;  // replies of the shown chat whose rounds are on the disk or could not be written
-  bool failing_ = false;            // the last attempt to write failed, and the user was warned
-  bool unlisted_ = false;           // something was written that the listings do not show yet
-  bool gone_ = false;               // another window deleted the shown chat, and the user was told
+  // The reply being written: which it is, and when its rounds are written next.
+  uint64_t growing_ = 0;
+  int64_t grown_due_ms_ = 0;
+  bool failing_ = false;   // the last attempt to write failed, and the user was warned
+  bool unlisted_ = false;  // something was written that the listings do not show yet
+  bool gone_ = false;      // another window deleted the shown chat, and the user was told
 };
 
 }  // namespace canopy::app

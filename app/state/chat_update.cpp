@@ -24,6 +24,7 @@ TreeSetBy tree_set_by(const ViewModel& view, const RoundRecord& round, size_t re
   if (round.mode == DecodeMode::adaptive) return TreeSetBy::controller;
   const RoundLog& log = *view.rounds.log;
   if (!log.is_live()) return TreeSetBy::recording;
+  if (view.served.watched != 0) return TreeSetBy::client;
   for (const Conversation::Node& node : view.messages.nodes()) {
     if (node.message.id != log.replies()[reply].message || !node.message.parameters.mode_chosen) continue;
     return *node.message.parameters.mode_chosen ? TreeSetBy::user : TreeSetBy::fallback;
@@ -205,7 +206,7 @@ void take_count(ViewModel& view, const TokensCounted& event) {
 }
 
 bool is_unfinished(const ViewModel& view, size_t i) {
-  if (view.replaying() || i + 1 != view.messages.size()) return false;
+  if (!view.own_chat() || i + 1 != view.messages.size()) return false;
   const Message& message = view.messages[i];
   if (message.role != Role::assistant || message.writing || !message.result || message.text.empty()) return false;
   const FinishReason reason = message.result->reason;
@@ -284,6 +285,7 @@ Effects continue_reply(ViewModel& view, uint64_t id) {
   command.max_tokens = view.max_tokens;
   command.begun = message.result->tokens;
   begin_reading(view, command);
+  begin_tokens(message, message.result->tokens);
   message.before = std::exchange(message.result, std::nullopt);
   message.writing = true;
   Effects effects;
@@ -337,6 +339,7 @@ Effects begin_reply(ViewModel& view) {
   }
   message.parameters = parameters_of(view, command);
   message.begins_thinking = view.model && view.model->thinking.opened(command.thinking);
+  if (view.model) message.so_far.vocabulary = view.model->vocabulary;
   view.messages.append(std::move(message));
   Effects effects;
   effects.engine.push_back(std::move(command));
@@ -426,25 +429,35 @@ std::vector<ChatTurn> turns_before(const Conversation& conversation, size_t leng
 }
 
 void on_started(ViewModel& view, const ReplyStarted& e) {
-  if (Message& message = view.messages.back(); message.before) on_continued(message, e);
+  Message& message = view.messages.back();
+  if (message.before) on_continued(message, e);
+  message.so_far.ids.push_back(e.first_token);
 }
 
 void on_text(ViewModel& view, const TextDelta& e) {
   if (view.reply_state == ReplyState::reading_prompt) view.reply_state = ReplyState::writing;
-  Message& message = view.messages.back();
+  add_text(view.messages.back(), e);
+  view.context_used = e.context_used;
+}
+
+void add_text(Message& message, const TextDelta& e) {
   message.text += e.text;
   message.thought = e.thought;
   message.tokens = e.reply_tokens;
   message.tokens_per_second = e.tokens_per_second;
-  view.context_used = e.context_used;
 }
 
 void on_round(ViewModel& view, const RoundFinished& e) {
+  add_round(view.messages.back(), e);
+}
+
+void add_round(Message& message, const RoundFinished& e) {
   if (!e.round) return;
   const RoundRecord& record = *e.round;
-  Message& message = view.messages.back();
   const uint32_t round = record.round + (message.continued.empty() ? 0 : message.continued.back().first_round);
   message.rounds = std::max(message.rounds, round + 1);
+  std::vector<uint32_t>& ids = message.so_far.ids;
+  if (!ids.empty() && e.first_index == ids.size()) ids.insert(ids.end(), record.emitted.begin(), record.emitted.end());
   // Of a message that began without them the tokens are not known.
   if (message.continued.empty() || !message.spans.empty())
     append_spans(message, record, round, e.text_begin, e.text_ends);
@@ -457,6 +470,7 @@ void on_finished(ViewModel& view, const ReplyFinished& e) {
   message.tokens_per_second = e.tokens_per_second;
   message.result = whole_ending(message, e);
   message.before.reset();
+  message.so_far = {};
   // What charts of an opened chat compare with: the same value as now.
   if (const ArReference plain = newest_ar_reference(view); plain.measured())
     message.result->ar_tokens_per_second = plain.tokens_per_second;
@@ -479,6 +493,8 @@ void end_reply(ViewModel& view, FinishReason reason) {
       message.before && (message.continued.empty() || message.continued.back().reply_id != view.reply_id);
   message.result = as_before ? *message.before : result;
   message.before.reset();
+  if (!as_before) end_tokens(message);
+  message.so_far = {};
   view.reply_state = ReplyState::idle;
 }
 
@@ -594,6 +610,7 @@ Effects update_chat(ViewModel& view, const ChatCommand& command) {
   if (const auto* pin = std::get_if<PinChat>(&command); pin && shown(pin->id)) view.messages.pinned = pin->pinned;
   if (const auto* sources = std::get_if<ShowTokenSources>(&command)) view.chat.sources_shown = sources->shown;
   if (const auto* find = std::get_if<ShowFind>(&command)) view.chat.find_shown = find->shown;
+  if (const auto* wide = std::get_if<ScrollWide>(&command)) view.chat.wide_steps += std::clamp(wide->steps, -100, 100);
   if (const auto* files = std::get_if<ShowChatFiles>(&command)) {
     view.chat.files = files->shown;
     view.chat.files_problem.clear();

@@ -28,6 +28,7 @@ DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& m
 enum class TreeSetBy {
   controller,  // Canopy, anew for each pass
   user,        // by the mode, or by the size of its trees
+  client,      // likewise, in a request to the served model
   recording,   // it was settled when the rounds were recorded; by whom, they do not say
   fallback,    // nobody: what mode_for() takes with a drafter on a device that computes on the CPU; in earlier chats
                // also plain decoding, where there was no drafter
@@ -113,6 +114,9 @@ std::string continue_obstacle(const ViewModel& view, const Message& reply);
 // Events of the reply being written; the caller has checked their reply id.
 void on_started(ViewModel& view, const ReplyStarted& event);
 void on_text(ViewModel& view, const TextDelta& event);
+/// What events add to the message of a reply, whose ever it is.
+void add_text(Message& message, const TextDelta& event);
+void add_round(Message& message, const RoundFinished& event);
 void on_round(ViewModel& view, const RoundFinished& event);
 void on_finished(ViewModel& view, const ReplyFinished& event);
 /// Ends the reply being written. After a failure it keeps its text; ReplyFinished may or may not follow.

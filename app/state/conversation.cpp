@@ -8,6 +8,7 @@
 
 #include "app/state/words.h"
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/text/unicode.h"
@@ -51,6 +52,17 @@ void cut_text(Message& message, size_t size) {
     span.begin = std::min(span.begin, static_cast<uint32_t>(size));
     span.end = std::min(span.end, static_cast<uint32_t>(size));
   }
+}
+
+void begin_tokens(Message& message, const TurnTokens& had) {
+  message.so_far = {had.ids, {}, had.vocabulary};
+  message.so_far.ids.insert(message.so_far.ids.end(), had.ending.begin(), had.ending.end());
+}
+
+void end_tokens(Message& message) {
+  if (message.so_far.ids.empty()) return;
+  message.tokens = message.result->reply_tokens = static_cast<uint32_t>(message.so_far.ids.size());
+  message.result->tokens = std::exchange(message.so_far, {});
 }
 
 void append_spans(Message& message, const RoundRecord& record, uint32_t round, uint32_t text_begin,
@@ -184,7 +196,7 @@ Attachment read_attachment(const std::string& path) {
   if (error) throw bad_input("\"" + name + "\" cannot be read: " + error.message() + ".");
   if (size == 0) throw bad_input("\"" + name + "\" is empty.");
   if (size > kLargestAttachment)
-    throw bad_input("\"" + name + "\" is too large to be attached: it has " + file_size(size) +
+    throw bad_input("\"" + name + "\" is too large to be attached: it has " + byte_figures(size) +
                     ", and a text file may have 1 MB.");
   const MappedFile mapped = MappedFile::open(path);
   const auto bytes = mapped.bytes();
@@ -291,13 +303,14 @@ Conversation Conversation::copy_of_path(size_t length) const {
 }
 
 std::string Conversation::shown_title() const {
+  if (!title.empty()) return first_line(title);
+  if (nodes_.empty()) return "New chat";
+  const Message& first = nodes_.front().message;
+  return first_line(std::string_view(first.text).substr(thinking_of(first).answer));
+}
+
+std::string first_line(std::string_view line) {
   constexpr size_t kMostTitle = 256;  // bytes: a question may be a megabyte in one line, and titles are drawn always
-  if (title.empty() && nodes_.empty()) return "New chat";
-  std::string_view line = title;
-  if (title.empty()) {
-    const Message& first = nodes_.front().message;
-    line = std::string_view(first.text).substr(thinking_of(first).answer);
-  }
   line.remove_prefix(std::min(line.find_first_not_of(" \t\r\n"), line.size()));
   line = line.substr(0, line.find_first_of("\r\n"));
   line = line.substr(0, line.find_last_not_of(" \t") + 1);

@@ -86,6 +86,9 @@ struct Message {
   std::vector<TokenSpan> spans;         // ascending and without gaps; empty where the rounds were not requested
   std::vector<Continuation> continued;  // ascending
   std::optional<ReplyFinished> before;  // how it had ended, while it is being gone on with
+  // While it is being written: its tokens so far, all in `ids`, as far as they are known without a gap. Once it has
+  // ended they are in `result`.
+  TurnTokens so_far;
 
   /// An answer that failed before its first word. It is not shown and never sent to the model.
   bool failed_unsaid() const { return role == Role::assistant && !writing && text.empty(); }
@@ -100,6 +103,11 @@ struct ReplyPart {
 ReplyPart part_of_round(const Message& message, uint32_t round);
 /// All parts, in their order: at least one.
 std::vector<ReplyPart> parts_of(const Message& message);
+
+/// Lets a reply that is gone on with begin with the tokens that it had, those behind its content included.
+void begin_tokens(Message& message, const TurnTokens& had);
+/// Moves the tokens so far into the result, which must be there, of a reply that ended without the engine saying so.
+void end_tokens(Message& message);
 
 /// Takes away the text and the tokens behind `size` bytes of text.
 void cut_text(Message& message, size_t size);
@@ -249,6 +257,9 @@ class Conversation {
   std::vector<Node> nodes_;     // parents before children
   std::vector<uint32_t> path_;  // numbers of nodes
 };
+
+/// The first line of a text that is not blank, short enough to be a title.
+std::string first_line(std::string_view text);
 
 /// Bytes [begin, end) of a message's text.
 struct ChatHit {

@@ -1,8 +1,5 @@
 #include "app/state/live_log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -13,6 +10,7 @@
 #include "app/state/words.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/posix.h"
 #include "engine/trace/trace_writer.h"
 
 namespace canopy::app {
@@ -63,11 +61,10 @@ bool RoundSpill::open() {
   if (file_ || failed_) return !failed_;
   try {
     if (folder_.empty()) folder_ = cache_dir();
-    std::string name = (folder_ / "rounds-XXXXXX").string();
-    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor >= 0) {
-      unlink(name.c_str());
-      file_ = shared_descriptor(descriptor);
+    const NewFile file = make_private_file(folder_, "rounds", "");
+    if (file.descriptor >= 0) {
+      ::unlink(file.path.c_str());
+      file_ = shared_descriptor(file.descriptor);
     }
   } catch (const Error&) {  // the cache folder cannot be written to
   }
@@ -231,7 +228,11 @@ void LiveLog::take(const Event& event) {
   } else if (const auto* prompt = std::get_if<PrefillProgress>(&event)) {
     reply(prompt->reply_id);
   } else if (const auto* start = std::get_if<ReplyStarted>(&event)) {
-    if (ReplySummary* of = reply(start->reply_id)) of->first_token = start->first_token;
+    if (ReplySummary* of = reply(start->reply_id)) {
+      of->first_token = start->first_token;
+      of->before = start->before;
+      if (replies_.size() > kPromptsKept) replies_[replies_.size() - kPromptsKept - 1].before.reset();
+    }
   } else if (const auto* finished = std::get_if<RoundFinished>(&event)) {
     ReplySummary* of = finished->round ? reply(finished->reply_id) : nullptr;
     if (!of) return;

@@ -99,6 +99,8 @@ class LiveRounds {
 
 /// Bytes of memory for the trees of live rounds; beyond it the oldest trees go to the file.
 inline constexpr size_t kRoundMemory = size_t{256} << 20;
+/// Replies, the newest, whose prompts' ids are kept: what-ifs look in these texts for guesses again.
+inline constexpr size_t kPromptsKept = 16;
 
 class LiveLog final : public RoundLog {
  public:

@@ -1,7 +1,6 @@
 #include "app/state/model_finder.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <string_view>
@@ -12,31 +11,17 @@
 #include "engine/base/error.h"
 #include "engine/base/figures.h"
 #include "engine/base/files.h"
-#include "engine/format/drafter_file.h"
+#include "engine/format/draft_file.h"
 #include "engine/format/gguf.h"
 #include "engine/format/model_file.h"
 #include "engine/format/model_paths.h"
+#include "engine/hub/model_stores.h"
 #include "engine/text/unicode.h"
 
 namespace canopy::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMostModels = 500;  // limit on the search, in case the folder is the wrong one and huge
-constexpr std::string_view kModelPrefix = "models--";
-
-fs::path from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? fs::path(value) : fs::path();
-}
-
-/// "models--Qwen--Qwen3-4B" -> "Qwen/Qwen3-4B"
-std::string cached_name(const std::string& folder) {
-  std::string name = folder.substr(kModelPrefix.size());
-  for (size_t at = name.find("--"); at != std::string::npos; at = name.find("--", at)) name.replace(at, 2, "/");
-  return name;
-}
 
 bool holds_weights(const fs::path& file) {
   const std::string extension = file.extension().string();
@@ -83,13 +68,6 @@ bool starts_as_gguf(const std::filesystem::path& path) {
 
 }  // namespace
 
-fs::path hugging_face_cache() {
-  if (fs::path cache = from_environment("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (fs::path home = from_environment("HF_HOME"); !home.empty()) return home / "hub";
-  if (fs::path home = from_environment("HOME"); !home.empty()) return home / ".cache" / "huggingface" / "hub";
-  return {};
-}
-
 FoundModel describe_model(const fs::path& path) {
   FoundModel found;
   found.path = path.string();
@@ -98,30 +76,54 @@ FoundModel describe_model(const fs::path& path) {
     const fs::path file = resolve_model_path(path);
     found.name = model_path_name(path);
     found.bytes = weight_bytes(file);
-    found.drafter = DrafterFile::is_drafter(file);
-    if (found.drafter)
-      DrafterFile::open(file);
-    else
-      ModelFile::open(file);
+    const DraftKind kind = draft_kind(file, nullptr);
+    found.drafter = kind != DraftKind::model;
+    const DraftFile opened = open_draft_file(file, kind);
+    const auto* const model = std::get_if<ModelFile>(&opened);
+    if (kind == DraftKind::head) found.notes.emplace_back("a head for guesses (MTP) alone");
+    if (model != nullptr && MtpFile::is_in(*model)) found.notes.emplace_back("has a head for guesses (MTP)");
   } catch (const Error& e) {
     found.problem = e.what();
   }
   return found;
 }
 
-std::vector<FoundModel> models_in_cache(const fs::path& cache, const std::stop_token& stop) {
+namespace {
+
+/// What stores list, read and described under the names that they have there.
+std::vector<FoundModel> describe_stored(const std::vector<StoredModel>& stored, const std::stop_token& stop) {
   std::vector<FoundModel> found;
-  std::error_code error;
-  for (fs::directory_iterator it(cache, error), end;
-       !error && it != end && found.size() < kMostModels && !stop.stop_requested(); it.increment(error)) {
-    const std::string folder = it->path().filename().string();
-    if (!folder.starts_with(kModelPrefix)) continue;
-    found.push_back(describe_model(it->path()));
-    found.back().name = cached_name(folder);
+  for (const StoredModel& model : stored) {
+    if (stop.stop_requested()) break;
+    FoundModel each = model.problem.empty() ? describe_model(model.path) : FoundModel();
+    each.name = model.name;
+    each.source = model.source;
+    each.notes.insert(each.notes.begin(), model.notes.begin(), model.notes.end());
+    if (!model.problem.empty()) each.problem = model.problem;
+    found.push_back(std::move(each));
   }
-  std::ranges::sort(found, {}, [](const FoundModel& each) { return std::pair(fold_case(each.name), each.name); });
   return found;
 }
+
+}  // namespace
+
+std::vector<FoundModel> models_in_cache(const fs::path& cache, const std::stop_token& stop) {
+  return describe_stored(hub_models(cache, stop), stop);
+}
+
+namespace {
+
+/// What a drafter that fits is.
+std::string drafter_note(const PairReport& report) {
+  if (report.kind == DraftKind::block) return "Fits this model";
+  if (!report.warnings.empty()) return report.warnings.front();
+  if (report.kind == DraftKind::eagle) return "An EAGLE-3 head for this model, guesses word by word";
+  if (report.kind == DraftKind::assistant) return "An assistant for this model, guesses word by word";
+  return report.kind == DraftKind::head ? "The model\u2019s own head, guesses word by word"
+                                        : "A model with the same vocabulary, guesses word by word";
+}
+
+}  // namespace
 
 std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found) {
   std::vector<DrafterCandidate> candidates;
@@ -131,16 +133,19 @@ std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std
       const PairReport report = describe_pair(target, model.path);
       candidate.fits = report.fits;
       candidate.reason = report.reason;
-      candidate.note = model.drafter ? "Fits this model" : "A model with the same vocabulary, guesses word by word";
-      if (!model.drafter && !report.warnings.empty()) candidate.note = report.warnings.front();
+      candidate.note = drafter_note(report);
     }
     candidates.push_back(std::move(candidate));
   };
+  if (const PairReport own = describe_pair(target, target); own.kind == DraftKind::head) {
+    candidates.push_back({"mtp", "MTP head in the model\u2019s file", own.fits, own.reason, drafter_note(own)});
+  }
   const fs::path own = place_of(target);
   for (const FoundModel& model : found) {
     if (model.drafter) check(model);
   }
   for (const FoundModel& model : found) {
+    if (model.path.empty()) continue;  // a broken one of another program's
     if (!model.drafter && place_of(model.path) != own) check(model);
   }
   std::stable_partition(candidates.begin(), candidates.end(), [](const DrafterCandidate& c) { return c.fits; });
@@ -249,9 +254,18 @@ namespace {
 constexpr const char* kOwnDrafter = "smollm2-135m-dflash.gguf";  // the one that comes with Canopy
 constexpr size_t kMostNeighbours = 100;
 
+/// Whether both are the drafter that comes with Canopy, of which the set-up may have put a copy beside the model.
+bool both_own(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return a.filename() == kOwnDrafter && b.filename() == kOwnDrafter &&
+         fs::file_size(a, error) == fs::file_size(b, error);
+}
+
 void add(std::vector<FoundModel>& found, const fs::path& path) {
   const fs::path place = place_of(path);
-  const auto same = [&](const FoundModel& f) { return f.path == path.string() || place_of(f.path) == place; };
+  const auto same = [&](const FoundModel& f) {
+    return f.path == path.string() || place_of(f.path) == place || both_own(f.path, path);
+  };
   if (std::ranges::any_of(found, same)) return;
   found.push_back(describe_model(path));
 }
@@ -262,7 +276,8 @@ void add_neighbours(std::vector<FoundModel>& found, const fs::path& target, cons
   size_t seen = 0;
   for (fs::directory_iterator it(target.parent_path(), error), end;
        !error && it != end && seen < kMostNeighbours && !stop.stop_requested(); it.increment(error), ++seen) {
-    if (it->path() != target && DrafterFile::is_drafter(it->path())) add(found, it->path());
+    if (it->path() == target) continue;
+    if (draft_kind(it->path(), nullptr) != DraftKind::model) add(found, it->path());
   }
 }
 
@@ -282,7 +297,7 @@ ModelSearchResult look(const ModelLister& lister, const ModelSearchRequest& requ
 ModelSearchResult search_models(const ModelSearchRequest& request, const std::stop_token& stop) {
   ModelSearchResult result;
   result.target = request.target;
-  result.found = models_in_cache(hugging_face_cache(), stop);
+  result.found = describe_stored(stored_models(store_places(), stop), stop);
   for (const std::string& path : request.recent) {
     if (stop.stop_requested()) return result;
     add(result.found, path);

@@ -21,13 +21,12 @@ struct FoundModel {
   std::string path;  // in the form that LoadModel takes
   std::string name;  // name for the user
   uint64_t bytes = 0;
-  bool drafter = false;
+  bool drafter = false;   // or a head that predicts further tokens, alone
   std::string problem;    // why it cannot be opened, as a sentence; empty if no reason is known
   bool standard = false;  // the model that comes with the set-up
+  std::string source;     // the program that keeps it: "Hugging Face", "Ollama"; empty: a file of the user's own
+  std::vector<std::string> notes;  // StoredModel::notes, and what of its own drafts for it
 };
-
-/// The folder where Hugging Face tools keep downloads: $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub.
-std::filesystem::path hugging_face_cache();
 
 /// The models in a Hugging Face cache, sorted by name. None if the folder does not exist. Once stop is requested it
 /// returns those read by then.
@@ -38,15 +37,15 @@ FoundModel describe_model(const std::filesystem::path& path);
 
 /// A drafter that might suit a target, and the reason if it does not.
 struct DrafterCandidate {
-  std::string path;
+  std::string path;  // as choose_drafter() takes it
   std::string name;
   bool fits = false;
   std::string reason;  // "it reads layer 33; the model has the layers 0 to 29."; empty where it fits
   std::string note;    // where it fits: what it is, or what is unusual about the pair
 };
 
-/// All drafters of `found` and all other models, checked against the target; those that fit come first, drafters
-/// before models.
+/// The target's own head, all drafters of `found` and all other models, checked against the target; those that fit come
+/// first, drafters before models.
 std::vector<DrafterCandidate> pair_drafters(const std::string& target, const std::vector<FoundModel>& found);
 
 /// Why this file cannot be opened, as a sentence, if it is neither a model nor a trace. Empty in all other cases
@@ -107,9 +106,9 @@ struct ModelSearchResult {
   std::string problem;                       // why the search failed, as a sentence; else empty
 };
 
-/// Searches the Hugging Face cache, the recent models, the folder of the target and the drafter that comes with Canopy.
-/// A model is listed once, by whatever paths it is reached.
-/// Once stop is requested it returns what it has found so far.
+/// Searches the Hugging Face cache, what other programs keep, the recent models, the folder of the target and the
+/// drafter that comes with Canopy. A model is listed once, by whatever paths it is reached. Once stop is requested it
+/// returns what it has found so far.
 ModelSearchResult search_models(const ModelSearchRequest& request, const std::stop_token& stop);
 
 using ModelLister = std::function<ModelSearchResult(const ModelSearchRequest&, const std::stop_token&)>;

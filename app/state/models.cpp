@@ -9,12 +9,12 @@
 #include "app/state/settings.h"
 #include "app/state/view_model.h"
 #include "app/state/words.h"
+#include "engine/base/figures.h"
 
 namespace canopy::app {
 namespace {
 
 constexpr double kTightShare = 0.9;  // of the budget; beyond it drivers begin to swap memory out
-constexpr double kMiB = 1024.0 * 1024.0, kGiB = 1024.0 * kMiB;
 
 uint64_t capped_sum(uint64_t a, uint64_t b) {
   return a + b < a ? UINT64_MAX : a + b;
@@ -100,30 +100,10 @@ const char* to_string(MemoryPart part) {
   return "";
 }
 
-std::string bytes_text(uint64_t bytes) {
-  char text[32];
-  const double value = static_cast<double>(bytes);
-  if (value >= kGiB)
-    std::snprintf(text, sizeof text, "%.1f GiB", value / kGiB);
-  else
-    std::snprintf(text, sizeof text, "%.0f MiB", value / kMiB);
-  return text;
-}
-
-std::string bytes_of_text(uint64_t bytes, uint64_t total) {
-  char text[64];
-  const double value = static_cast<double>(bytes), all = static_cast<double>(total);
-  if (all >= kGiB)
-    std::snprintf(text, sizeof text, "%.1f of %.1f GiB", value / kGiB, all / kGiB);
-  else
-    std::snprintf(text, sizeof text, "%.0f of %.0f MiB", value / kMiB, all / kMiB);
-  return text;
-}
-
 namespace {
 
 void remember_test(ModelsState& state, const ModelReady& ready) {
-  if (ready.self_test == SelfTest::not_run) return;
+  if (ready.self_test == SelfTest::not_run || !ready.server.empty()) return;
   std::erase_if(state.device_tests,
                 [&](const DeviceTest& t) { return t.device == ready.device && t.driver == ready.driver; });
   state.device_tests.insert(state.device_tests.begin(),
@@ -150,6 +130,11 @@ void choose(ModelsState& state, const ModelsCommand& command) {
     state.context = context->positions;
     state.override_memory = context->override_memory;
   }
+  if (const auto* box = std::get_if<ShowEngineBox>(&command)) state.engine_box_shown = box->shown;
+  if (const auto* engine = std::get_if<OpenEngine>(&command); engine && !engine->key.empty()) {
+    state.typed_key = engine->key;
+    state.typed_for = engine_address(engine->address);
+  }
   if (const auto* threads = std::get_if<ChooseThreads>(&command))
     state.threads = std::min(threads->count, kMostThreads);
   if (const auto* idle = std::get_if<ReleaseWhenIdle>(&command))
@@ -162,16 +147,27 @@ void remember_model(ModelsState& state, const std::string& path) {
   if (state.recent.size() > kRecentModels) state.recent.resize(kRecentModels);
 }
 
+std::string engine_address(std::string_view typed) {
+  const size_t begin = typed.find_first_not_of(" \t\r\n"), end = typed.find_last_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return "";
+  const std::string address(typed.substr(begin, end - begin + 1));
+  return address.find("://") == std::string::npos ? "http://" + address : address;
+}
+
 void ask_for(const ModelsState& state, LoadModel& load) {
   load.drafter = state.drafter;
   load.draft = state.draft;
   load.context = state.context;
   load.threads = state.threads;
+  if (is_server_address(load.path)) load.key = load.path == state.typed_for ? state.typed_key : state.engine_key;
 }
 
 ModelSearchRequest begin_search(ModelsState& state, const std::string& target) {
   state.looking = true;
-  return {target, state.recent};
+  // What engines elsewhere have is no file of this computer.
+  ModelSearchRequest request{is_server_address(target) ? "" : target, state.recent};
+  std::erase_if(request.recent, [](const std::string& path) { return is_server_address(path); });
+  return request;
 }
 
 void end_search(ModelsState& state, ModelSearchResult result) {
@@ -204,7 +200,7 @@ std::string without_brackets(const std::string& text) {
 std::string memory_words(const DeviceChoice& device) {
   if (device.memory_bytes == 0) return "";
   const bool shared = device.type == "integrated" || device.type == "cpu" || device.type == "software";
-  return bytes_text(device.memory_bytes) + (shared ? " shared" : "");
+  return byte_figures(device.memory_bytes) + (shared ? " shared" : "");
 }
 
 std::string backend_words(const std::vector<DeviceChoice>& devices, const std::string& backend) {
@@ -243,7 +239,7 @@ constexpr int64_t kMinuteMs = 60'000;
 
 bool is_busy(const ViewModel& view) {
   return view.busy() || view.calibration.busy() || view.report.busy() || view.comparison.busy() ||
-         view.checks.check.running() || view.recording.running();
+         view.checks.check.running() || view.recording.running() || view.served.busy();
 }
 
 /// The load or the reply of the question that waits, as far as it can be asked for now.
@@ -264,7 +260,8 @@ void note_work(ViewModel& view) {
 
 std::optional<int64_t> release_due_ms(const ViewModel& view) {
   const uint32_t minutes = view.models.idle_minutes;
-  if (minutes == 0 || view.model_state != ModelState::ready || is_busy(view)) return std::nullopt;
+  const bool needed = is_busy(view) || view.served.told.active;  // clients may ask at any time
+  if (minutes == 0 || view.model_state != ModelState::ready || needed) return std::nullopt;
   return view.idle.since_ms + minutes * kMinuteMs;
 }
 

@@ -64,11 +64,6 @@ const char* to_string(MemoryFit fit);
 /// "Big model", "Drafter", "KV cache", ...
 const char* to_string(MemoryPart part);
 
-/// "9.8 GiB", "93 MiB"
-std::string bytes_text(uint64_t bytes);
-/// "9.8 of 24.0 GiB": both in the unit that suits the second.
-std::string bytes_of_text(uint64_t bytes, uint64_t total);
-
 // The user's choices about models, and what is known of the models on this computer.
 
 inline constexpr size_t kRecentModels = 8;
@@ -88,9 +83,13 @@ struct ModelsState {
   bool draft = true;     // false: without a drafter
   uint32_t context = 0;  // positions; 0: what the model and the memory allow
   bool override_memory = false;
-  uint32_t threads = 0;             // of the processor, to kMostThreads; 0: as the program was started
-  uint32_t idle_minutes = 0;        // after which the model is released, to kMostIdleMinutes; 0: never
-  std::vector<std::string> recent;  // paths of models that were opened, the newest first
+  uint32_t threads = 0;              // of the processor, to kMostThreads; 0: as the program was started
+  uint32_t idle_minutes = 0;         // after which the model is released, to kMostIdleMinutes; 0: never
+  std::vector<std::string> recent;   // paths of models that were opened, the newest first
+  std::string engine_key;            // that engines elsewhere are told; empty: none
+  std::string typed_key, typed_for;  // the key that was typed in this session, and the address that it is for
+
+  bool engine_box_shown = false;  // "An engine elsewhere"
 
   // What is known:
   bool looking = false;  // a search is under way
@@ -115,11 +114,23 @@ struct ReleaseWhenIdle {
   uint32_t minutes = 0;  // 0: never
 };
 
+struct ShowEngineBox {  // asks for the address of an engine elsewhere
+  bool shown = true;
+};
+struct OpenEngine {     // has replies written there
+  std::string address;  // "gpu-box:8737", with http:// in front or not
+  std::string key;      // empty: that of the settings
+};
+
 struct ChooseThreads {  // loads the model again, computed by so many threads of the processor
   uint32_t count = 0;   // 0: as the program was started
 };
 
-using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels, ReleaseWhenIdle, ChooseThreads>;
+using ModelsCommand = std::variant<ChooseDrafter, ChooseContext, LookForModels, ReleaseWhenIdle, ChooseThreads,
+                                   ShowEngineBox, OpenEngine>;
+
+/// The address as a model is opened by it: without blanks around it, with http:// in front.
+std::string engine_address(std::string_view typed);
 
 /// Applies an event of the engine: the memory of the loaded models and the result of the self-test.
 void update(ModelsState& state, const Event& event);
@@ -130,7 +141,7 @@ void choose(ModelsState& state, const ModelsCommand& command);
 /// Puts a model that was opened at the head of the list of recent ones.
 void remember_model(ModelsState& state, const std::string& path);
 
-/// Copies the user's choices into the command that loads a model.
+/// Copies the user's choices into the command that loads a model, whose path is there.
 void ask_for(const ModelsState& state, LoadModel& load);
 
 /// Marks a search as running and returns its request.

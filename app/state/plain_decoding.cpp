@@ -82,6 +82,7 @@ std::string key_of(const ModelReady& model) {
 void note_ready(ViewModel& view, const ModelReady& model) {
   std::string key = key_of(model);
   if (key == view.ar.key) return;
+  age_served(view.served);
   view.ar = {};
   view.ar.key = std::move(key);
   view.ar.where = model_title(model) + " on " + model.device;
@@ -166,7 +167,8 @@ static ArReference reference_of(const ViewModel& view, const RoundLog& log, size
   if (round >= log.rounds()) return {};
   const RoundSummary& summary = log.summary(round);
   const ReplySummary& reply = log.replies()[summary.reply];
-  const bool here = log.is_live() && round >= view.ar.first_round;
+  const ServedReply* served = &log == view.rounds.log.get() ? view.watched() : nullptr;
+  const bool here = log.is_live() && (served != nullptr ? !served->earlier_model : round >= view.ar.first_round);
   ArReference reference = reply.plain.known() ? of_passes(reply.plain)
                           : here              ? live_reference(view, summary, reply)
                                               : recorded_reference(log, summary, reply);

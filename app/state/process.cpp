@@ -1,8 +1,5 @@
 #include "app/state/process.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -10,8 +7,17 @@
 
 #include "app/state/words.h"
 #include "engine/base/files.h"
+#include "engine/base/posix.h"
 
 namespace canopy::app {
+
+#ifdef _WIN32
+
+void prepare_process() {
+  prepare_console();
+}
+
+#else
 
 void prepare_process() {
   std::signal(SIGXFSZ, SIG_IGN);
@@ -21,6 +27,8 @@ void prepare_process() {
     if (::open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) return;
   }
 }
+
+#endif
 
 StandardOutput::StandardOutput()
     : is_terminal_(::isatty(STDOUT_FILENO) == 1), before_(std::cout.rdbuf(this)), tied_before_(std::cerr.tie(nullptr)) {

@@ -377,6 +377,7 @@ std::span<const Demo> demos() {
 void open_trace(ViewModel& view, const std::string& path) {
   try {
     const auto log = std::make_shared<TraceLog>(path);
+    view.served.watched = 0;
     show_log(view.rounds, log, path);
     view.replay = ReplayChat(*log, view.last_id);
     follow_playback(view);
@@ -503,7 +504,7 @@ std::string share_name(ShareKind kind, size_t round, const std::string& recordin
   size_t end = std::min(name.size(), most_bytes);
   while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
   name.resize(end);
-  if (name.empty()) name = kind == ShareKind::page ? "reply" : "round";
+  if (name.empty()) name = kind == ShareKind::page ? "reply" : "pass";
   if (!name.starts_with("canopy")) name = "canopy-" + name;
   if (kind == ShareKind::animation) name += "-moving";
   if (kind != ShareKind::page) name += "-" + std::to_string(round + 1);

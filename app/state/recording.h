@@ -222,7 +222,7 @@ void end_share(ShareState& state, const std::string& path, const std::string& pr
 /// ".png", ".svg" or ".html"
 const char* ending_of(ShareKind kind);
 
-/// A name to suggest: "canopy-round-12.png", "canopy-code.html". round: from 0; recording: path of the one that is
+/// A name to suggest: "canopy-pass-12.png", "canopy-code.html". round: from 0; recording: path of the one that is
 /// shown, empty for the engine's own rounds.
 std::string share_name(ShareKind kind, size_t round, const std::string& recording);
 

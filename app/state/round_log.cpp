@@ -102,7 +102,7 @@ void append_text(const RoundLog& log, uint32_t token, std::string& text) {
 
 TraceLog::TraceLog(const std::filesystem::path& path) : reader_(TraceReader::open(path)) {
   if (reader_.rounds() == 0) {
-    throw bad_input("The trace " + shown(path) + " has no whole round." +
+    throw bad_input("The trace " + shown(path) + " has no whole pass." +
                     (reader_.notice().empty() ? "" : " " + reader_.notice()));
   }
   with_context("The trace " + shown(path) + " cannot be read", [&] {
@@ -201,7 +201,7 @@ Json replies_of(const TraceLog& log) {
 
 void check_round(uint64_t round, size_t rounds) {
   if (round < rounds) return;
-  throw bad_input("There is no round " + std::to_string(round) + ": the trace has rounds 0 to " +
+  throw bad_input("There is no pass " + std::to_string(round) + ": the trace has passes 0 to " +
                   std::to_string(rounds - 1) + ".");
 }
 

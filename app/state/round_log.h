@@ -121,6 +121,7 @@ struct ReplySummary {
   std::optional<FinishReason> reason;   // set once the reply has ended
   double ar_tokens_per_second = 0;      // measured speed of plain decoding; 0 where it was not measured
   PlainBeside plain;                    // measured in the minutes of the reply
+  std::shared_ptr<const std::vector<uint32_t>> before;  // ids that first_token follows; null: not known
   std::string prompt_text, text;  // only for replies of a trace that has texts; for live replies the chat has them
 };
 

@@ -225,11 +225,7 @@ void select(RoundsState& rounds, const std::optional<NodeRef>& node) {
 }
 
 void close_trace(RoundsState& rounds) {
-  if (rounds.trace_path.empty()) return;
-  forget_nodes(rounds);
-  rounds.trace_path.clear();
-  rounds.log = rounds.live;
-  follow(rounds.playback, *rounds.log);
+  if (!rounds.trace_path.empty()) show_live(rounds, rounds.live);
 }
 
 }  // namespace
@@ -288,7 +284,7 @@ static bool is_being_written(const RoundLog& log) {
 
 bool RoundsState::behind_live() const {
   return is_being_written(*log) && playback.state != PlayState::following && playback.shown + 1 < log->rounds() &&
-         playback.shown != branch_end;
+         (log != live || playback.shown != branch_end);
 }
 
 bool is_live(const RoundsState& rounds) {
@@ -311,6 +307,14 @@ void begin_live_log(RoundsState& rounds, const ModelReady* model) {
   if (!shown) return;
   forget_nodes(rounds);
   rounds.log = rounds.live;
+  rounds.playback.shown = 0;
+  follow(rounds.playback, *rounds.log);
+}
+
+void show_live(RoundsState& rounds, std::shared_ptr<LiveLog> log) {
+  forget_nodes(rounds);
+  rounds.trace_path.clear();
+  rounds.log = std::move(log);
   rounds.playback.shown = 0;
   follow(rounds.playback, *rounds.log);
 }

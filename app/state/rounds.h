@@ -198,6 +198,10 @@ bool moves(const RoundsState& rounds);
 /// A trace that is shown stays.
 void begin_live_log(RoundsState& rounds, const ModelReady* model);
 
+/// Shows rounds that are being written, or were by this process, and follows them: the own ones, or those of a served
+/// reply. A trace that was shown is closed.
+void show_live(RoundsState& rounds, std::shared_ptr<LiveLog> log);
+
 /// Shows another log, paused at its first round. `path` is the trace file it was read from.
 void show_log(RoundsState& rounds, std::shared_ptr<RoundLog> log, const std::string& path);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <ostream>
 #include <system_error>
@@ -11,12 +12,16 @@
 #include <CLI/CLI.hpp>
 
 #include "app/state/number_options.h"
+#include "app/state/option_texts.h"
+#include "app/state/round_log.h"
 #include "app/state/what_if.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/format/json_text.h"
+#include "engine/hub/hub_files.h"
+#include "engine/hub/model_stores.h"
 #include "engine/session/devices.h"
 #include "engine/whatif/device_profile.h"
 
@@ -62,21 +67,59 @@ void parse_size(const std::string& text, uint32_t& width, uint32_t& height) {
 }
 
 std::string default_model_path() {
+  const std::string name = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (const auto installed = find_asset(name)) return installed->string();
   try {
-    return (cache_dir() / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf").string();
+    return (cache_dir() / name).string();
   } catch (const Error&) {
     return "";  // no cache folder can be made: the window then offers to open a model
   }
 }
 
+namespace {
+
+constexpr uint64_t kLongestKey = 4096;  // bytes
+
+/// The key of a file, without the line's end.
+std::string key_in(const std::filesystem::path& file) {
+  std::string key = read_text_input(file, kLongestKey);
+  while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
+  return key;
+}
+
+}  // namespace
+
+std::string engine_key(const std::string& file) {
+  if (file.empty()) {
+    const char* const set = std::getenv("CANOPY_ENGINE_KEY");
+    return set != nullptr ? set : "";
+  }
+  std::string key = key_in(file);
+  if (key.empty()) throw bad_input(input_name(file) + " has no key.");
+  return key;
+}
+
 std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::ostream& out, std::ostream& err,
                                         int& exit_code) {
   AppOptions options;
-  std::string size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16";
+  std::string file, size = "1280x800", theme = "dark", layout = "watch", quantize = "none", kv = "f16";
   bool seed_drawn = false;
   CLI::App cli("Canopy: chat with a language model on your own GPU.", "canopy");
   cli.set_version_flag("--version", "canopy " CANOPY_VERSION);
-  cli.add_option("--model", options.model, "A GGUF file or a Hugging Face folder; default: SmolLM2 from the cache");
+  CLI::Option* file_option = cli.add_option("file", file, "A model, as of --model, or a recording, as of --replay");
+  CLI::Option* model = cli.add_option(
+      "--model", options.model,
+      "A GGUF file, a Hugging Face folder, OWNER/REPO[:QUANT] as canopy-cli get fetched it, or a name that canopy-cli "
+      "models lists; default: the SmolLM2 that is installed or in the cache");
+  std::string engine;
+  cli.add_option(
+         "--engine", engine,
+         "The address of an engine elsewhere that writes instead: a Canopy that serves, http://gpu-box:8737, or "
+         "another OpenAI-compatible server")
+      ->excludes(model)
+      ->excludes(file_option);
+  cli.add_option("--engine-key-file", options.engine_key_file,
+                 "A file with the key that it asks for (or the variable CANOPY_ENGINE_KEY); default: as it was set");
   cli.add_option("--device", options.device, device_help());
   cli.add_option("--quantize", quantize,
                  "Weights stored as F32, F16 or BF16 while loading: none keeps them, q8_0 and q4_k quantize them (8.5 "
@@ -93,7 +136,8 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_option("--threads", options.settings.threads, kThreadsHelp)->transform(numbers<uint32_t>(1, most_threads()));
   cli.add_option("--prompt", options.prompt, "A first message to send");
   CLI::Option* replay = cli.add_option("--replay", options.replay, "Show a recorded trace; needs no GPU and no model");
-  cli.add_option("--round", options.round, "With --replay: the round to show, counted from 0")
+  file_option->excludes(model)->excludes(replay);
+  cli.add_option("--round", options.round, "With --replay: the pass to show, counted from 0")
       ->transform(numbers<uint64_t>(0, UINT64_MAX))
       ->needs(replay);
   cli.add_flag("--dump-json", options.dump_json,
@@ -123,10 +167,16 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   cli.add_flag("!--no-system-fonts", options.system_fonts,
                "Only the built-in fonts: the same picture on every machine");
   cli.add_flag("--validate", options.validate, "Check the window's drawing with the Vulkan validation layer");
+  add_option_texts(cli);
   try {
     cli.parse(argc, argv);
+    if (!file.empty()) (looks_like_trace(file) ? options.replay : options.model) = file;
     parse_size(size, options.width, options.height);
     options.prompt = text_from_bytes(std::move(options.prompt), "The text of --prompt");
+    if (!engine.empty()) options.model = engine_address(engine);
+    if (!engine.empty() && !is_server_address(options.model))
+      throw bad_input("--engine is \"" + printable(engine) +
+                      "\"; the address of a server is expected, like http://gpu-box:8737.");
   } catch (const CLI::ParseError& e) {
     exit_code = cli.exit(e, out, err) == 0 ? 0 : 2;
     return std::nullopt;
@@ -149,7 +199,13 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
   options.sampling_given = std::any_of(sampling.begin(), sampling.end(), [](auto* o) { return o->count() > 0; });
   options.max_tokens_given = limit_option->count() > 0;
   options.model_given = !options.model.empty();
-  if (!options.model_given) options.model = default_model_path();
+  try {
+    options.model = options.model_given ? path_of_model(options.model) : default_model_path();
+  } catch (const Error& e) {  // a name of the hub that was never fetched
+    err << "canopy: " << e.what() << "\n";
+    exit_code = 1;
+    return std::nullopt;
+  }
   return options;
 }
 
@@ -244,6 +300,27 @@ std::string as_if_on_in(const JsonFields& fields, const std::vector<predict::Own
   throw bad_input(fields.what() + ": \"as_if_on\" is \"" + written + "\"; it must be one of " + allowed + ".");
 }
 
+std::vector<std::string> texts_in(const JsonFields& fields, const char* field, const char* of_what) {
+  std::vector<std::string> texts;
+  if (!fields.has(field)) return texts;
+  for (const nlohmann::json& each : fields.list(field)) {
+    if (!each.is_string()) throw bad_input(fields.what() + ": \"" + field + "\" must hold " + of_what + ".");
+    texts.push_back(each.get<std::string>());
+  }
+  return texts;
+}
+
+ServeSettings serve_in(const JsonFields& fields) {
+  ServeSettings serve;
+  serve.on = fields.boolean_or("serve", serve.on);
+  serve.host = fields.text_or("serve_host", serve.host);
+  serve.port = fields.u32_or("serve_port", serve.port);
+  check_range(fields, "serve_port", serve.port, 0, kMostPort);
+  serve.hosts = texts_in(fields, "serve_allow_hosts", "names of hosts");
+  serve.origins = texts_in(fields, "serve_cors", "origins of pages");
+  return serve;
+}
+
 std::vector<std::string> recent_in(const JsonFields& fields) {
   std::vector<std::string> paths;
   if (!fields.has("recent")) return paths;
@@ -264,6 +341,20 @@ std::vector<DeviceTest> device_tests_in(const JsonFields& fields) {
         {test.text("device"), test.text("driver"), test.boolean_or("passed", false), test.text_or("note", "")});
   }
   return tests;
+}
+
+std::vector<UnfinishedDownload> downloads_in(const JsonFields& fields) {
+  std::vector<UnfinishedDownload> downloads;
+  if (!fields.has("downloads")) return downloads;
+  for (const nlohmann::json& each : fields.list("downloads")) {
+    const JsonFields download(each, fields.what() + ": \"downloads\"");
+    if (downloads.size() == kKeptDownloads) break;
+    downloads.push_back({download.text("name"), download.text_or("drafter", "")});
+    for (const std::string& name : {downloads.back().name, downloads.back().drafter})
+      if (!name.empty() && !parse_hub_name(name))
+        throw bad_input(download.what() + " names \"" + printable(name) + "\"; OWNER/REPO:QUANT is allowed.");
+  }
+  return downloads;
 }
 
 SavedSettings parse_settings(std::string_view text) {
@@ -304,6 +395,9 @@ SavedSettings parse_settings(std::string_view text) {
   if (fields.has("chat_list")) s.chat_list = fields.boolean_or("chat_list", false);
   s.chat_width = number_in(fields, "chat_width", s.chat_width, 0, kMaxSide);
   s.last_chat = fields.text_or("last_chat", "");
+  s.downloads = downloads_in(fields);
+  s.serve = serve_in(fields);
+  s.engine_key_file = fields.text_or("engine_key_file", "");
   return s;
 }
 
@@ -324,6 +418,7 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
          tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
          device_tests == other.device_tests && idle_minutes == other.idle_minutes && threads == other.threads &&
          chat_list == other.chat_list && chat_width == other.chat_width && last_chat == other.last_chat &&
+         downloads == other.downloads && serve == other.serve && engine_key_file == other.engine_key_file &&
          a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
          a.repetition_penalty == b.repetition_penalty;
 }
@@ -376,10 +471,50 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   if (settings.chat_list) json["chat_list"] = *settings.chat_list;
   if (settings.chat_width > 0) json["chat_width"] = rounded(settings.chat_width);
   if (!settings.last_chat.empty()) json["last_chat"] = settings.last_chat;
+  for (const UnfinishedDownload& download : settings.downloads)
+    json["downloads"].push_back({{"name", download.name}, {"drafter", download.drafter}});
+  const ServeSettings& serve = settings.serve;
+  if (serve.on) json["serve"] = true;
+  if (serve.host != ServeSettings().host) json["serve_host"] = serve.host;
+  if (serve.port != ServeSettings().port) json["serve_port"] = serve.port;
+  if (!serve.hosts.empty()) json["serve_allow_hosts"] = serve.hosts;
+  if (!serve.origins.empty()) json["serve_cors"] = serve.origins;
+  if (!settings.engine_key_file.empty()) json["engine_key_file"] = settings.engine_key_file;
   for (const DeviceTest& test : settings.device_tests)
     json["device_tests"].push_back(
         {{"device", test.device}, {"driver", test.driver}, {"passed", test.passed}, {"note", test.note}});
   write_file_atomically(path, json.dump(2) + "\n");
+}
+
+namespace {
+
+std::filesystem::path serve_key_file(const std::string& settings_path) {
+  return std::filesystem::path(settings_path).parent_path() / "serve.key";
+}
+
+}  // namespace
+
+std::string read_serve_key(const std::string& settings_path) {
+  const std::filesystem::path path = serve_key_file(settings_path);
+  std::error_code ignored;
+  if (settings_path.empty() || !std::filesystem::exists(path, ignored)) return "";
+  if (const uint64_t bytes = std::filesystem::file_size(path, ignored); !ignored && bytes > kLongestKey)
+    throw bad_input("The file " + path.string() + " has " + std::to_string(bytes) + " bytes; a key has at most " +
+                    std::to_string(kLongestKey) + ".");
+  return key_in(path);
+}
+
+void write_serve_key(const std::string& settings_path, const std::string& key) {
+  const std::filesystem::path path = serve_key_file(settings_path);
+  std::error_code problem;
+  if (key.empty()) {
+    std::filesystem::remove(path, problem);
+    if (problem) throw bad_input("The file " + path.string() + " cannot be removed: " + problem.message() + ".");
+    return;
+  }
+  write_file_atomically(path, key + "\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, problem);
+  if (problem) throw bad_input("The file " + path.string() + " cannot be hidden: " + problem.message() + ".");
 }
 
 std::string user_settings_path(std::string& problem) {

@@ -12,6 +12,7 @@
 #include "engine/base/numbers.h"
 #include "engine/compute/backend.h"
 #include "engine/format/quantize.h"
+#include "engine/session/engine_client.h"
 #include "engine/speculation/ddtree.h"
 #include "engine/speculation/round_record.h"
 #include "engine/speculation/sampler.h"
@@ -63,6 +64,7 @@ inline constexpr uint32_t kMaxTokens = 512, kMostMaxTokens = 1u << 20;
 
 inline constexpr uint32_t kTourSteps = 7;
 
+inline constexpr uint32_t kMostPort = 65535;
 inline constexpr uint32_t kMostThreads = 4096;         // that a setting names; a processor takes those it has
 inline constexpr uint32_t kMostIdleMinutes = 24 * 60;  // after which a model can be released
 
@@ -82,7 +84,8 @@ inline constexpr uint32_t kMaxSide = 8192;  // pixels; every Vulkan device can d
 struct AppOptions {
   std::string model;  // as given, or the default model's path
   bool model_given = false;
-  std::string device;  // index, part of a name, or a type
+  std::string engine_key_file;  // with the key of an engine elsewhere; empty: that of the settings, if any
+  std::string device;           // index, part of a name, or a type
   QuantizeOnLoad quantize = QuantizeOnLoad::none;
   CacheType kv = CacheType::f16;
   DeviceSettings settings;
@@ -118,10 +121,33 @@ std::optional<AppOptions> parse_options(int argc, const char* const* argv, std::
 /// "WxH" with both sides in kMinSide ... kMaxSide. Throws Error (bad_input).
 void parse_size(const std::string& text, uint32_t& width, uint32_t& height);
 
-/// The path where the set-up puts the default model: models/SmolLM2-135M-Instruct.Q4_1.gguf in the cache folder.
+/// The key that engines elsewhere are told: that in the file, or without one that of CANOPY_ENGINE_KEY; empty: none.
+/// Throws bad_input where the file cannot be read or has none.
+std::string engine_key(const std::string& file);
+
+/// The path of the default model: models/SmolLM2-135M-Instruct.Q4_1.gguf as it was installed with the program, else
+/// where the set-up puts it in the cache folder, whether it is there or not. Empty where no such folder can be made.
 std::string default_model_path();
 
 // The settings that the window saves from one start to the next, in settings.json of the user's configuration folder.
+
+/// A download that has not come to its end: names as HubName::text() gives them.
+struct UnfinishedDownload {
+  std::string name;
+  std::string drafter;  // that was fetched for it; empty: none
+  bool operator==(const UnfinishedDownload&) const = default;
+};
+inline constexpr size_t kKeptDownloads = 32;
+
+/// How the loaded model is served, as by `canopy-cli serve`. The key is kept in a file of its own.
+struct ServeSettings {
+  bool on = false;
+  std::string host = "127.0.0.1";
+  uint32_t port = kServePort;        // to kMostPort; 0 takes one that is free
+  std::vector<std::string> hosts;    // names by which clients call this machine
+  std::vector<std::string> origins;  // pages that may ask
+  bool operator==(const ServeSettings&) const = default;
+};
 
 struct SavedSettings {
   ThemeKind theme = ThemeKind::dark;
@@ -150,6 +176,9 @@ struct SavedSettings {
   std::optional<bool> chat_list;         // shown in Watch, where there is room; none: where there are chats
   float chat_width = 0;                  // of the chat in Watch, at 100%; 0: the usual share of the window
   std::string last_chat;                 // id of the chat that was on show last; empty: none
+  std::vector<UnfinishedDownload> downloads;
+  ServeSettings serve;
+  std::string engine_key_file;  // with the key that engines elsewhere are told; empty: none
 
   bool operator==(const SavedSettings& other) const;
 };
@@ -164,6 +193,12 @@ SettingsRead read_settings(const std::string& path);
 
 /// Replaces the file. On failure the old file stays as it was. Throws Error (bad_input) naming path and reason.
 void write_settings(const std::string& path, const SavedSettings& settings);
+
+/// The key that served clients must name, of the file serve.key beside these settings: readable by the user alone.
+/// Empty where there is none. Throws bad_input naming the file where it cannot be read.
+std::string read_serve_key(const std::string& settings_path);
+/// Replaces the file; an empty key removes it. Throws bad_input naming path and reason.
+void write_serve_key(const std::string& settings_path, const std::string& key);
 
 /// Path of this user's file. Empty when there is no folder for it; `problem` then has the reason, and nothing is saved.
 std::string user_settings_path(std::string& problem);

@@ -53,6 +53,10 @@ void show_chat_list(ShellState& state, const ShowChatList& c) {
 void update(ShellState& state, const ShellCommand& command) {
   std::visit(Cases{
                  [&](const ShowPalette& c) { state.palette_shown = c.shown; },
+                 [&](const PressControl& c) {
+                   state.pressed = c.name;
+                   ++state.presses;
+                 },
                  [&](const ShowPanel& c) { show_panel(state, c); },
                  [&](const MoveFocus& c) { state.focus_moves += c.by; },
                  [&](const SetLayout& c) {

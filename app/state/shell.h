@@ -22,7 +22,7 @@ struct TourState {
 };
 
 /// What the room between the bars shows.
-enum class WindowPage { rounds, compare, sweep };
+enum class WindowPage { rounds, compare, sweep, models };
 
 struct ShellState {
   TourState tour;
@@ -44,6 +44,8 @@ struct ShellState {
   bool chat_list_usual = false;     // there were chats when the window opened
   bool chat_list_over = false;      // in a narrow window the list lies over the chat now
   float chat_width = 0;             // at 100%; 0: the usual share
+  std::string pressed;              // the control that was pressed last by its name
+  uint32_t presses = 0;             // how often one was
   uint32_t chat_list_searches = 0;  // how often the list was asked for by its key, so that one may type at once
 };
 
@@ -64,6 +66,9 @@ std::string as_if_device(const ShellState& state);
 
 struct ShowPalette {
   bool shown = true;
+};
+struct PressControl {  // presses a control that is on show: what the command palette reaches it by
+  std::string name;    // its id, as of button() and picker()
 };
 struct ShowPanel {  // opens the panel at its last place in the lab and brings it to the front, or closes it
   std::string name;
@@ -107,8 +112,8 @@ struct SetChatWidth {  // in Watch, at 100%; 0: the usual one
 };
 
 using ShellCommand =
-    std::variant<ShowPalette, ShowPanel, MoveFocus, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart, ShowRegions,
-                 ResetLayout, SetTreeBudget, SetAsIfOn, ShowChatList, SetChatWidth>;
+    std::variant<ShowPalette, PressControl, ShowPanel, MoveFocus, SetLayout, ShowPage, ShowTour, StepTour, LeaveStart,
+                 ShowRegions, ResetLayout, SetTreeBudget, SetAsIfOn, ShowChatList, SetChatWidth>;
 
 void update(ShellState& state, const ShellCommand& command);
 

@@ -66,7 +66,9 @@ Effects load_again(ViewModel& view) {
 
 Effects choose_device(ViewModel& view, const std::string& selector) {
   view.device_selector = selector;
-  return load_again(view);
+  Effects effects = load_again(view);
+  if (view.shell.page == WindowPage::models) effects.hub.pairs = hub_here(view);
+  return effects;
 }
 
 Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
@@ -77,7 +79,35 @@ Effects on_models_command(ViewModel& view, const ModelsCommand& command) {
     return effects;
   }
   choose(view.models, command);
+  if (std::holds_alternative<ShowEngineBox>(command)) return {};
+  if (const auto* engine = std::get_if<OpenEngine>(&command)) {
+    view.models.engine_box_shown = false;
+    view.shell.welcome = false;
+    if (view.shell.page == WindowPage::models) view.shell.page = WindowPage::rounds;
+    return open_model(view, engine_address(engine->address));
+  }
   return std::holds_alternative<ReleaseWhenIdle>(command) ? Effects{} : load_again(view);
+}
+
+/// Searches this computer, and the known pairs for what fits: all of it without the network.
+void look_for_models(ViewModel& view, Effects& effects) {
+  effects.search = begin_search(view.models, view.model_path);
+  effects.search->standard = view.default_model;
+  effects.hub.pairs = hub_here(view);
+}
+
+Effects on_hub_command(ViewModel& view, const HubCommand& command) {
+  if (const auto* open = std::get_if<OpenWithDrafter>(&command)) {
+    if (open->path.empty()) return {};
+    view.models.drafter = open->drafter;
+    if (!open->drafter.empty()) view.models.draft = true;
+    view.shell.page = WindowPage::rounds;
+    view.shell.welcome = false;
+    return open_model(view, open->path);
+  }
+  Effects effects;
+  effects.hub = update(view.hub, command, hub_here(view), view.last_id);
+  return effects;
 }
 
 // Commands that change one part of the window's state, and what they ask for beside it; events that end what they
@@ -113,6 +143,24 @@ Effects on_report_command(ViewModel& view, const ReportCommand& command) {
   return effects;
 }
 
+/// The engine elsewhere that is open, or that a key was typed for, is told its key as a column, too; no other server
+/// is.
+void add_keys(const ViewModel& view, Compare& compare) {
+  const auto is_at = [](const std::string& server, const std::string& engine) {
+    return is_server_address(engine) && server.starts_with(engine) &&
+           (server.size() == engine.size() || engine.ends_with('/') || server[engine.size()] == '/');
+  };
+  for (ComparisonColumn& column : compare.columns) {
+    const std::string server = engine_address(column.server);
+    const ModelsState& models = view.models;
+    if (is_at(server, models.typed_for)) {
+      column.key = models.typed_key;
+    } else if (is_at(server, view.model_path)) {
+      column.key = models.engine_key;
+    }
+  }
+}
+
 Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command) {
   const ComparisonRoom room{comparison_obstacle(view), view.sweep_file, &view.last_id};
   ComparisonWish wish = update(view.comparison, command, room);
@@ -120,7 +168,10 @@ Effects on_comparison_command(ViewModel& view, const ComparisonCommand& command)
   const bool begins = !wish.engine.empty() && std::holds_alternative<Compare>(wish.engine.front());
   // A model that was released is brought back first.
   if (begins && view.model_state == ModelState::released) effects = open_model(view, view.model_path);
-  for (Command& each : wish.engine) effects.engine.push_back(std::move(each));
+  for (Command& each : wish.engine) {
+    if (auto* compare = std::get_if<Compare>(&each)) add_keys(view, *compare);
+    effects.engine.push_back(std::move(each));
+  }
   effects.sweep = std::move(wish.read);
   return effects;
 }
@@ -154,8 +205,10 @@ Effects on_rounds_command(ViewModel& view, const RoundsCommand& command) {
 Effects on_shell_command(ViewModel& view, const ShellCommand& command) {
   update(view.shell, command);
   Effects effects;
-  if (const auto* page = std::get_if<ShowPage>(&command); page && page->page != WindowPage::rounds)
+  const auto* page = std::get_if<ShowPage>(&command);
+  if (page && (page->page == WindowPage::compare || page->page == WindowPage::sweep))
     effects.sweep = SweepFileRequest{};
+  if (page && page->page == WindowPage::models) look_for_models(view, effects);
   if (const auto* show = std::get_if<ShowTour>(&command); show && update_tour(view, *show)) effects.demo = 0;
   if (const auto* step = std::get_if<StepTour>(&command)) update_tour(view, *step);
   return effects;
@@ -198,7 +251,7 @@ void on_densified(ViewModel& view, const TraceDensified& e) {
   if (e.problem.empty())
     view.what_if.dense_trace = e.path;
   else
-    warn(view, "The recording got no drafts behind every token", e.problem);
+    warn(view, "The recording got no guesses behind every token", e.problem);
 }
 
 // Replies, and what a command ends that was shown before it.
@@ -383,6 +436,8 @@ Effects apply(ViewModel& view, const UiCommand& command) {
                      [&](const VerifyCommand& c) { return on_verify_command(view, c); },
                      [&](const WhatIfCommand& c) { return on_what_if_command(view, c); },
                      [&](const ComparisonCommand& c) { return on_comparison_command(view, c); },
+                     [&](const HubCommand& c) { return on_hub_command(view, c); },
+                     [&](const ServedCommand& c) { return update_served(view, c); },
                      [&](const CheckCommand& c) {
                        return Effects{update_check(view, c), false, {}};
                      },
@@ -398,7 +453,7 @@ const Message* ViewModel::last_reply() const {
 
 void update(ViewModel& view, const Event& event) {
   note_work(view);
-  if (update(view.comparison, event)) return;
+  if (update_served(view, event) || update(view.comparison, event)) return;
   update(view.rounds, event);
   update(view.models, event);
   update(view.calibration, event);
@@ -454,8 +509,10 @@ void follow_playback(ViewModel& view) {
 Effects update(ViewModel& view, const UiCommand& command) {
   note_work(view);
   if (view.replaying() && leaves_replay(command)) update(view.rounds, CloseTrace{});
+  if (leaves_replay(command)) leave_served(view);
   if (leaves_start(view, command)) view.shell.welcome = false;
-  if (leaves_page(command)) view.shell.page = WindowPage::rounds;
+  const bool opens = std::holds_alternative<OpenModel>(command) && view.shell.page == WindowPage::models;
+  if (opens || leaves_page(command)) view.shell.page = WindowPage::rounds;
   const bool of_calibration = std::holds_alternative<CalibrationCommand>(command);
   const std::optional<Command> interrupt = of_calibration ? std::nullopt : interrupt_remeasuring(view.calibration);
   Effects effects = apply(view, command);
@@ -550,6 +607,7 @@ std::string state_words(const ViewModel& view) {
   if (view.checks.check.running()) return "Checking against plain decoding";
   if (view.comparison.busy()) return view.comparison.progress.paused ? "Paused measuring" : "Measuring";
   if (view.model_state == ModelState::released) return released_words(view);
+  if (view.served.busy()) return "Serving";
   return view.model_state == ModelState::ready ? "Ready" : "No model";
 }
 
@@ -561,7 +619,7 @@ std::optional<Work> recording_work(const ViewModel& view) {
   }
   if (!view.what_if.densifying) return std::nullopt;
   const DensifyProgress& p = view.what_if.dense_progress;
-  return Work{{"Drafting behind every token", p.done, p.total, false, -1}, WhatIfCommand(StopDense{})};
+  return Work{{"Guessing behind every token", p.done, p.total, false, -1}, WhatIfCommand(StopDense{})};
 }
 
 std::optional<Work> work_under_way(const ViewModel& view) {

@@ -14,10 +14,12 @@
 #include "app/state/chat.h"
 #include "app/state/comparison.h"
 #include "app/state/conversation.h"
+#include "app/state/hub.h"
 #include "app/state/models.h"
 #include "app/state/plain_decoding.h"
 #include "app/state/recording.h"
 #include "app/state/rounds.h"
+#include "app/state/served.h"
 #include "app/state/settings.h"
 #include "app/state/shell.h"
 #include "app/state/what_if.h"
@@ -88,7 +90,7 @@ using UiCommand =
                  ChooseDevice, DismissCard, SetTheme, SetScale, SetSampling, SetMaxTokens, SetDrafting, SetGuessing,
                  AskSource, ForgetEarlierReplies, ShowHelp, CopyText, ShowPathBox, CalibrationCommand, ChatCommand,
                  RoundsCommand, ShellCommand, ModelsCommand, RecordingCommand, ReportCommand, ShareCommand,
-                 VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand>;
+                 VerifyCommand, CheckCommand, WhatIfCommand, ComparisonCommand, HubCommand, ServedCommand>;
 
 /// Collects the commands of one frame. They are carried out after it, so that no panel sees the state change while it
 /// draws.
@@ -172,6 +174,7 @@ struct ViewModel {
   RoundsState rounds;
   ReplayChat replay;  // conversation of the trace that is shown
   RecordingState recording;
+  ServedState served;
   CheckState checks;
   ArState ar;
   CalibrationState calibration;
@@ -183,6 +186,7 @@ struct ViewModel {
   ShellState shell;
   WhatIfState what_if;
   ModelsState models;
+  HubState hub;
 
   std::vector<Card> cards;
   uint64_t last_id = 0;
@@ -196,8 +200,16 @@ struct ViewModel {
   bool has_drafter() const { return model && !model->drafter.empty(); }
 
   bool replaying() const { return !rounds.trace_path.empty(); }
-  /// The conversation that the chat panel shows: that of a trace while one is shown, else the user's own.
-  const Conversation& conversation() const { return replaying() ? replay.conversation() : messages; }
+  /// The served reply that is on show; null: none is.
+  const ServedReply* watched() const { return served.watched != 0 ? served.find(served.watched) : nullptr; }
+  /// Whether the user's own chat is on show, and not a trace or what a client asked for.
+  bool own_chat() const { return !replaying() && served.watched == 0; }
+  /// The conversation that the chat panel shows: that of a trace or of a client while it is shown, else the user's own.
+  const Conversation& conversation() const {
+    if (replaying()) return replay.conversation();
+    const ServedReply* other = watched();
+    return other != nullptr ? other->chat : messages;
+  }
 };
 
 /// Requests of a command to everything outside the state: the engine, the disk and the system.
@@ -215,6 +227,7 @@ struct Effects {
   std::optional<size_t> as_if = {};                   // device of the answer whose trees are to be shown
   std::optional<SweepFileRequest> sweep = {};         // file of a sweep to read
   ShareWish share = {};                               // a file to be made on a thread of its own
+  HubWish hub = {};                                   // what the hub's threads are to do
 };
 
 /// Applies an event of the engine. Events of a reply that is no longer the current one change nothing.

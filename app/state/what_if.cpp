@@ -1,7 +1,5 @@
 #include "app/state/what_if.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "app/state/words.h"
 #include "engine/base/error.h"
 #include "engine/base/files.h"
+#include "engine/base/posix.h"
 #include "engine/whatif/device_profile.h"
 #include "engine/whatif/elsewhere.h"
 #include "engine/whatif/prediction.h"
@@ -71,6 +70,7 @@ RecordedReply reply_of(const WhatIfQuestion& question) {
   reply.rounds = rounds.size();
   reply.round = [rounds](size_t round) { return *rounds[round]; };
   reply.draft = [](uint32_t) { return std::shared_ptr<const KeptDraft>(); };
+  if (question.before != nullptr && question.before->size() == rounds.front()->context) reply.prompt = *question.before;
   guess_drafting(reply, rounds.front()->context);
   if (!question.header.drafter) reply.drafting.block = 0;
   return reply;
@@ -172,9 +172,18 @@ class Answering {
     there.from = costs.from;
     WhatIfWish wish;
     wish.costs = costs.costs;
+    bool guesses_known = true;
     if (costs.costs) {
       wish.mode = mode_elsewhere(replies_);
       there.run = what_if(replies_, wish, {{}, stop_});
+      // Of most words nothing may be known that could have been guessed behind them; without a guess among the others
+      // they say nothing of guesses.
+      guesses_known = there.run.rounds.size() >= there.run.left_out ||
+                      std::ranges::any_of(there.run.rounds, [](const WhatIfRound& r) { return r.record.width > 1; });
+      if (!guesses_known) {
+        wish.mode = DecodeMode::ar;
+        there.run = what_if(replies_, wish, {{}, stop_});
+      }
       const uint32_t context = replies_.front().drafting.committed;
       there.ms_of_one = costs.costs->table.verify_ms(1, context);
       there.ms_of_many = costs.costs->table.verify_ms(kManyRows, context);
@@ -182,7 +191,12 @@ class Answering {
       run_as_recorded(there);
     }
     there.summary = summarize(there.run);
-    if (!question_.brief) add_curve(there, wish);
+    if (!guesses_known) {
+      there.summary.ratio = 0;
+      there.summary.payoff = Payoff::unknown;
+      there.summary.verdict = "Too little was guessed here to say what guesses would bring there: plain decoding.";
+    }
+    if (!question_.brief && guesses_known) add_curve(there, wish);
   }
 
   void run_as_recorded(WhatIfThere& there) {
@@ -195,6 +209,8 @@ class Answering {
     if (!there.run.plain_known && question_.ar_tokens_per_second > 0) {
       there.run.ar_ms = 1000 * static_cast<double>(there.run.tokens) / question_.ar_tokens_per_second;
     }
+    // Beside passes of these minutes nothing of another day, whatever the costs say that the rounds were planned by.
+    if (question_.plain_ms > 0) there.run.ar_ms = static_cast<double>(there.run.tokens) * question_.plain_ms;
     const TraceDrafting& drafting = replies_.front().drafting;
     if (!drafting.costs || drafting.costs->verify_points().empty()) return;
     there.ms_of_one = drafting.costs->verify_ms(1, drafting.committed);
@@ -509,12 +525,28 @@ std::vector<std::string> choices_of(const WhatIfState& state) {
   return choices;
 }
 
+/// What plain decoding took for a token while these replies were written, by their tokens; 0 where it was not measured
+/// for one of them.
+double plain_ms_of(std::span<const ReplySummary> replies, const RoundLog& log) {
+  double ms = 0, tokens = 0;
+  for (const ReplySummary& reply : replies) {
+    if (!reply.plain.known() || reply.rounds == 0) return 0;
+    uint64_t emitted = 0;
+    for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) emitted += log.summary(i).emitted;
+    const double written = static_cast<double>(emitted);
+    ms += written * reply.plain.ms;
+    tokens += written;
+  }
+  return tokens > 0 ? ms / tokens : 0;
+}
+
 /// The reply on show, as far as it is written; false where a tree of it has left memory. It has a first token.
 bool add_live_rounds(const LiveLog& log, const ReplySummary& reply, WhatIfQuestion& question) {
   question.header = log.header();
   question.ended = reply.reason.has_value();
   question.ar_tokens_per_second = reply.ar_tokens_per_second;
   question.first_token = *reply.first_token;
+  question.before = reply.before;
   for (size_t i = reply.first_round; i < reply.first_round + reply.rounds; ++i) {
     std::shared_ptr<const RoundRecord> record = log.round(i);
     if (record == nullptr) return false;
@@ -543,10 +575,12 @@ std::optional<WhatIfQuestion> ask(WhatIfAsked& asked, const RoundsState& rounds,
   if (recording != nullptr) {
     question.trace = std::shared_ptr<const TraceReader>(recording, &recording->reader());
     question.header = recording->reader().header();
+    question.plain_ms = plain_ms_of(log->replies(), *log);
   } else {
     const auto live = std::dynamic_pointer_cast<const LiveLog>(log);
     if (live == nullptr || !reply.first_token || reply.rounds == 0) return std::nullopt;
     is_whole = add_live_rounds(*live, reply, question);
+    question.plain_ms = plain_ms_of({&reply, 1}, *log);
   }
   // Another recording or reply: what is there is about something else.
   if (!same_text) asked.answer = {};

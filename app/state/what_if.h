@@ -33,8 +33,10 @@ struct WhatIfQuestion {
   TraceHeader header;
   std::vector<std::shared_ptr<const RoundRecord>> rounds;
   uint32_t first_token = 0;
+  std::shared_ptr<const std::vector<uint32_t>> before;  // ids that it follows; null: not known
   bool ended = false;
-  double ar_tokens_per_second = 0;        // measured beside the rounds; 0: it was not
+  double ar_tokens_per_second = 0;        // by the calibration at that time; 0: not known
+  double plain_ms = 0;                    // of a token, measured in the minutes of the replies; 0: it was not
   std::vector<std::string> calibrations;  // files that were measured elsewhere
   std::vector<std::string> devices;       // to predict for: names of profiles, choices of own devices
   std::vector<predict::OwnDevice> own;    // that the user described

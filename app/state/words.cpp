@@ -5,8 +5,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <utility>
+
+#include "engine/base/figures.h"
 
 namespace canopy::app {
 
@@ -64,12 +67,10 @@ std::string times(double ratio) {
   return ratio >= 0.0095 ? "\u00d7" + fixed(ratio, 2) : "<\u00d70.01";
 }
 
-std::string file_size(uint64_t bytes) {
-  constexpr double kilo = 1e3, mega = 1e6, giga = 1e9;
-  const auto value = static_cast<double>(bytes);
-  if (value >= giga) return fixed(value / giga, 1) + " GB";
-  if (value >= mega) return fixed(value / mega, 1) + " MB";
-  return value >= kilo ? fixed(value / kilo, 0) + " kB" : counted(bytes, "byte", "bytes");
+std::string share_of_bytes(uint64_t bytes, uint64_t whole) {
+  const std::string all = byte_figures(whole);  // "25.77 GB"
+  const double unit = whole < 1'000'000 ? 1e3 : whole < 1'000'000'000 ? 1e6 : 1e9;
+  return fixed(static_cast<double>(bytes) / unit, whole < 1'000'000'000 ? 1 : 2) + " of " + all;
 }
 
 std::string counted(uint64_t count, const char* one, const char* many) {
@@ -87,6 +88,19 @@ std::string formatted_time(int64_t milliseconds, const char* format) {
   char text[64];
   if (!::localtime_r(&seconds, &parts)) return "";
   return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+/// Of the place's clock then, "+01:00". strftime()'s %z is the name of the zone on Windows.
+std::string local_offset(int64_t milliseconds) {
+  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
+  std::tm here = {}, utc = {};
+  if (!::localtime_r(&seconds, &here) || !::gmtime_r(&seconds, &utc)) return "";
+  const int days = here.tm_year != utc.tm_year ? (here.tm_year > utc.tm_year ? 1 : -1) : here.tm_yday - utc.tm_yday;
+  const int minutes = (days * 24 + here.tm_hour - utc.tm_hour) * 60 + here.tm_min - utc.tm_min;
+  char text[32];
+  std::snprintf(text, sizeof text, "%c%02d:%02d", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
+                std::abs(minutes) % 60);
+  return text;
 }
 
 }  // namespace
@@ -112,9 +126,7 @@ std::optional<int64_t> moment_in(const std::string& utc) {
 }
 
 std::string local_time_and_zone(int64_t milliseconds) {
-  std::string text = formatted_time(milliseconds, "%Y-%m-%d %H:%M:%S %z");
-  if (text.size() > 2) text.insert(text.size() - 2, ":");  // "+0100" is hard to read
-  return text;
+  return formatted_time(milliseconds, "%Y-%m-%d %H:%M:%S ") + local_offset(milliseconds);
 }
 
 namespace {
@@ -177,6 +189,8 @@ constexpr std::pair<std::string_view, std::string_view> kFieldToWindow[] = {
     {"a draft", "a guess"},
     {"the draft", "the guess"},
     {"draft", "guess"},
+    {"drafts", "guesses"},
+    {"drafted", "guessed"},
     {"Drafting", "Guessing"},
     {"drafting", "guessing"},
     {"verifying", "checking"},
@@ -211,14 +225,22 @@ constexpr Term kTerms[] = {
      "target."},
     {"Drafter", "|draft model|speculator|",
      "A small, fast model that guesses the next tokens, several for every place, before the big model is asked."},
-    {"Text drafts", "|text draft|suffix decoding|prompt lookup|",
+    {"MTP head", "|mtp|multi-token prediction|nextn|",
+     "A part of some big models, trained to guess the tokens after the next one. It guesses from what the model has "
+     "just computed."},
+    {"EAGLE-3 head", "|eagle|eagle3|eagle-3|",
+     "A small part trained for one big model. It guesses the next tokens one after another from what three layers of "
+     "the model have just computed."},
+    {"Assistant", "|assistants|gemma4-assistant|",
+     "A small model made for one Gemma 4. It guesses the next tokens one after another, and looks up what the big "
+     "model keeps of the text instead of reading it."},
+    {"Guesses from the text", "|text drafts|text draft|suffix decoding|prompt lookup|",
      "Guesses found in the text itself, without a drafter: what followed the same words earlier in the chat. The field "
      "calls it suffix decoding or prompt lookup."},
     {"Earlier replies", "|earlier|",
      "What the model wrote in other chats, kept on this computer to guess from. A deleted chat\u2019s are forgotten "
-     "with "
-     "it; recordings never use them."},
-    {"Recycled drafts", "|recycling|token recycling|recycled|",
+     "with it; recordings never use them."},
+    {"Recycled guesses", "|recycled drafts|recycling|token recycling|recycled|",
      "Guesses from what the big model said lately, without a drafter: the tokens that it found likeliest when it last "
      "read the same one. The field calls it token recycling."},
     {"Tree", "|draft tree|",
@@ -295,14 +317,18 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
-    {"Top bar", "Bar", "Which models run, on which device, and in which mode; view and layout are at its end."},
+    {"Top bar", "Bar",
+     "Which models run, on which device or at which engine elsewhere, and in which mode; view and layout are at its "
+     "end."},
     {"Watch chat", "Chat",
-     "Your conversation. Words with a tint were guessed before they were written. A line below each reply compares its "
-     "speed with plain decoding."},
+     "Your conversation. Words with a tint were guessed before they were written; a guess that was found in the text "
+     "lights up the place where it stood. A line below each reply compares its speed with plain decoding. A reply that "
+     "repeats itself ends. Chips above the box: a system prompt, attached files. Where passes take other times by now "
+     "than were measured, a line offers to measure them again."},
     {"Numbers", "Numbers",
      "How many tokens a pass brings and how long it takes, both on average over the reply so far: divided, they are "
-     "its "
-     "speed. \u201cguess\u201d and \u201cplain\u201d say how the next reply is written."},
+     "its speed. \u201cguess\u201d and \u201cplain\u201d say how the next reply is written. The dashed figure is "
+     "predicted for another device; a click chooses which."},
     {"What if", "What if",
      "What other devices would make of the recording or the reply on show, computed from its guesses."},
     {"Devices", "Devices",
@@ -316,20 +342,34 @@ constexpr Part kParts[] = {
      "Every guess of the pass on show. The bright branch became text; thick branches are the surer guesses."},
     {"Legend", "Legend", "What the signs in the tree mean, and how many guesses met each fate."},
     {"Budget line", "Guesses that pay",
-     "Whether more or fewer guesses would have been faster; it unfolds to the curve."},
+     "Whether more or fewer guesses would have been faster; it unfolds to the curve. \u201cGuess it\u201d makes a game "
+     "of it."},
     {"Watch passes", "Time",
      "One bar for each pass, reply after reply: how many tokens it brought. Click one to see its tree."},
     {"Start", "Start page",
      "Ways to begin: a recorded demo, or a model of your own; below, the devices of this computer."},
     {"Compare", "Compare",
-     "Ways to decode beside each other on one clock: who is fastest, by how much, and whether all wrote the same."},
+     "Ways to decode beside each other on one clock: who is fastest, by how much, and whether all wrote the same. The "
+     "name of a column opens its way, its guesses and its device."},
     {"Sweep", "Sweep",
-     "Many prompts, widths and repeats in one measurement; other people's results can be laid over it."},
-    {"Status bar", "Status", "What the engine does now, how full the context is, and a recording that runs."},
-    {"Chat", "Chat", "Your conversation. Words with a tint were guessed before they were written."},
-    {"History", "History", "Earlier conversations; a click opens one."},
+     "Many prompts, widths and repeats in one measurement, chosen at its side; other people's results can be laid over "
+     "it, and one that was not finished goes on."},
+    {"Models", "Models",
+     "Models and drafters to get from a hub (Hugging Face, unless you named another), what of them fits this device, "
+     "and those that are on this computer already. Nothing is asked of the network before you search or fetch."},
+    {"Status bar", "Status",
+     "What the engine does now, how full the context is, what is served, and a recording that runs."},
+    {"Chat", "Chat",
+     "Your conversation. Words with a tint were guessed before they were written; a guess that was found in the text "
+     "lights up the place where it stood. A reply that repeats itself ends. Chips above the box: a system prompt, "
+     "attached files."},
+    {"History", "History",
+     "Earlier conversations, to search, pin, rename and delete, with undo, and what other programs ask of the served "
+     "model; a click opens one."},
     {"Watch chats", "Chats",
-     "All your conversations; a click opens one, a double click renames it. Pin, delete and search them here."},
+     "All your conversations; a click opens one, a double click renames it. Pin, delete and search them here; a "
+     "deletion can be undone. Below them: what other programs ask of the model, where it is served; a click shows it "
+     "live."},
     {"Passes", "Passes", "Every pass as a line of numbers."},
     {"Budget", "Budget", "Speed for every number of guesses, predicted and measured, and why this number was taken."},
     {"Residuals", "Residuals", "How far the predicted times were from the real ones."},

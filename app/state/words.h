@@ -29,10 +29,10 @@ std::string millisecond_figure(double value);
 std::string percent(double share, int digits = 1);
 /// "+0.9%", "−12.0%", "0.0%"
 std::string signed_percent(double share);
+/// "11.27 of 25.77 GB": in the unit of the whole.
+std::string share_of_bytes(uint64_t bytes, uint64_t whole);
 /// "×3.5"; "×0.04" below a tenth, so that nothing reads as none at all; "<×0.01"
 std::string times(double ratio);
-/// The size of a file: "1.8 MB", "64 kB", "900 bytes".
-std::string file_size(uint64_t bytes);
 /// "1 pass", "73 passes"
 std::string counted(uint64_t count, const char* one, const char* many);
 

@@ -154,7 +154,12 @@ std::string source_words(const RoundRecord& record, const TreeNode& node) {
   words += earlier ? "an earlier reply: the text\u2019s " : "the text: its ";
   words += record.match == 1 ? "last token" : "last " + grouped(record.match) + " tokens";
   if (node.depth > 1) words += node.depth == 2 ? " and the guess before this one" : " and the guesses before this one";
-  return words + " stood there and went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
+  words += " stood there";
+  const WentOn& on = node.went_on;
+  if (on.places == 1) words += " once";
+  words += " and ";
+  if (on.places > 1) words += grouped(on.times) + " of " + grouped(on.places) + " times ";
+  return words + "went on like this; expected with " + percentage(std::exp(node.log_q)) + ".";
 }
 
 constexpr const char* kHiddenNote = "A wrong guess with words of another chat: they are not kept with this one.";
@@ -190,7 +195,7 @@ TokenFacts token_facts(const RoundRecord& record, const TreeModel& tree, uint32_
   TokenFacts facts;
   facts.fate = view.fate;
   facts.state = state_words(view.fate);
-  const bool plain = tree.size() == 2 && tree.bonus == node;
+  const bool plain = tree.is_plain() && tree.bonus == node;
   if (plain) facts.state = "The big model\u2019s own";
   const std::optional<trace::Piece> piece = view.token ? pieces(*view.token) : std::nullopt;
   facts.label = token_label(piece, view.token);

@@ -128,21 +128,37 @@ const std::array<PhaseText, kPhases>& phase_texts() {
   return texts;
 }
 
+std::string_view phase_name(Phase phase, const TreeModel& tree) {
+  if (phase == Phase::bonus && tree.is_plain()) return "Write";
+  return phase_texts()[static_cast<size_t>(phase)].name;
+}
+
 std::string phase_sentence(Phase phase, size_t emitted) {
   std::string words(phase_texts()[static_cast<size_t>(phase)].words);
   if (const size_t at = words.find("{n}"); at != std::string::npos) words.replace(at, 3, std::to_string(emitted));
   return words;
 }
 
+/// Of what guesses one token behind another.
+static std::string who_steps(DraftSources steps) {
+  switch (steps) {
+    case kFromMtp: return "The big model\u2019s head for further tokens guesses them";
+    case kFromEagle: return "An EAGLE-3 head guesses them from what the big model computed";
+    case kFromAssistant: return "An assistant guesses them by looking into the big model\u2019s memory";
+    default: return "A smaller model writes its own next tokens";
+  }
+}
+
 std::string phase_sentence(Phase phase, size_t emitted, const TreeModel& tree) {
+  if (phase == Phase::bonus && tree.is_plain())
+    return "The big model writes the next token: plain decoding takes one from each pass.";
   if (tree.asked_text_alone() && phase <= Phase::insert)
     return "The last " + (tree.match == 1 ? "token" : spelled(tree.match) + " tokens") +
            " of the text were written before: what followed then is guessed again, the likeliest first. No drafter is "
            "asked.";
   const bool adds = tree.has_found() && phase == Phase::fill;
-  const bool one_by_one = tree.by_token && phase == Phase::fill;
-  return (one_by_one ? "A smaller model writes its own next tokens, one after another, and says what else could stand "
-                       "at each place."
+  const bool one_by_one = tree.steps != 0 && phase == Phase::fill;
+  return (one_by_one ? who_steps(tree.steps) + ", one after another, and goes on behind its likeliest guesses."
                      : phase_sentence(phase, emitted)) +
          (adds ? " The text adds what stood behind the same words before." : "");
 }

@@ -46,6 +46,9 @@ float ease_out(float t);
 struct PhaseText {
   std::string_view name, words;
 };
+/// The title of a phase for this tree: in plain decoding there is no bonus.
+std::string_view phase_name(Phase phase, const TreeModel& tree);
+
 /// Title and sentence of each phase of a round that the drafter guessed. "{n}" stands for the tokens that the round
 /// emitted.
 const std::array<PhaseText, kPhases>& phase_texts();

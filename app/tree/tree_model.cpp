@@ -68,8 +68,7 @@ TreeModel tree_model(const RoundRecord& record, std::optional<uint32_t> root_tok
   for (const RoundNode& row : record.nodes) tree.nodes.push_back(view_of(row));
   if (tree.nodes.empty()) tree.nodes.push_back({.token = root_token});
   tree.sources = guessed_by(record);
-  tree.by_token =
-      std::ranges::any_of(record.nodes, [](const RoundNode& row) { return (row.node.sources & kFromDraft) != 0; });
+  for (const RoundNode& row : record.nodes) tree.steps |= row.node.sources & kFromSteps;
   tree.match = record.match;
   const DraftedPart part = drafted_part(record);
   for (uint32_t node = part.last_node; node != TreeNode::none; node = tree.nodes[node].parent) {

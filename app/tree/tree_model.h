@@ -53,7 +53,7 @@ struct TreeModel {
   uint32_t depth = 0;        // of the deepest node
   DraftSources sources = 0;  // who guessed in the round (guessed_by)
   uint32_t match = 0;        // tokens of the text's end that were found in it before
-  bool by_token = false;     // a smaller model guessed, one token after another
+  DraftSources steps = 0;    // of kFromSteps, what guessed one token behind another; 0: nothing did
   uint32_t found = 0;        // nodes that the text proposed, those of both included
 
   bool asked_text_alone() const { return sources == kFromSuffix; }
@@ -67,6 +67,8 @@ struct TreeModel {
   uint32_t next_on_path(uint32_t node) const { return next_on_path_[node]; }
   bool on_path(uint32_t node) const;
   uint32_t size() const { return static_cast<uint32_t>(nodes.size()); }
+  /// Nothing was guessed: behind the root there is the big model's token alone, which is no addition to anything then.
+  bool is_plain() const { return size() == 2 && bonus.has_value(); }
 
  private:
   friend TreeModel tree_model(const RoundRecord&, std::optional<uint32_t>);

@@ -216,13 +216,13 @@ void draw_phases(ImDrawList* list, ImVec2 pos, float width, Phase phase, float p
   for (uint32_t i = 0; i < kPhases; ++i) {
     const bool on = i == static_cast<uint32_t>(phase);
     const ImVec2 a = {std::floor(pos.x + static_cast<float>(i) * (card + gap)), pos.y}, b = {a.x + card, a.y + height};
-    const PhaseText& text = phase_texts()[i];
+    const std::string_view name = phase_name(static_cast<Phase>(i), shown.model);
     const float middle = (a.y + b.y) * 0.5f;
     list->AddRectFilled(a, b, on ? t.accent_bg : t.card, px(6));
     list->AddRect(a, b, on ? t.accent : t.line, px(6));
     draw_text_middle(list, a.x + px(10), middle, Type::mono, on ? t.accent_text : t.text3, std::to_string(i + 1));
     draw_text_middle(list, a.x + px(24), middle, on ? Type::base_semibold : Type::base_medium, t.text,
-                     elided(Type::base_semibold, text.name, card - px(28)));
+                     elided(Type::base_semibold, name, card - px(28)));
     if (!on) continue;
     const float whole = card - px(12);
     list->AddRectFilled({a.x + px(6), b.y - px(3)}, {a.x + px(6) + whole * progress, b.y - px(1)}, t.accent);

@@ -154,7 +154,10 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = pos.y + px(kFooter) * 0.5f;
   Line line(list, {pos.x + px(kMargin), middle}, pos.x + width - px(kMargin));
-  for (const Count& each : kCounts) {
+  const bool plain = canvas_.shown().model.is_plain();
+  for (Count each : kCounts) {
+    if (plain && each.fate != NodeFate::bonus) continue;
+    if (plain) each.words = "Big model\u2019s own";
     const std::string count = grouped(canvas_.shown().model.counted(each.fate));
     const float badge_x = line.x() + px(6);
     line.skip(px(17));
@@ -175,6 +178,7 @@ void TreePanel::draw_footer(ImVec2 pos, float width) const {
   if (key_x > line.x() + px(8)) draw_text_middle(list, key_x, middle, Type::caption, t.text3, key);
   ImGui::SetCursorScreenPos({pos.x + px(kMargin), pos.y});
   ImGui::InvisibleButton("States", {std::max(px(1), line.x() - pos.x - px(kMargin)), px(kFooter)});
+  if (plain) return tooltip("Nothing was guessed: plain decoding takes one token from each pass.");
   const uint32_t drafted = canvas_.shown().record->width - 1;
   const std::string sum = grouped(tree.counted(NodeFate::accepted)) + " + " +
                           grouped(tree.counted(NodeFate::rejected)) + " + " +
@@ -301,6 +305,8 @@ void WatchTree::draw(const ViewModel& view, CommandSink& sink, const Parts& part
     draw_nothing(view, pos(parts.tree), size(parts.tree), sink);
     return;
   }
+  if (take_press("Fit")) canvas_.fit();
+  if (take_press("Find accepted")) canvas_.find_accepted();
   if (parts.caption.w > 0) draw_caption(rounds, sink, parts);
   if (parts.legend.w > 0) draw_legend(rounds, pos(parts.legend), size(parts.legend));
 }
@@ -359,8 +365,7 @@ void WatchTree::draw_phase(Phase phase, const ImVec4& caption, const ImVec4& can
   list->AddCircleFilled({caption.x + px(11), middle}, px(11), t.accent_bg);
   draw_text_middle(list, caption.x + px(11) - text_size(Type::mono_semibold, number).x * 0.5f, middle,
                    Type::mono_semibold, t.accent_text, number);
-  draw_text_middle(list, caption.x + px(30), middle, Type::title, t.text,
-                   phase_texts()[static_cast<size_t>(phase)].name);
+  draw_text_middle(list, caption.x + px(30), middle, Type::title, t.text, phase_name(phase, canvas_.shown().model));
   const float beside = caption.x + px(30) + title + px(14), below_width = canvas.z - px(kCaptionMargin) * 2;
   const auto lines_at = [&](Type type, float width) {
     size_t most = 0;

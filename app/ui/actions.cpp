@@ -1,6 +1,7 @@
 #include "app/ui/actions.h"
 
 #include <imgui.h>
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "app/state/chat_update.h"
 #include "app/state/models.h"
+#include "app/ui/panel.h"
 #include "app/ui/widgets.h"
 #include "engine/text/unicode.h"
 
@@ -41,16 +43,52 @@ Wanted widen_chat(const ViewModel& view, float by) {
 
 constexpr float kWidthStep = 40;
 
-constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
+/// Presses a control by its id, where it is on show.
+Wanted press(bool on_show, const char* control) {
+  return on_show ? Wanted(ShellCommand(PressControl{control})) : std::nullopt;
+}
+
+bool shows_rounds(const ViewModel& view) {
+  return view.shell.page == WindowPage::rounds && !view.shell.tour.shown;
+}
+/// Whether the numbers of Watch and the line about the size of its trees are on show.
+bool shows_watch_pass(const ViewModel& view) {
+  return shows_rounds(view) && view.shell.layout == WindowLayout::watch && view.rounds.log->rounds() > 0;
+}
+/// Whether the tree of a pass is on show.
+bool shows_tree(const ViewModel& view) {
+  const bool in_lab = view.shell.layout == WindowLayout::lab && in_front("Tree");
+  return shows_watch_pass(view) || (shows_rounds(view) && in_lab && view.rounds.log->rounds() > 0);
+}
+/// Whether the user's own chat and its box of messages are on show.
+bool shows_own_chat(const ViewModel& view) {
+  const bool place =
+      view.shell.layout == WindowLayout::watch || (view.shell.layout == WindowLayout::lab && in_front("Chat"));
+  const bool start_page = (!view.model || view.shell.welcome) && view.messages.empty();
+  return shows_rounds(view) && place && !start_page && view.own_chat();
+}
+bool shows_comparison(const ViewModel& view) {
+  return view.shell.page == WindowPage::compare || view.shell.page == WindowPage::sweep;
+}
+
+constexpr int kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift, kAlt = ImGuiMod_Alt;
+
+Wanted scroll_wide(const ViewModel& view, int steps) {
+  if (view.conversation().empty()) return std::nullopt;
+  return UiCommand(ChatCommand(ScrollWide{steps}));
+}
 
 constexpr Action kActions[] = {
     {"Chat", "New chat", "Ctrl+N", kCtrl | ImGuiKey_N, [](const ViewModel&) { return Wanted(NewChat{}); }},
     {"Chat", "List of chats", "Ctrl+B", kCtrl | ImGuiKey_B,
      [](const ViewModel& v) -> Wanted {
        if (v.shell.page != WindowPage::rounds || v.shell.layout == WindowLayout::what_if) return {};
-       if (v.shell.layout == WindowLayout::lab) return ShellCommand(ShowPanel{"History", true});
+       if (v.shell.layout == WindowLayout::lab)
+         return ShellCommand(ShowPanel{in_front("History") ? "Chat" : "History", true});
        return switch_chat_list(v, true);
      }},
+    {"Chat", "Rename this chat", "", 0,
+     [](const ViewModel& v) { return press(shows_own_chat(v) && !v.messages.empty(), "Title"); }},
     {"Chat", "Pin or unpin this chat", "", 0,
      [](const ViewModel& v) {
        return v.messages.id.empty() ? Wanted() : Wanted(ChatCommand(PinChat{!v.messages.pinned}));
@@ -77,14 +115,29 @@ constexpr Action kActions[] = {
      }},
     {"Chat", "End replies that repeat themselves, on or off", "", 0,
      [](const ViewModel& v) { return Wanted(ChatCommand(StopLoops{!v.stop_loops})); }},
+    {"Chat", "System prompt, temperature and length of replies", "", 0,
+     [](const ViewModel& v) { return press(shows_own_chat(v), "Sampling"); }},
+    {"Chat", "Think before answers, on or off", "", 0,
+     [](const ViewModel& v) {
+       const bool possible = v.model && v.model->thinking.switchable;
+       return possible ? Wanted(ChatCommand(SetThinking{!thinking_on(v)})) : Wanted();
+     }},
+    {"Chat", "Attach a text file", "", 0,
+     [](const ViewModel& v) { return press(shows_own_chat(v), "Attach a file"); }},
+    {"Chat", "Show or hide who wrote each token", "", 0,
+     [](const ViewModel& v) { return Wanted(ChatCommand(ShowTokenSources{!v.chat.sources_shown})); }},
     {"Chat", "Check against plain decoding", "", 0,
      [](const ViewModel& v) {
        const Message* reply = v.last_reply();
-       if (v.replaying() || !reply || !check_obstacle(v, *reply).empty()) return Wanted();
+       if (!v.own_chat() || !reply || !check_obstacle(v, *reply).empty()) return Wanted();
        return Wanted(CheckCommand(CheckAgainstAr{reply->id}));
      }},
     {"Chat", "Find in this chat", "Ctrl+F", kCtrl | ImGuiKey_F,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowFind{})); }},
+    {"Chat", "Wide code and tables: to the left", "Alt+Left", kAlt | ImGuiKey_LeftArrow,
+     [](const ViewModel& v) { return scroll_wide(v, -1); }},
+    {"Chat", "Wide code and tables: to the right", "Alt+Right", kAlt | ImGuiKey_RightArrow,
+     [](const ViewModel& v) { return scroll_wide(v, 1); }},
     {"Chat", "Export chat", "Ctrl+E", kCtrl | ImGuiKey_E,
      [](const ViewModel& v) {
        return v.conversation().empty() ? Wanted() : Wanted(ChatCommand(ShowChatFiles{ChatFiles::exporting}));
@@ -92,6 +145,18 @@ constexpr Action kActions[] = {
     {"Chat", "Import chat", "", 0,
      [](const ViewModel&) { return Wanted(ChatCommand(ShowChatFiles{ChatFiles::importing})); }},
     {"Models", "Open model", "Ctrl+O", kCtrl | ImGuiKey_O, [](const ViewModel&) { return Wanted(BrowseModel{}); }},
+    {"Models", "Get models", "Ctrl+Shift+O", kCtrl | kShift | ImGuiKey_O,
+     [](const ViewModel&) { return Wanted(ShellCommand(ShowPage{WindowPage::models})); }},
+    {"Models", "Choose the big model", "", 0, [](const ViewModel& v) { return press(!v.shell.tour.shown, "Model"); }},
+    {"Models", "Choose the drafter, and where guesses come from", "", 0,
+     [](const ViewModel& v) { return press(!v.shell.tour.shown, "Drafter"); }},
+    {"Models", "Choose the device", "", 0, [](const ViewModel& v) { return press(!v.shell.tour.shown, "Device"); }},
+    {"Models", "Memory and context", "", 0,
+     [](const ViewModel& v) { return press(v.model && v.models.memory.budget > 0 && !v.replaying(), "Memory"); }},
+    {"Models", "Stop all downloads", "", 0,
+     [](const ViewModel& v) { return v.hub.downloading() ? Wanted(HubCommand(StopFetching{})) : Wanted(); }},
+    {"Models", "An engine elsewhere", "Ctrl+Shift+E", kCtrl | kShift | ImGuiKey_E,
+     [](const ViewModel&) { return Wanted(ModelsCommand(ShowEngineBox{})); }},
     {"Models", "Cancel loading", "", 0,
      [](const ViewModel& v) { return v.model_state == ModelState::loading ? Wanted(CancelLoading{}) : Wanted(); }},
     {"Models", "Measure what passes cost, again", "", 0,
@@ -102,6 +167,35 @@ constexpr Action kActions[] = {
     {"Models", "Measure passes by itself when idle, on or off", "", 0,
      [](const ViewModel& v) { return Wanted(CalibrationCommand(MeasureWhenIdle{!v.measures_when_idle})); }},
     {"Models", "Report this device", "", 0, [](const ViewModel&) { return Wanted(ReportCommand(ShowReport{})); }},
+    {"Models", "Serve the model to other programs", "F11", ImGuiKey_F11,
+     [](const ViewModel&) { return Wanted(ServedCommand(ShowServing{})); }},
+    {"Models", "Serving, on or off", "", 0,
+     [](const ViewModel& v) { return Wanted(ServedCommand(SwitchServing{!v.served.on()})); }},
+    {"Served", "Watch the newest served request", "", 0,
+     [](const ViewModel& v) {
+       return v.served.replies.empty() ? Wanted() : Wanted(ServedCommand(WatchServed{v.served.replies.front().id()}));
+     }},
+    {"Served", "Back from the served request to your chat", "", 0,
+     [](const ViewModel& v) { return v.watched() ? Wanted(ServedCommand(WatchServed{})) : Wanted(); }},
+    {"Served", "Pause the served request on show, or go on", "", 0,
+     [](const ViewModel& v) {
+       const ServedReply* reply = v.watched();
+       return reply && !reply->over ? Wanted(ServedCommand(HoldServed{reply->id(), !reply->paused})) : Wanted();
+     }},
+    {"Served", "Stop the served request on show", "", 0,
+     [](const ViewModel& v) {
+       return v.watched() && !v.watched()->over ? Wanted(ServedCommand(EndServed{v.served.watched})) : Wanted();
+     }},
+    {"Served", "Record the served request on show", "", 0,
+     [](const ViewModel& v) {
+       const bool possible = v.watched() && v.watched()->recording.empty();
+       return possible ? Wanted(ServedCommand(TapeServed{v.served.watched})) : Wanted();
+     }},
+    {"Served", "Keep the served request on show as a chat", "", 0,
+     [](const ViewModel& v) {
+       const bool possible = v.watched() && v.watched()->over && !v.busy();
+       return possible ? Wanted(ServedCommand(KeepServed{v.served.watched})) : Wanted();
+     }},
     {"Mode", "Mode: Plain", "Ctrl+1", kCtrl | ImGuiKey_1,
      [](const ViewModel&) { return Wanted(SetDrafting{DecodeMode::ar}); }},
     {"Mode", "Mode: Chain", "Ctrl+2", kCtrl | ImGuiKey_2,
@@ -129,6 +223,17 @@ constexpr Action kActions[] = {
     {"Passes", "Next pass", "F8", ImGuiKey_F8, [](const ViewModel& v) { return rounds(v, StepRound{1}); }},
     {"Passes", "Slow motion", "F9", ImGuiKey_F9,
      [](const ViewModel& v) { return rounds(v, SetSlowMotion{!v.rounds.playback.slow_motion}); }},
+    {"Passes", "Whole tree", "", 0, [](const ViewModel& v) { return press(shows_tree(v), "Fit"); }},
+    {"Passes", "Find the accepted path", "", 0,
+     [](const ViewModel& v) { return press(shows_tree(v), "Find accepted"); }},
+    {"Passes", "Unfold or fold the speed by guesses", "", 0,
+     [](const ViewModel& v) { return press(shows_watch_pass(v), "Unfold"); }},
+    {"Passes", "Game: guess how many guesses were best, on or off", "", 0,
+     [](const ViewModel& v) { return press(shows_watch_pass(v), "Guess it"); }},
+    {"Passes", "Predict for another device", "", 0,
+     [](const ViewModel& v) { return press(shows_watch_pass(v), "As if on"); }},
+    {"Passes", "Make the recording exact for other devices", "", 0,
+     [](const ViewModel& v) { return can_make_dense(v) ? Wanted(WhatIfCommand(MakeDense{})) : Wanted(); }},
     {"Passes", "Watch the demo", "Ctrl+D", kCtrl | ImGuiKey_D,
      [](const ViewModel&) { return Wanted(RoundsCommand(WatchDemo{})); }},
     {"Passes", "Watch the demo without a drafter", "", 0,
@@ -153,6 +258,24 @@ constexpr Action kActions[] = {
     {"Compare", "Back to the chat", "", 0,
      [](const ViewModel& v) {
        return v.shell.page == WindowPage::rounds ? Wanted() : Wanted(ShellCommand(ShowPage{WindowPage::rounds}));
+     }},
+    {"Compare", "Start measuring", "", 0,
+     [](const ViewModel& v) { return press(shows_comparison(v) && !v.comparison.busy(), "Start measuring"); }},
+    {"Compare", "Pause measuring, or go on", "", 0,
+     [](const ViewModel& v) {
+       const bool possible = v.comparison.phase == ComparisonState::Phase::running;
+       return possible ? Wanted(ComparisonCommand(PauseMeasuring{!v.comparison.progress.paused})) : Wanted();
+     }},
+    {"Compare", "Play the race", "", 0,
+     [](const ViewModel& v) {
+       const bool elsewhere = shows_rounds(v) && v.shell.layout == WindowLayout::what_if;
+       if (elsewhere) return press(v.rounds.log->rounds() > 0, "Run the race");
+       return press(v.shell.page == WindowPage::compare, "Play the race");
+     }},
+    {"Compare", "Go on with this sweep", "", 0,
+     [](const ViewModel& v) {
+       const bool unfinished = v.comparison.sweep && !v.comparison.sweep->sweep.complete() && !v.comparison.busy();
+       return press(v.shell.page == WindowPage::sweep && unfinished, "Go on with this sweep");
      }},
     {"Compare", "Cancel measuring", "", 0,
      [](const ViewModel& v) { return v.comparison.busy() ? Wanted(ComparisonCommand(StopMeasuring{})) : Wanted(); }},
@@ -192,6 +315,29 @@ constexpr Action kActions[] = {
     {"Window", "Reset layout", "", 0, [](const ViewModel&) { return Wanted(ShellCommand(ResetLayout{})); }},
 };
 
+/// Whether an arrow was pressed with Alt alone. A text box that has the keyboard owns its arrows whatever is held
+/// with them, so this looks at the key itself.
+bool is_alt_arrow(int chord) {
+  return chord == (kAlt | ImGuiKey_LeftArrow) || chord == (kAlt | ImGuiKey_RightArrow);
+}
+bool alt_arrow_pressed(int chord) {
+  const ImGuiKeyData& key = *ImGui::GetKeyData(static_cast<ImGuiKey>(chord & ~kAlt));
+  return ImGui::GetIO().KeyMods == kAlt && key.Down && key.DownDuration == 0;
+}
+
+/// Keeps these arrows from moving the cursor of a text box as well: for the rest of the frame they are neither pressed
+/// nor held long enough to be repeated. Alt is claimed, as its release would else take the keyboard from the box.
+void take_arrows() {
+  constexpr ImGuiID kNobody = 1;
+  if (ImGui::GetIO().KeyMods != kAlt) return;
+  for (const ImGuiKey key : {ImGuiKey_LeftArrow, ImGuiKey_RightArrow}) {
+    ImGuiKeyData& data = *ImGui::GetKeyData(key);
+    if (!data.Down) continue;
+    data.DownDuration = 1e-4f;
+    ImGui::SetKeyOwner(ImGuiMod_Alt, kNobody);
+  }
+}
+
 /// Other ways to type a shortcut of the list.
 struct Alias {
   int chord;
@@ -206,6 +352,7 @@ constexpr Alias kAliases[] = {
 bool pressed(int chord) {
   // Esc is only read here and not claimed, as it also closes popups and leaves text boxes.
   if (chord == ImGuiKey_Escape) return ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  if (is_alt_arrow(chord)) return alt_arrow_pressed(chord);
   const ImGuiInputFlags flags = ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_RouteOverFocused;
   if (ImGui::Shortcut(chord, flags)) return true;
   return std::ranges::any_of(kAliases,
@@ -233,6 +380,7 @@ void handle_shortcuts(const ViewModel& view, bool popup, CommandSink& sink) {
     if (action.chord == ImGuiKey_Escape && (popup || closes_card || closes_regions)) continue;
     if (auto command = action.command(view)) sink.post(*std::move(command));
   }
+  take_arrows();
   if (view.help_shown && !popup && pressed(ImGuiKey_Escape)) sink.post(ShowHelp{false});
   // The keys of a presenter, on a stage: pass by pass, in slow motion step by step. In the lab they scroll the chat.
   if (view.shell.layout != WindowLayout::watch || popup || view.rounds.log->rounds() == 0) return;
@@ -378,6 +526,8 @@ void CommandPalette::draw_lines(const std::vector<Line>& lines, CommandSink& sin
   ImGui::PushStyleColor(ImGuiCol_ChildBg, with_alpha(t.raised, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  // A list that scrolls would else be a place for the keyboard: an arrow would take it from the box, and Enter with it.
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
   ImGui::BeginChild("Lines", {0, std::min(height, room)}, ImGuiChildFlags_None, ImGuiWindowFlags_NoNav);
   if (count == 0)
     draw_text_middle(ImGui::GetWindowDrawList(), ImGui::GetCursorScreenPos().x + px(10),
@@ -404,6 +554,7 @@ void CommandPalette::draw_lines(const std::vector<Line>& lines, CommandSink& sin
     }
   }
   ImGui::EndChild();
+  ImGui::PopItemFlag();
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor();
   if (done) close(sink);

@@ -10,6 +10,7 @@
 #include "app/state/models.h"
 #include "app/ui/actions.h"
 #include "app/ui/widgets.h"
+#include "engine/base/figures.h"
 #include "engine/base/machine.h"
 
 namespace canopy::app {
@@ -41,7 +42,8 @@ void heading(const char* words) {
 }
 
 std::string size_words(const FoundModel& model) {
-  return model.problem.empty() ? bytes_text(model.bytes) : model.problem;
+  if (!model.problem.empty()) return model.problem;
+  return byte_figures(model.bytes) + (model.source.empty() ? "" : ", " + model.source);
 }
 
 /// Whether a found model has a row in the list: no drafter, and not the one whose row stands above the list.
@@ -64,11 +66,11 @@ void draw_found(const ViewModel& view, CommandSink& sink, float width) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float room = viewport->Pos.y + viewport->Size.y - ImGui::GetCursorScreenPos().y - px(kReleaseRow + 24);
   const float height =
-      std::min(std::clamp(room, px(52), px(kListHeight)), static_cast<float>(targets) * (px(44) + px(8)));
+      std::min(std::clamp(room, px(24), px(kListHeight)), static_cast<float>(targets) * (px(44) + px(8)));
   ImGui::BeginChild("Found", {width, height});
   for (const FoundModel& model : view.models.found) {
     if (!listed(view, model)) continue;
-    ImGui::PushID(model.path.c_str());
+    ImGui::PushID((model.path.empty() ? model.source + model.name : model.path).c_str());
     if (choice("model", model.name, size_words(model), model.path == view.model_path, model.problem.empty(),
                ImGui::GetContentRegionAvail().x)) {
       sink.post(OpenModel{model.path});
@@ -120,10 +122,29 @@ const char* TargetMenu::draw(const ViewModel& view, CommandSink& sink, ImVec2 co
     if (row("Default model", "SmolLM2 135M", file_name(view.default_model), selected))
       sink.post(OpenModel{view.default_model});
   }
+  if (menu_row("Get models", "Get models\u2026", "Ctrl+Shift+O", false, true, width)) {
+    sink.post(ShellCommand(ShowPage{WindowPage::models}));
+    ImGui::CloseCurrentPopup();
+  }
+  tooltip("From a hub, with drafters that fit");
+  if (menu_row("Engine elsewhere", "An engine elsewhere\u2026", "Ctrl+Shift+E", false, true, width)) {
+    sink.post(ModelsCommand(ShowEngineBox{}));
+    ImGui::CloseCurrentPopup();
+  }
+  tooltip("A Canopy that serves on another machine");
+  for (const std::string& path : view.models.recent) {
+    if (!is_server_address(path)) continue;
+    if (row(path.c_str(), file_name(path), "An engine elsewhere", path == view.model_path)) sink.post(OpenModel{path});
+  }
   if (model_path_box(path_, width)) {
     sink.post(OpenModel{typed_path(path_).string()});
     ImGui::CloseCurrentPopup();
   }
+  if (menu_row("Serve", "Serve it to other programs\u2026", "F11", view.served.on(), true, width)) {
+    sink.post(ServedCommand(ShowServing{}));
+    ImGui::CloseCurrentPopup();
+  }
+  tooltip(serving_words(view).c_str());
   if (folded) {
     const std::string drafter = view.has_drafter() ? view.model->drafter : view.model ? "None is loaded" : "";
     if (row("Choose drafter", "Drafter\u2026", drafter, false)) next = kDrafterMenu;
@@ -161,15 +182,22 @@ void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) 
   if (ImGui::IsWindowAppearing()) sink.post(ModelsCommand(LookForModels{}));
   draw_source_rows(view, sink, width);
   heading("Drafter");
+  if (view.model && !view.model->server.empty()) {
+    const std::string of_server = "That of " + view.model->server + ", which chooses it";
+    heading(of_server.c_str());
+    return end();
+  }
   auto row = [&](const char* id, std::string_view title, std::string_view detail, bool selected, bool enabled) {
     const bool pressed = choice(id, title, detail, selected, enabled, width);
     if (pressed) ImGui::CloseCurrentPopup();
     return pressed;
   };
   const ModelsState& models = view.models;
-  if (row("Usual", "The one that comes with Canopy", "Where it fits the model",
+  const std::string note = view.model ? view.model->drafter_note : "";  // why it was left out
+  if (row("Usual", "The usual one", note.empty() ? "The model\u2019s own head, or what comes with Canopy" : note,
           models.draft && models.drafter.empty() && view.has_drafter(), true))
     sink.post(ModelsCommand(ChooseDrafter{}));
+  if (!note.empty()) tooltip(note.c_str());
   if (row("None", "No drafter", "Guesses come from the text alone", !models.draft, true))
     sink.post(ModelsCommand(ChooseDrafter{"", false}));
   if (models.candidates.empty()) {
@@ -213,6 +241,10 @@ static void draw_threads_choice(const ViewModel& view, CommandSink& sink, float 
 
 void draw_device_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner) {
   if (!begin(kDeviceMenu, corner)) return;
+  if (view.model && !view.model->server.empty()) {
+    heading(view.model->device.c_str());
+    heading("These are for models of this computer:");
+  }
   if (view.devices.empty()) label(Type::secondary, colours().text2, "No device was found");
   for (const DeviceChoice& device : view.devices) {
     ImGui::PushID(device.selector.c_str());
@@ -423,7 +455,7 @@ void draw_table_row(const char* words, uint64_t bytes, float width, const Colour
   const float middle = a.y + px(11);
   if (swatch) list->AddRectFilled({a.x, middle - px(5)}, {a.x + px(10), middle + px(5)}, *swatch, px(2));
   draw_text_middle(list, a.x + px(20), middle, Type::base, t.text2, words);
-  const std::string figure = bytes_text(bytes);
+  const std::string figure = byte_figures(bytes);
   draw_text_middle(list, a.x + width - text_size(Type::mono, figure).x, middle, Type::mono, t.text, figure);
   ImGui::Dummy({width, px(22)});
 }
@@ -456,7 +488,7 @@ void draw_contexts(const ViewModel& view, CommandSink& sink, float width) {
   for (const uint32_t positions : kContexts) {
     if (positions > most) break;
     const MemoryTable table = memory_table_at(view.models.memory, positions, true);
-    std::string detail = std::string(to_string(table.fit)) + ", " + bytes_of_text(table.used, table.budget);
+    std::string detail = std::string(to_string(table.fit)) + ", " + share_of_bytes(table.used, table.budget);
     if (table.overridden) detail += "; load anyway";
     offer(positions, grouped(positions) + " positions", detail, table.overridden);
   }
@@ -484,14 +516,20 @@ void memory_bar(const ViewModel& view, CommandSink& sink, float width) {
   const MemoryTable table = released ? memory_table(after_release(view.models.memory))
                                      : memory_table(view.models.memory, view.models.override_memory);
   const ImVec2 a = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton("Memory", {width, px(kMemoryBarHeight)}, ImGuiButtonFlags_EnableNav))
+  if (width <= 0) {  // without room for the bar, what it opens is reached by its name alone
+    if (take_press("Memory")) ImGui::OpenPopup(kMemoryPopup);
+    ImGui::SetNextWindowPos({a.x, a.y + px(kMemoryBarHeight) + px(4)});
+    return draw_popup(view, sink, table);
+  }
+  if (ImGui::InvisibleButton("Memory", {width, px(kMemoryBarHeight)}, ImGuiButtonFlags_EnableNav) ||
+      take_press("Memory"))
     ImGui::OpenPopup(kMemoryPopup);
   tooltip(released ? "The model is released and takes no memory; your next message loads it again"
                    : "What the models take of the device's memory; press for the parts and the context");
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float words_y = a.y + px(7);
   float x = a.x;
-  const std::string figures = bytes_of_text(table.used, table.budget);
+  const std::string figures = share_of_bytes(table.used, table.budget);
   const float figures_width = text_size(Type::mono_caption, figures).x;
   const char* verdict = released ? "Released" : to_string(table.fit);
   if (text_size(Type::caption, "Memory ").x + text_size(Type::caption, verdict).x + figures_width + px(20) <= width) {

@@ -37,9 +37,10 @@ struct SourceRow {
   const char* term;  // of app/state/words.h
 };
 inline constexpr SourceRow kFromDrafterRow = {kFromDflash, "From the drafter", "The drafter", "Drafter"};
-inline constexpr SourceRow kFromTextRow = {kFromSuffix, "From the text", "The text itself", "Text drafts"};
+inline constexpr SourceRow kFromTextRow = {kFromSuffix, "From the text", "The text itself", "Guesses from the text"};
 inline constexpr SourceRow kEarlierRow = {kFromEarlier, "Earlier", "Earlier replies", "Earlier replies"};
-inline constexpr SourceRow kRecycledRow = {kFromRecycling, "Recycled", "What the model nearly said", "Recycled drafts"};
+inline constexpr SourceRow kRecycledRow = {kFromRecycling, "Recycled", "What the model nearly said",
+                                           "Recycled guesses"};
 
 /// Draws where guesses come from, and the drafters that were found; those that do not fit have the reason beside them.
 void draw_drafter_menu(const ViewModel& view, CommandSink& sink, ImVec2 corner);
@@ -54,7 +55,8 @@ void draw_view_menu(const ViewModel& view, CommandSink& sink, const std::vector<
                     bool modes);
 
 /// Draws a bar of the device memory that the loaded models take, by parts. A click opens a table of it and the choice
-/// of the context. 32 px high at 100%, at the cursor. Draws nothing without a model.
+/// of the context. 32 px high at 100%, at the cursor; without a width there is no bar, and its name alone opens it.
+/// Draws nothing without a model.
 void memory_bar(const ViewModel& view, CommandSink& sink, float width);
 
 }  // namespace canopy::app

@@ -28,8 +28,8 @@ constexpr float kSwitchHeight = 32, kSwitchPad = 2, kChoicePad = 8, kMoreMenuWid
 constexpr const char* kMoreMenu = "More layouts menu";
 
 bool is_on(const LayoutChoice& choice, const ViewModel& view) {
-  const bool pages = view.shell.page != WindowPage::rounds;
-  return choice.pages ? pages : !pages && view.shell.layout == choice.layout;
+  const bool pages = view.shell.page == WindowPage::compare || view.shell.page == WindowPage::sweep;
+  return choice.pages ? pages : view.shell.page == WindowPage::rounds && view.shell.layout == choice.layout;
 }
 
 float choice_width(const LayoutChoice& choice) {
@@ -44,7 +44,7 @@ UiCommand command_of(const LayoutChoice& choice) {
 void layout_picker(const ViewModel& view, CommandSink& sink, float width) {
   const ImVec2 a = ImGui::GetCursorScreenPos();
   const auto* now = std::ranges::find_if(kLayouts, [&](const LayoutChoice& each) { return is_on(each, view); });
-  if (picker("More layouts", "", now == std::end(kLayouts) ? "" : now->words, width)) ImGui::OpenPopup(kMoreMenu);
+  if (picker("More layouts", "", now == std::end(kLayouts) ? "Models" : now->words, width)) ImGui::OpenPopup(kMoreMenu);
   tooltip("Watch, What if, Lab and Compare");
   ImGui::SetNextWindowPos({a.x, a.y + px(kSwitchHeight + 4)}, ImGuiCond_Always);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(8), px(8)});
@@ -341,7 +341,21 @@ std::string target_tooltip(const ViewModel& view) {
   std::string words = model.file_name;
   for (const std::string* note : {&model.weights_note, &model.kernels_note}) words += note->empty() ? "" : "\n" + *note;
   if (view.model_state == ModelState::released) words += "\n" + released_words(view);
+  if (view.served.settings.on) words += "\nServed: " + serving_words(view);
   return words;
+}
+
+/// How the loaded drafter guesses.
+std::string drafting_words(const ModelReady& model) {
+  const std::string ahead = ", up to " + std::to_string(model.block - 1) + " tokens ahead";
+  if (model.drafted_by == kFromMtp) return "\nThe big model\u2019s head for further tokens, one after another" + ahead;
+  if (model.drafted_by == kFromEagle) return "\nAn EAGLE-3 head, one token after another" + ahead;
+  if (model.drafted_by == kFromAssistant)
+    return "\nAn assistant that reads the big model\u2019s keys, one token after another" + ahead;
+  if (model.drafted_by == kFromDraft) return "\nA smaller model, one token after another" + ahead;
+  const std::string kind = model.drafter_kind.empty() ? "DFlash" : model.drafter_kind;
+  if (kind == "DSpark" || kind == "DFlash2") return "\n" + kind + ", each token by the one before it" + ahead;
+  return "\n" + kind + ", blocks of " + std::to_string(model.block);
 }
 
 std::string drafter_tooltip(const ViewModel& view) {
@@ -349,8 +363,9 @@ std::string drafter_tooltip(const ViewModel& view) {
   if (!view.model) return "Chosen with the model";
   const bool text = (view.draft_sources & kFreeSources) != 0;
   std::string words = view.has_drafter() ? view.model->drafter : "No drafter is loaded";
+  if (!view.has_drafter() && !view.model->drafter_note.empty()) words += "\n" + view.model->drafter_note;
   if (asks_drafter(view))
-    words += "\nDFlash, blocks of " + std::to_string(view.model->block);
+    words += drafting_words(*view.model);
   else if (view.has_drafter())
     words += "\nLoaded, but not asked";
   if (text) return words + "\nGuesses come from the text itself" + (asks_drafter(view) ? ", too" : "");
@@ -553,6 +568,8 @@ void TopBar::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::SetCursorScreenPos({x - px(kGap) + px(kAroundMemory), top});
     if (!replay) memory_bar(view, sink, px(f.step.memory));
     x += px(f.step.memory) + px(kAroundMemory) * 2 - px(kGap);
+  } else if (!replay) {
+    memory_bar(view, sink, 0);
   }
   if (replay) draw_replayed(view, {x, middle});
   if (f.mode > 0 && !replay) {
@@ -584,8 +601,62 @@ void TopBar::draw_pickers(const ViewModel& view, CommandSink& sink, const Fit& f
     if (p.menu == kDeviceMenu) draw_device_menu(view, sink, below);
   }
   if (f.step.all_pickers) return;
+  if (take_press("Drafter")) ImGui::OpenPopup(kDrafterMenu);
+  if (take_press("Device")) ImGui::OpenPopup(kDeviceMenu);
   draw_drafter_menu(view, sink, corner);
   draw_device_menu(view, sink, corner);
+}
+
+namespace {
+
+struct Way {
+  bool guesses;
+  const char *words, *id, *tip;
+};
+constexpr Way kWays[] = {
+    {true, "guess", "Guess", "Guesses in the next replies, as before  Ctrl+G\nThe text is the same"},
+    {false, "plain", "Plain", "Writes the next replies without guesses  Ctrl+G\nThe text is the same"}};
+constexpr float kWayPad = 9, kWayBorder = 2;
+
+float way_width() {
+  float words = 0;
+  for (const Way& way : kWays) words = std::max(words, text_size(Type::secondary, way.words).x);
+  return std::ceil(words) + px(kWayPad) * 2;
+}
+
+}  // namespace
+
+float way_switch_width(const ViewModel& view, bool stacked) {
+  if (!view.model || !view.own_chat()) return 0;
+  return way_width() * (stacked ? 1.0f : 2.0f) + px(kWayBorder) * 2;
+}
+
+void draw_way_switch(const ViewModel& view, ImVec2 from, float height, bool stacked, std::string_view area,
+                     CommandSink& sink) {
+  const Theme& t = colours();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float width = way_width(), border = px(kWayBorder);
+  const ImVec2 a = {std::floor(from.x), std::floor(from.y)};
+  const ImVec2 b = {a.x + way_switch_width(view, stacked), a.y + height * (stacked ? 2.0f : 1.0f) + border * 2};
+  list->AddRectFilled(a, b, t.card, px(5));
+  list->AddRect(a, b, t.line, px(5), std::max(1.0f, px(1)));
+  ImVec2 at = {a.x + border, a.y + border};
+  for (const Way& way : kWays) {
+    const bool on = way.guesses == is_guessing(view);
+    const ImVec2 to = {at.x + width, at.y + height};
+    ImGui::SetCursorScreenPos(at);
+    if (ImGui::InvisibleButton(way.id, {width, height}, ImGuiButtonFlags_EnableNav))
+      sink.post(SetGuessing{way.guesses});
+    focus_last_item(area);
+    if (on)
+      list->AddRectFilled(at, to, t.accent, px(4));
+    else if (ImGui::IsItemHovered())
+      list->AddRectFilled(at, to, mix(t.card, t.text, kHoverMix), px(4));
+    draw_text_middle(list, at.x + (width - text_size(Type::secondary, way.words).x) * 0.5f, at.y + height * 0.5f,
+                     Type::secondary, on ? t.on_accent : t.text2, way.words);
+    tooltip(way.tip);
+    at = stacked ? ImVec2(at.x, to.y) : ImVec2(to.x, at.y);
+  }
 }
 
 namespace {
@@ -593,6 +664,7 @@ namespace {
 constexpr float kStatusHeight = 28;
 constexpr float kStatusMargin = 14;
 constexpr float kStatusGap = 24;
+constexpr float kLeastStatus = 200;  // for the engine's state, before the switch has a place
 
 /// Draws texts from left to right and leaves out those that do not fit whole.
 class Row {
@@ -708,13 +780,28 @@ void draw_recording(const ViewModel& view, Row& row) {
   if (row.x() > before) row.dot(before + px(kStatusGap) + px(4), t.rejected);
 }
 
+/// The address that the model is served at, how much is asked of it, and the speed of all replies together.
+void draw_serving(const ViewModel& view, Row& row) {
+  const Theme& t = colours();
+  const ServedState& served = view.served;
+  if (!served.told.active) return;
+  row.statement({{Type::secondary, t.text3, "Serving"},
+                 {Type::mono, t.text2, served_address(served)},
+                 {Type::secondary, t.text3, counted(served.under_way(), "request", "requests")}});
+  const double tokens = served_speed(served, view.chat.now_ms);
+  if (tokens > 0)
+    row.statement({{Type::mono, t.text2, app::speed(tokens)}, {Type::secondary, t.text3, "tok/s served"}});
+}
+
 void draw_context(const ViewModel& view, Row& row, float top) {
   const Theme& t = colours();
   const float x = row.x();
-  const bool nearly_full = view.context_used > view.model->context / 10 * 9;
-  row.statement({{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "KV nearly full" : "KV"},
-                 {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
-  if (row.x() > x) context_tooltip(*view.model, x, top, row.x() - x);
+  if (view.model->context > 0) {  // else of a server that does not tell
+    const bool nearly_full = view.context_used > view.model->context / 10 * 9;
+    row.statement({{Type::secondary, nearly_full ? t.bonus_text : t.text3, nearly_full ? "KV nearly full" : "KV"},
+                   {Type::mono, t.text2, grouped(view.context_used) + " of " + grouped(view.model->context)}});
+    if (row.x() > x) context_tooltip(*view.model, x, top, row.x() - x);
+  }
   const std::string figures = speed(view);
   if (!figures.empty()) row.statement({{Type::mono, t.text2, figures}, {Type::secondary, t.text3, "tok/s"}});
 }
@@ -747,14 +834,22 @@ void StatusBar::draw(const ViewModel& view, CommandSink& sink) {
   // A narrow window shows only one of the two buttons, so that the engine's state has room.
   const bool both = width > px(560);
   const float keys_width = help_width + (both ? commands_width : 0);
-  Row row(origin.x + px(kStatusMargin), origin.x + width - px(kStatusMargin) - keys_width, middle);
+  float right = origin.x + width - px(kStatusMargin) - keys_width;
+  const float way = view.shell.page == WindowPage::rounds ? way_switch_width(view, false) : 0;
+  if (way > 0 && width > way + keys_width + px(kLeastStatus)) {
+    right -= way;
+    draw_way_switch(view, {right, origin.y + px(2)}, px(20), false, name(), sink);
+    right -= px(kStatusMargin);
+  }
+  Row row(origin.x + px(kStatusMargin), right, middle);
   row.dot(row.x() + px(4), state_colour(view));
   row.advance(px(14));
   row.text(Type::secondary, t.text2, elided(Type::secondary, engine_words(view), row.room() - px(90)));
   draw_progress(view, sink, row, origin);
-  // A recording's rounds have nothing to do with the engine's cache and speed: its figures stay out meanwhile.
-  // A released model has no cache either.
-  if (view.model && !view.replaying() && view.model_state != ModelState::released) draw_context(view, row, origin.y);
+  // A recording's rounds, and a client's, have nothing to do with the own chat's cache and speed: these figures stay
+  // out meanwhile. A released model has no cache either.
+  if (view.model && view.own_chat() && view.model_state != ModelState::released) draw_context(view, row, origin.y);
+  draw_serving(view, row);
   draw_rounds(view, row);
   draw_recording(view, row);
   float x = origin.x + width - px(kStatusMargin) - keys_width + px(10);

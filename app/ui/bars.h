@@ -2,6 +2,7 @@
 // The bar at the top, with the switches of layout and mode, and the status bar at the bottom.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,17 @@ class TopBar final : public Panel {
   TargetMenu target_menu_;
 };
 
-/// The bar at the bottom: what the engine does and on which device, how full the cache is, its speed, how far the shown
-/// round is behind, and whether rounds are recorded. 28 px high at 100%.
+/// Width of the switch "guess | plain", or with `stacked` of guess over plain. 0 where there is nothing to switch:
+/// without a model, and over a recording or a served reply.
+float way_switch_width(const ViewModel& view, bool stacked);
+/// Draws it with its upper left corner at `from`, each of the two `height` pixels high; a click on either changes how
+/// the next replies are written. area: the part of the window whose keyboard focus may stand on it.
+void draw_way_switch(const ViewModel& view, ImVec2 from, float height, bool stacked, std::string_view area,
+                     CommandSink& sink);
+
+/// The bar at the bottom: what the engine does and on which device, how full the cache is, its speed, what is served,
+/// how far the shown round is behind, whether rounds are recorded, and in Lab the switch "guess | plain". 28 px high at
+/// 100%.
 class StatusBar final : public Panel {
  public:
   const char* name() const override { return "Status bar"; }

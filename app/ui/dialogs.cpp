@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "app/state/words.h"
 #include "app/ui/look.h"
 #include "app/ui/widgets.h"
+#include "engine/base/figures.h"
 
 namespace canopy::app {
 namespace {
@@ -35,7 +37,7 @@ const char* filter_words(PathFilter filter) {
 
 std::string facts_of(const FolderEntry& entry) {
   if (entry.folder) return entry.model ? "model" : "folder";
-  return bytes_text(entry.bytes);
+  return byte_figures(entry.bytes);
 }
 
 void draw_problem(const std::string& words, float width) {
@@ -251,15 +253,6 @@ std::string read_rate(const DeviceReported& report) {
   const int digits = report.peak_gb_s < 100 ? 1 : 0;
   return "A pass of one row reads weights at " + fixed(report.weights_gb_s, digits) + " GB/s; this device reads at " +
          fixed(report.peak_gb_s, digits) + " GB/s at most.";
-}
-
-void paragraph(const std::string& words, Colour colour, float width) {
-  if (words.empty()) return;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  TextBlock block;
-  block.layout(words, Type::secondary, width);
-  block.draw(ImGui::GetWindowDrawList(), at, words, Type::secondary, colour, px(kReportLine));
-  ImGui::Dummy({width, block.height(px(kReportLine))});
 }
 
 }  // namespace
@@ -594,6 +587,193 @@ void OwnDeviceBox::draw(const ViewModel& view, CommandSink& sink) {
     ImGui::EndPopup();
   } else {
     sink.post(WhatIfCommand(DescribeDevice{false}));  // closed by a click outside
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+
+namespace {
+
+constexpr const char* kEnginePopup = "An engine elsewhere";
+constexpr float kEngineWidth = 460;
+
+}  // namespace
+
+void EngineBox::draw(const ViewModel& view, CommandSink& sink) {
+  if (!view.models.engine_box_shown) {
+    open_ = false;
+    return;
+  }
+  if (!open_) {
+    open_ = true;
+    key_.clear();
+    if (is_server_address(view.model_path)) address_ = view.model_path;
+    ImGui::OpenPopup(kEnginePopup);
+  }
+  const float width = place_dialog(kEngineWidth) - px(32);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
+  if (ImGui::BeginPopup(kEnginePopup)) {
+    label(Type::title, colours().text, kEnginePopup);
+    paragraph(
+        "Another machine writes, and this window shows every pass of it: one where \"canopy-cli serve\" runs. Another "
+        "OpenAI-compatible server can be chatted with, too; its passes cannot be seen. Your messages travel "
+        "unencrypted: use a network that you trust.",
+        colours().text2, width);
+    ImGui::Dummy({0, px(2)});
+    ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+    ImGui::PushStyleColor(ImGuiCol_Border, colours().ctl);
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(width);
+    bool entered = ImGui::InputTextWithHint("##engine address", "http://gpu-box:8737", &address_,
+                                            ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::SetNextItemWidth(width);
+    const char* hint = view.models.engine_key.empty() ? "Key, where it asks for one; kept until the window closes"
+                                                      : "Key; empty: that of the settings";
+    entered |= ImGui::InputTextWithHint("##engine key", hint, &key_,
+                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_Password);
+    ImGui::PopStyleColor();
+    ImGui::PopStyleVar();
+    ButtonSpec open{"Open the engine", Icon::none, ButtonKind::primary};
+    open.words = "Open";
+    open.enabled = !engine_address(address_).empty();
+    if ((button(open) || entered) && open.enabled) {
+      sink.post(ModelsCommand(OpenEngine{address_, key_}));
+      key_.clear();
+      ImGui::CloseCurrentPopup();
+    }
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(ModelsCommand(ShowEngineBox{false}));
+    ImGui::EndPopup();
+  } else {
+    sink.post(ModelsCommand(ShowEngineBox{false}));  // closed by a click outside
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+
+namespace {
+
+constexpr const char* kServePopup = "Serve";
+constexpr float kServeWidth = 500, kServeCaption = 112;
+
+/// A caption with a box behind it. True where Enter was pressed in it.
+bool serve_field(const char* id, const char* caption, const char* hint, const char* about, std::string& text,
+                 float width, ImGuiInputTextFlags flags = 0) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float left = std::min(px(kServeCaption), width * 0.4f);
+  draw_text_middle(ImGui::GetWindowDrawList(), at.x, at.y + ImGui::GetFrameHeight() * 0.5f, Type::base, colours().text2,
+                   elided(Type::base, caption, left - px(8)));
+  ImGui::SetCursorScreenPos({at.x + left, at.y});
+  ImGui::SetNextItemWidth(width - left);
+  const bool entered = ImGui::InputTextWithHint(id, hint, &text, ImGuiInputTextFlags_EnterReturnsTrue | flags);
+  tooltip(about);
+  return entered;
+}
+
+std::optional<uint32_t> typed_port(const std::string& text) {
+  uint32_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && port <= kMostPort ? std::optional(port) : std::nullopt;
+}
+
+}  // namespace
+
+void ServeBox::draw_on(const ViewModel& view, CommandSink& sink, float width) {
+  const Serving& told = view.served.told;
+  if (told.active) {
+    label(Type::mono, colours().text, elided(Type::mono, told.url, width));
+    paragraph(
+        "Model " + told.model + (view.served.key.empty() ? ", for this machine alone" : ", for those who have the key"),
+        colours().text2, width);
+  }
+  paragraph(serving_words(view), colours().text2, width);
+  ImGui::Dummy({0, px(2)});
+  ButtonSpec stop{"Stop serving", Icon::none, ButtonKind::primary};
+  stop.tooltip = "Ends all requests; address and key can be changed then";
+  if (button(stop)) sink.post(ServedCommand(SwitchServing{false}));
+  if (!told.active) return;
+  ImGui::SameLine(0, px(8));
+  ButtonSpec copy{"Copy the address", Icon::none, ButtonKind::line};
+  copy.tooltip = "The base URL, for a client\u2019s settings";
+  if (button(copy)) sink.post(CopyText{told.url});
+}
+
+void ServeBox::draw_form(const ViewModel& view, CommandSink& sink, float width) {
+  const Theme& t = colours();
+  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_Border, t.ctl);
+  bool entered =
+      serve_field("##serve host", "Address", "127.0.0.1",
+                  "Address to listen at; with another than this machine\u2019s own a key is needed", host_, width);
+  entered |= serve_field("##serve port", "Port", "8737", "0 takes one that is free", port_, width);
+  entered |= serve_field("##serve key", "Key", "None: for this machine alone",
+                         "That clients must name, at least 8 signs; kept in a file that only you can read", key_, width,
+                         ImGuiInputTextFlags_Password);
+  entered |= serve_field("##serve hosts", "Allowed hosts", "None beside localhost",
+                         "Names by which clients call this machine, with commas in between", hosts_, width);
+  entered |= serve_field("##serve cors", "Pages (CORS)", "None",
+                         "Origins of web pages that may ask, as https://chat.example", origins_, width);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  paragraph(problem_.empty() ? view.served.told.problem : problem_, t.rejected_text, width);
+  ButtonSpec serve{"Serve", Icon::none, ButtonKind::primary};
+  serve.tooltip = "Also after the next start, until you switch it off";
+  const bool pressed = button(serve);
+  if (view.served.settings.on) {  // and was refused: the next start would try it again
+    ImGui::SameLine(0, px(8));
+    ButtonSpec off{"Switch off", Icon::none, ButtonKind::line};
+    off.tooltip = "Does not try it again at the next start";
+    if (button(off)) return sink.post(ServedCommand(SwitchServing{false}));
+  }
+  if (!pressed && !entered) return;
+  const std::optional<uint32_t> port = typed_port(port_);
+  problem_ = port ? "" : "The port is \"" + port_ + "\"; it must be 0 to 65535.";
+  if (!port) return;
+  ServeSettings settings = view.served.settings;
+  settings.host = host_.empty() ? ServeSettings().host : host_;
+  settings.port = *port;
+  settings.hosts = listed_names(hosts_);
+  settings.origins = listed_names(origins_);
+  sink.post(ServedCommand(ChangeServing{settings, key_}));
+  sink.post(ServedCommand(SwitchServing{true}));
+}
+
+void ServeBox::draw(const ViewModel& view, CommandSink& sink) {
+  if (!view.served.box_shown) {
+    open_ = false;
+    return;
+  }
+  if (!open_) {
+    open_ = true;
+    const ServeSettings& settings = view.served.settings;
+    host_ = settings.host;
+    port_ = std::to_string(settings.port);
+    key_ = view.served.key;
+    hosts_ = joined_names(settings.hosts);
+    origins_ = joined_names(settings.origins);
+    problem_.clear();
+    ImGui::OpenPopup(kServePopup);
+  }
+  const float width = place_dialog(kServeWidth) - px(32);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(14)});
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, colours().card);
+  if (ImGui::BeginPopup(kServePopup)) {
+    label(Type::title, colours().text, "Serve");
+    paragraph(
+        "Editors, agents and scripts that speak OpenAI\u2019s or Anthropic\u2019s interface get answers of the loaded "
+        "model. Each request can be watched, below the list of chats. Your own chat goes first.",
+        colours().text2, width);
+    ImGui::Dummy({0, px(2)});
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    if (view.served.on())
+      draw_on(view, sink, width);
+    else
+      draw_form(view, sink, width);
+    if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) sink.post(ServedCommand(ShowServing{false}));
+    ImGui::EndPopup();
+  } else {
+    sink.post(ServedCommand(ShowServing{false}));  // closed by a click outside
   }
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();

@@ -1,5 +1,6 @@
 #pragma once
-// Dialogs over the window: the browser for files and folders, "Report this device", and "Share".
+// Dialogs over the window: the browser for files and folders, "Report this device", "Share", a device of one's own,
+// "An engine elsewhere" and "Serve".
 
 #include <optional>
 #include <string>
@@ -85,6 +86,33 @@ class OwnDeviceBox {
   void draw_form(const ViewModel& view, CommandSink& sink, float width);
 
   std::string name_, gb_s_, tflops_, dispatch_us_, problem_;
+  bool open_ = false;
+};
+
+// "An engine elsewhere": its address and key.
+
+class EngineBox {
+ public:
+  /// Draws the box while ModelsState::engine_box_shown is set.
+  void draw(const ViewModel& view, CommandSink& sink);
+
+ private:
+  std::string address_, key_;
+  bool open_ = false;
+};
+
+// "Serve": switches the server of the loaded model on and off, with its settings.
+
+class ServeBox {
+ public:
+  /// Draws the box while ServedState::box_shown is set.
+  void draw(const ViewModel& view, CommandSink& sink);
+
+ private:
+  void draw_on(const ViewModel& view, CommandSink& sink, float width);
+  void draw_form(const ViewModel& view, CommandSink& sink, float width);
+
+  std::string host_, port_, key_, hosts_, origins_, problem_;
   bool open_ = false;
 };
 

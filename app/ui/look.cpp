@@ -9,6 +9,7 @@
 #include "app/platform/embedded_fonts.h"
 #include "app/platform/text_order.h"
 #include "app/ui/script_text.h"
+#include "engine/base/text.h"
 
 namespace canopy::app {
 namespace {
@@ -92,6 +93,22 @@ bool letters_are_typed() {
   return ImGui::GetFrameCount() - look().letters_taken <= 1;
 }
 
+bool take_typed_ahead() {
+  ImGuiIO& io = ImGui::GetIO();
+  const bool popup = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
+  if (popup || ImGui::IsAnyItemActive()) return false;
+  look().letters_taken = ImGui::GetFrameCount();
+  if (io.KeyCtrl && !io.KeyAlt) return false;
+  std::string typed;
+  for (const ImWchar c : io.InputQueueCharacters)
+    if (c >= ' ' && c != 0x7F) append_utf8(typed, static_cast<uint32_t>(c));
+  // A blank alone belongs to the panel that has the focus.
+  if (typed.empty() || (typed.front() == ' ' && look().typed_ahead.empty())) return false;
+  look().typed_ahead += typed;
+  io.InputQueueCharacters.resize(0);
+  return true;
+}
+
 void want_focus(std::string_view area) {
   look().focus_wanted = area;
   look().focus_asked = ImGui::GetFrameCount();
@@ -107,6 +124,17 @@ void focus_last_item(std::string_view area) {
   if (!take_focus(area)) return;
   ImGui::FocusItem();
   ImGui::SetNavCursorVisible(true);
+}
+
+void want_press(std::string_view control) {
+  look().press_wanted = control;
+  look().press_asked = ImGui::GetFrameCount();
+}
+
+bool take_press(std::string_view control) {
+  if (look().press_wanted != control || ImGui::GetFrameCount() - look().press_asked > 1) return false;
+  look().press_wanted.clear();
+  return true;
 }
 
 void keep_drawing(double seconds) {

@@ -70,10 +70,14 @@ struct Look {
   FontSet fonts;
   float scale = 1.0f;                       // pixels per unit of the 100% design
   double drawing_until = 0;                 // in ImGui::GetTime(): frames are drawn until then, as something moves
-  std::string typed_ahead;                  // on the start page, for the composer
+  std::string typed_ahead;                  // for the box of messages, while it is not on show
   int letters_taken = -2;                   // ImGui::GetFrameCount() when a box last took what is typed anywhere
   std::string focus_wanted;                 // the part of the window that is to take the keyboard
   int focus_asked = -2;                     // ImGui::GetFrameCount() when that was asked for
+  std::string press_wanted;                 // the control that is to be pressed as if by a click
+  int press_asked = -2;                     // ImGui::GetFrameCount() when that was asked for
+  int wide_steps = 0;                       // that wide code moves sideways in this frame
+  int wide_pointed = -2;                    // ImGui::GetFrameCount() when the mouse was last on wide code
   int fonts_found = 0;                      // rises when fonts of the system were found for what has been measured
   std::vector<DrawnText>* drawn = nullptr;  // where note_drawn() adds texts; null except in tests
 };
@@ -92,6 +96,10 @@ void keep_drawing(double seconds);
 /// Whether letters that are typed go to the box of messages, wherever the focus is: no keys of other panels then.
 bool letters_are_typed();
 
+/// Where the box of messages is not on show: keeps the letters that are typed while nothing has the keyboard in
+/// typed_ahead, for the box to take when it comes up. Whether there are new ones: then it should come up.
+bool take_typed_ahead();
+
 // Parts of the window that share a window of Dear ImGui with others take the keyboard themselves when it is their turn.
 
 inline constexpr std::string_view kComposerArea = "Composer", kTreeArea = "Tree", kNumbersArea = "Numbers";
@@ -101,6 +109,11 @@ void want_focus(std::string_view area);
 bool take_focus(std::string_view area);
 /// Gives the keyboard to the item that was drawn last, if it is this part's turn.
 void focus_last_item(std::string_view area);
+
+/// Has the control of this name pressed, if it is drawn in this frame or the next.
+void want_press(std::string_view control);
+/// Whether this control is to be pressed now; true once. What draws a control asks beside the click.
+bool take_press(std::string_view control);
 
 ImFont* font_of(Type type);
 /// Size before scaling, for ImGui::PushFont.

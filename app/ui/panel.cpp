@@ -1,6 +1,7 @@
 #include "app/ui/panel.h"
 
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,11 @@ namespace {
 constexpr float kLinePitch = 17;
 
 }  // namespace
+
+bool in_front(const char* panel) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(panel);
+  return window != nullptr && window->WasActive && (window->DockNode == nullptr || window->DockTabIsVisible);
+}
 
 PanelBody::PanelBody(const char* id, float padding_x, float padding_y) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(padding_x), px(padding_y)});

@@ -26,6 +26,9 @@ class Panel {
   virtual void draw(const ViewModel& view, CommandSink& sink) = 0;
 };
 
+/// Whether a panel of Lab is open and in front of those that share its place, as the last frame had it.
+bool in_front(const char* panel);
+
 /// The contents of a panel as a child window that scrolls if needed; it ends when this object is destroyed.
 class PanelBody {
  public:

@@ -1,5 +1,6 @@
 #include "app/ui/widgets.h"
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -57,7 +58,8 @@ ImVec2 button_size(const ButtonSpec& spec) {
 bool button(const ButtonSpec& spec) {
   const ImVec2 size = button_size(spec), a = ImGui::GetCursorScreenPos(), b = {a.x + size.x, a.y + size.y};
   ImGui::BeginDisabled(!spec.enabled);
-  const bool pressed = ImGui::InvisibleButton(spec.label, size, ImGuiButtonFlags_EnableNav);
+  const bool asked = spec.enabled && take_press(spec.label);
+  const bool pressed = ImGui::InvisibleButton(spec.label, size, ImGuiButtonFlags_EnableNav) || asked;
   const bool hovered = ImGui::IsItemHovered() && spec.enabled;
   const ButtonFace face = face_of(spec, hovered, ImGui::IsItemActive());
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -95,7 +97,7 @@ float picker_width(std::string_view caption, std::string_view value) {
 bool picker(const char* id, std::string_view caption, std::string_view value, float width, bool has_value) {
   const Theme& t = colours();
   const ImVec2 a = ImGui::GetCursorScreenPos(), size = {width, px(32)}, b = {a.x + size.x, a.y + size.y};
-  const bool pressed = ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav);
+  const bool pressed = ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav) || take_press(id);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float towards_text = ImGui::IsItemActive() ? kPressMix : ImGui::IsItemHovered() ? kHoverMix : 0.0f;
   draw_face(list, a, b, {mix(t.card, t.text, towards_text), t.line, 0});
@@ -157,12 +159,57 @@ void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour 
   list->AddRectFilled(pos, {pos.x + width, end.y}, fill, px(2));
 }
 
+namespace {
+
+/// Places the next tooltip off the controls of the popup that the last item is in: below it, above it, or over the
+/// words that it begins with; where none of these has room, where Dear ImGui puts it.
+void place_off_popup(ImVec2 size) {
+  const ImGuiWindow* form = ImGui::GetCurrentWindow()->RootWindow;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float gap = px(4), below = form->Pos.y + form->Size.y + gap, above = form->Pos.y - gap - size.y;
+  const float x =
+      std::clamp(form->Pos.x, viewport->Pos.x, std::max(viewport->Pos.x, viewport->Pos.x + viewport->Size.x - size.x));
+  if (below + size.y <= viewport->Pos.y + viewport->Size.y)
+    ImGui::SetNextWindowPos({x, below});
+  else if (above >= viewport->Pos.y)
+    ImGui::SetNextWindowPos({x, above});
+  else if (form->Pos.y + size.y <= ImGui::GetItemRectMin().y)
+    ImGui::SetNextWindowPos({x, form->Pos.y});
+}
+
+/// Whether a tooltip of the last item would lie over the controls behind it for as long as one works with it: that of a
+/// box that is typed in or a slider, and of whatever the keyboard is on, in a form or a menu.
+bool would_cover_the_next() {
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  if ((ImGui::GetCurrentWindow()->RootWindow->Flags & ImGuiWindowFlags_Popup) == 0) return false;
+  return (g.LastItemData.ItemFlags & ImGuiItemFlags_Inputable) != 0 || (g.NavCursorVisible && ImGui::IsItemFocused());
+}
+
+constexpr float kTooltipWidth = 420, kTermWidth = 340;
+
+/// Where lines of a tooltip end: a narrow window has room for less than the usual width.
+float tooltip_wrap(float width) {
+  const float room = ImGui::GetMainViewport()->Size.x - ImGui::GetStyle().WindowPadding.x * 2 - px(8);
+  return std::max(px(80), std::min(px(width), room));
+}
+
+}  // namespace
+
 void tooltip(const char* text) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip | ImGuiHoveredFlags_AllowWhenDisabled)) return;
+  push_type(Type::secondary);
+  const ImVec2 words = ImGui::CalcTextSize(text, nullptr, false, tooltip_wrap(kTooltipWidth)),
+               padding = ImGui::GetStyle().WindowPadding;
+  ImGui::PopFont();
+  if (would_cover_the_next()) place_off_popup({words.x + padding.x * 2, words.y + padding.y * 2});
+  show_tooltip(text);
+}
+
+void show_tooltip(const std::string& text) {
   ImGui::BeginTooltip();
   push_type(Type::secondary);
-  ImGui::PushTextWrapPos(px(420));
-  ImGui::TextUnformatted(text);
+  ImGui::PushTextWrapPos(tooltip_wrap(kTooltipWidth));
+  ImGui::TextUnformatted(text.c_str());
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::EndTooltip();
@@ -186,6 +233,15 @@ void label(Type type, Colour colour, std::string_view text) {
   ImGui::PopFont();
 }
 
+void paragraph(std::string_view words, Colour colour, float width, float pitch) {
+  if (words.empty()) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  TextBlock block;
+  block.layout(words, Type::secondary, width);
+  block.draw(ImGui::GetWindowDrawList(), at, words, Type::secondary, colour, px(pitch));
+  ImGui::Dummy({width, block.height(px(pitch))});
+}
+
 bool model_path_box(std::string& path, float width) {
   ButtonSpec open{"Open", Icon::none, ButtonKind::line};
   open.enabled = !path.empty();
@@ -204,12 +260,6 @@ bool model_path_box(std::string& path, float width) {
   return asked && !path.empty();
 }
 
-namespace {
-
-constexpr float kTermWidth = 340;
-
-}  // namespace
-
 void term_tooltip(std::string_view label_words, const std::string& more) {
   const Term* term = find_term(label_words);
   if (!term) {
@@ -218,7 +268,7 @@ void term_tooltip(std::string_view label_words, const std::string& more) {
   }
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip | ImGuiHoveredFlags_AllowWhenDisabled)) return;
   ImGui::BeginTooltip();
-  ImGui::PushTextWrapPos(px(kTermWidth));
+  ImGui::PushTextWrapPos(tooltip_wrap(kTermWidth));
   label(Type::secondary_semibold, colours().text, term->name);
   label(Type::secondary, colours().text, term->meaning);
   if (!more.empty()) {

@@ -56,12 +56,18 @@ void draw_bar(ImDrawList* list, ImVec2 pos, ImVec2 size, float fraction, Colour 
 
 void tooltip(const char* text);
 
+/// A tooltip at the mouse, whatever is under it: of a place in a drawing, which is no item.
+void show_tooltip(const std::string& text);
+
 /// Places the next window at the top of the viewport, centred, as high as its contents. width is at 100%; returns its
 /// width in pixels, which is less where the viewport is narrow.
 float place_dialog(float width);
 
 /// Draws text at the cursor as an item.
 void label(Type type, Colour colour, std::string_view text);
+
+/// The same for small text that is wrapped, with lines of `pitch` at 100%. Takes no height where there is none.
+void paragraph(std::string_view words, Colour colour, float width, float pitch = 19);
 
 /// A text box for the path of a model, with a button; used where there is no file dialog. `path` keeps the text between
 /// frames. True when Enter or the button asks to open it.

@@ -425,7 +425,7 @@ TEST(App, AModelThatIsTooLargeIsQuantizedOnAClick) {
       engine.publish(small_model());
       return;
     }
-    Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16,000 MiB are needed.", 0};
+    Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16.00 GB are needed.", 0};
     failure.would_fit_quantized = true;
     engine.publish(failure);
   };

@@ -45,7 +45,7 @@ TEST(ShareFiles, RoundsOfALiveReplyAreReadByTheThread) {
   for (const ShareKind kind : {ShareKind::page, ShareKind::animation}) {
     ShareJob::Make make;
     ASSERT_NO_THROW(make = make_of(view, kind));
-    expect_error("The tree of round 1 of this reply is no longer in memory", [&] { make({}); });
+    expect_error("The tree of pass 1 of this reply is no longer in memory", [&] { make({}); });
   }
 }
 

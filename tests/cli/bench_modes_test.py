@@ -190,7 +190,7 @@ class OnDevice(Folder):
         self.assertIn("name one with --drafter", result.stderr)
         result = run(*alone, "--sources", "oracle", icd=ICD)
         self.assertEqual(result.returncode, 2)
-        self.assertIn("no source of drafts 'oracle'; allowed: dflash, suffix, recycling, earlier and draft", result.stderr)
+        self.assertIn("no source of drafts 'oracle'; allowed: dflash, suffix, recycling, earlier, draft, mtp, eagle3 and assistant", result.stderr)
 
 
     def test_given_rates_decide_what_is_accepted_and_everything_says_so(self):

@@ -69,6 +69,11 @@ class OnDevice(unittest.TestCase):
             self.assertEqual(len(entry["nodes"]), entry["width"] - 1)
             for node in entry["nodes"]:
                 self.assertTrue(node["sources"] and set(node["sources"]) <= {"suffix", "recycling"}, node)
+                if "suffix" in node["sources"]:
+                    self.assertGreaterEqual(node["went_on"]["places"], node["went_on"]["times"])
+                    self.assertGreater(node["went_on"]["times"], 0)
+                else:
+                    self.assertIsNone(node["went_on"])
             self.assertEqual(entry["emitted"], 1 + sum(node["accepted"] for node in entry["nodes"]))
             self.assertEqual(list(entry["ms"]), ["draft", "build", "verify", "walk", "commit", "other"])
             self.assertGreater(entry["ms"]["verify"], 0)

@@ -57,6 +57,40 @@ class DraftingFaults(unittest.TestCase):
             with self.subTest(reason):
                 self.assertIn(reason, self.refused(*arguments("--mode", "tree", model=model, drafter=drafter)))
 
+    def test_the_models_own_head(self):
+        self.assertIn("has no head that predicts further tokens", self.refused(*arguments("--mode", "tree", drafter="mtp")))
+        model = os.path.join(GOLDEN, "tiny-qwen3_5-mtp-f16.gguf")
+        for drafter in ("mtp", os.path.join(GOLDEN, "mtp-tiny-qwen3_5-f16.gguf")):
+            result = run(*arguments("--mode", "tree", "--budget", "8", "--sources", "mtp", "--json", model=model,
+                                    drafter=drafter), icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            nodes = [node for each in json.loads(result.stdout)["rounds"] for node in each["nodes"]]
+            self.assertEqual({tuple(node["sources"]) for node in nodes}, {("mtp",)})
+
+    def test_eagle_heads(self):
+        self.assertIn("EAGLE-3 head", self.refused(*arguments(
+            "--mode", "tree", model=os.path.join(GOLDEN, "tiny-qwen3-q8_0.gguf"),
+            drafter=os.path.join(GOLDEN, "tiny-llama3-eagle31"))))
+        for drafter in ("tiny-qwen3-eagle3", "tiny-qwen3-eagle3-f16.gguf"):
+            result = run(*arguments("--mode", "tree", "--budget", "8", "--sources", "eagle3", "--json",
+                                    model=os.path.join(GOLDEN, "tiny-qwen3-q8_0.gguf"),
+                                    drafter=os.path.join(GOLDEN, drafter)), icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            nodes = [node for each in json.loads(result.stdout)["rounds"] for node in each["nodes"]]
+            self.assertEqual({tuple(node["sources"]) for node in nodes}, {("eagle3",)})
+
+    def test_assistants(self):
+        self.assertIn("reads keys and values of models of Gemma 4", self.refused(*arguments(
+            "--mode", "tree", model=os.path.join(GOLDEN, "tiny-qwen3-q8_0.gguf"),
+            drafter=os.path.join(GOLDEN, "tiny-gemma4-assistant"))))
+        for drafter in ("tiny-gemma4-assistant", "tiny-gemma4-assistant-f16.gguf"):
+            result = run(*arguments("--mode", "tree", "--budget", "8", "--sources", "assistant", "--json",
+                                    model=os.path.join(GOLDEN, "tiny-gemma4-f16.gguf"),
+                                    drafter=os.path.join(GOLDEN, drafter)), icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            nodes = [node for each in json.loads(result.stdout)["rounds"] for node in each["nodes"]]
+            self.assertEqual({tuple(node["sources"]) for node in nodes}, {("assistant",)})
+
     def test_drafters_whose_config_is_wrong(self):
         for field, value, reason in (("block_size", 0, "block size is 0; 2 to 64"),
                                      ("block_size", 1, "block size is 1; 2 to 64"),

@@ -44,7 +44,9 @@ class MakeModel(unittest.TestCase):
         self.assertEqual(self.inspected(self.drafter)["config"]["hidden"], 256)
 
     def test_hybrids_and_gemma_are_written_as_published_files_have_them(self):
-        for shape, expected in (("tiny-next-q4_k", ["qwen3next", 4]), ("tiny-gemma-q4_k", ["gemma3", 6])):
+        for shape, expected in (("tiny-next-q4_k", ["qwen3next", 4]), ("tiny-gemma-q4_k", ["gemma3", 6]),
+                                ("tiny-gemma4-q4_k", ["gemma4", 6]), ("tiny-gemma4-e-q4_k", ["gemma4", 5]),
+                                ("tiny-gemma4-moe-q4_k", ["gemma4", 6])):
             result = run("make-model", shape, self.model, "--drafter", self.drafter, "--overwrite")
             self.assertEqual(result.returncode, 0, result.stderr)
             config = self.inspected(self.model)["config"]

@@ -190,6 +190,30 @@ class OnDevice(Folder):
         self.assertEqual(whole["runs"][:len(stopped["runs"])], stopped["runs"])
         self.assertFalse(os.path.exists(kept), "a file of texts stays no longer than it is needed")
 
+    def test_earlier_replies_are_read_where_they_are_named_and_said_in_the_file(self):
+        store = self.path("store")
+        for _, text in PROMPTS[:2]:
+            result = run("generate", *PAIR[1:], "--mode", "ar", "--no-self-test", "-n", "24", "-p", text,
+                         "--suffix-store", store, icd=ICD)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        files = {name: open(os.path.join(store, name), "rb").read() for name in os.listdir(store)}
+        plan = self.plan("--modes", "ar,tree", "--limit", "1", "--out", self.out)
+        result = self.sweep(*plan, "--sources-from", store, "--json", "--markdown", self.path("t.md"))
+        sweep = json.loads(result.stdout)
+        self.assertEqual(sweep, self.loaded())
+        self.assertEqual([c["sources"] for c in sweep["contestants"]], ["dflash,suffix", "dflash,suffix,earlier"])
+        named = sweep["subjects"][0]["earlier_replies"]
+        self.assertEqual(named["replies"], 2)
+        self.assertGreater(named["tokens"], 2)
+        self.assertTrue(all(r["differs_at"] is None for r in sweep["runs"]))
+        self.assertIn("drafts from 2 earlier replies, %d tokens" % named["tokens"], self.read("t.md"))
+        self.assertIn("drafts from 2 earlier replies", self.sweep("sweep", "--show", self.out).stdout)
+        self.assertEqual(files, {name: open(os.path.join(store, name), "rb").read() for name in os.listdir(store)})
+        without = run(*PAIR, "--repeats", "3", "--prompts", self.prompts, "--resume", "--out", self.out, icd=ICD)
+        self.assertEqual(without.returncode, 1)
+        self.assertIn("its number of earlier replies is 2, and here it would be 0", without.stderr)
+        self.assertIn("--sources-from does", without.stderr)
+
     def test_resume_says_what_differs_by_name(self):
         self.stop_early(self.plan("--modes", "ar", "--out", self.out, repeats=300, tokens=40))
         other = run(*PAIR[:3], *PAIR[5:], "--drafter", "none", "--resume", "--out", self.out, icd=ICD)
@@ -246,6 +270,7 @@ class Refusals(Folder):
             ("There is no folder ", ("--out", self.path("none/t.json"), *prompts)),
             ("Only one of --json, --csv and --markdown", ("--csv", "-", "--json", "-", *prompts)),
             ("--repeats", ("--repeats", "0", *prompts)),
+            ("--sources-from names", ("--sources-from", self.path("none"), *prompts)),
         ):
             with self.subTest(arguments):
                 self.refused(2, words, *PAIR, *arguments)

@@ -68,7 +68,7 @@ def node(state, token, back, rank, log_q, target, log_p=None):
     return out + (struct.pack("<f", log_p) if log_p is not None else b"")
 
 
-def a_round(number, context, shape, nodes, accepted, emitted, measured, reason="", candidates=()):
+def a_round(number, context, shape, nodes, accepted, emitted, measured, reason="", candidates=(), later=b""):
     out = whole(number) + whole(context) + bytes([ADAPTIVE | shape << 4])
     out += whole(max(1, len(nodes))) + whole(accepted)
     out += whole(len(emitted)) + b"".join(map(whole, emitted))
@@ -80,7 +80,12 @@ def a_round(number, context, shape, nodes, accepted, emitted, measured, reason="
     for width, expected, ms in candidates:
         out += whole(width - last) + struct.pack("<dd", expected, ms)
         last = width
-    return record(ROUND, out)
+    return record(ROUND, out + later)
+
+
+def sources(match, *of_nodes):
+    """Of a round's nodes but the root, since 1.2: 2 the text, 8 earlier replies."""
+    return whole(0) + bytes([4]) + whole(match) + bytes([0, *of_nodes])
 
 
 def header(**changes):
@@ -196,8 +201,36 @@ class Stats(TraceCase):
 
     def test_text(self):
         shown = self.trace("stats", self.put(whole_trace())).stdout
-        self.assertIn("rounds    3, 1 of them ended inside their tree", shown)
+        self.assertIn("passes    3, 1 of them ended inside their tree", shown)
         self.assertRegex(shown, r"tree +2 +3 +1\.500")
+
+
+class OtherChats(TraceCase):
+    """A file of before has the words of wrong guesses that earlier replies alone made."""
+
+    def setUp(self):
+        super().setUp()
+        nodes = [node(ACCEPTED, 10, None, 0, 0.0, 11), node(ACCEPTED, 11, 1, 0, -0.1, 14, -0.2),
+                 node(REJECTED, 12, 2, 1, -1.0, 13, -2.0), node(REJECTED, 13, 2, 0, -0.5, 10)]
+        old = (prologue(minor=2) + header() + pieces(WORDS) + reply_begin() +
+               json_record(PREFILL, {"reused_tokens": 0, "ms": 7.5, "first_token": 10}) +
+               a_round(0, 2, TREE, nodes, 1, [11, 14], times(verify=3.0), later=sources(3, 8, 8, 2)))
+        self.old = self.put(old)
+
+    def test_export_tells_none_of_them(self):
+        nodes = json.loads(self.trace("export", self.old).stdout)["replies"][0]["rounds"][0]["nodes"]
+        self.assertEqual([n["sources"] for n in nodes], [[], ["earlier"], ["earlier"], ["suffix"]])
+        self.assertEqual([n["token"] for n in nodes], [10, 11, None, 13], "what was accepted is this chat's text")
+        self.assertEqual([n["text"] for n in nodes], [" root", " left", "(from another chat)", " leaf"])
+        self.assertIsNone(nodes[2]["target_token"])
+        self.assertEqual((nodes[2]["log_q"], nodes[2]["state"]), (-1.0, "rejected"))
+        self.assertTrue(all(n["went_on"] is None for n in nodes))
+
+    def test_show_draws_none_of_them(self):
+        shown = self.trace("show", self.old, "--round", "0").stdout
+        self.assertIn("(from another chat)", shown)
+        self.assertNotIn(" right", shown)
+        self.assertIn(" leaf", shown)
 
 
 class Export(TraceCase):
@@ -253,7 +286,7 @@ class Faults(TraceCase):
         self.refused("is a directory", "show", self.folder)
         self.refused("a trace of format 3.1", "show", self.put(prologue(3, 1) + header()))
         self.refused("header is cut off or damaged", "show", self.put(whole_trace()[:100]))
-        self.refused("has no round 3; it has 3", "show", self.put(whole_trace()), "--round", "3")
+        self.refused("has no pass 3; it has 3", "show", self.put(whole_trace()), "--round", "3")
 
     def test_wrong_usage_is_code_2(self):
         path = self.put(whole_trace())

@@ -132,6 +132,16 @@ class OnDevice(Folder):
         self.refused(("cannot be written as a recording", "trace densify"), *elsewhere, "-o", self.path("there"))
         self.assertNotIn("trace densify", run("trace", "what-if", DEMO, "--device", "h100").stdout)
 
+    def test_none_can_be_added_of_what_drafts_token_by_token(self):
+        trace = self.path("head.canopytrace")
+        self.succeed("generate", *PAIR[:2], "--drafter", os.path.join(GOLDEN, "tiny-qwen3-eagle3"), "--raw", "-p",
+                     "def read_file(path):", "-n", "40", "--json", "--trace", trace, "--mode", "tree", "--budget", "4")
+        elsewhere = (trace, "--device", "strix-halo", "--mode", "tree", "--budget", "1")
+        self.assertFalse(self.what_if(*elsewhere)["exact"])
+        self.assertNotIn("trace densify", run("trace", "what-if", *elsewhere).stdout)
+        refusal = self.refused(("cannot be written as a recording",), *elsewhere, "-o", self.path("there"))
+        self.assertNotIn("trace densify", refusal)
+
     def test_its_own_decisions_and_those_of_a_calibration(self):
         trace = self.record("adaptive.canopytrace", "--mode", "adaptive", "--dense")
         own = self.what_if(trace)

@@ -211,6 +211,39 @@ TEST(BudgetView, TheSpeedOfPlainDecodingIsTheOneGiven) {
   EXPECT_NE(view.not_argmax.find("the forecast for this pass"), std::string::npos) << view.not_argmax;
 }
 
+/// The words say what the table has, and that it was measured; without a measurement both have what was expected.
+TEST(BudgetView, TheReasonHasThePlainSpeedOfTheTable) {
+  TraceBuilder builder(41);
+  builder.begin();
+  RoundRecord record = decided(builder.tree(64), tiled_cost, WidthObjective::per_round);
+  ASSERT_EQ(record.shape, DecodeMode::tree);
+  ArReference plain;
+  plain.tokens_per_second = 0.5 * record.choice.ar_tokens_per_second;
+  plain.source = ArSource::beside;
+  for (const auto& [reason, shown] :
+       {std::pair("Tree of 17 rows: 3.20 tokens expected in 40.0 ms, 80.0 tok/s against 55.2 plain.",
+                  "Tree of 17 rows: 3.20 tokens expected in 40.0 ms, 80.0 tok/s against " +
+                      app::speed(plain.tokens_per_second) + " plain, as measured."),
+        std::pair(
+            "Plain: even a draft accepted in full would run at 0.90\u00d7 plain decoding (draft 9.0 ms, plain round "
+            "18.1 ms).",
+            "Plain: even a guess accepted in full would run at 0.90\u00d7 plain decoding (guess 9.0 ms, plain pass "
+            "18.1 ms). Measured, a plain pass takes " +
+                app::milliseconds(plain.ms()) + "."),
+        std::pair("Drafting: nothing is known about this drafter yet.",
+                  std::string("Guessing: nothing is known about this drafter yet."))}) {
+    record.choice.reason = reason;
+    const BudgetView view = budget_view(record, nullptr, plain);
+    EXPECT_EQ(view.reason, shown);
+    EXPECT_EQ(app::speed(view.rows.back().speed.tokens_per_second()), app::speed(plain.tokens_per_second));
+    EXPECT_EQ(view.plain_forecast, record.choice.ar_tokens_per_second);
+  }
+  record.choice.reason = "Tree of 17 rows: 3.20 tokens expected in 40.0 ms, 80.0 tok/s against 55.2 plain.";
+  const BudgetView expected = budget_view(record, nullptr);
+  EXPECT_EQ(expected.reason, record.choice.reason);
+  EXPECT_EQ(expected.plain_forecast, 0);
+}
+
 /// "Why 128" must not look like praise where the round was far slower than plain decoding.
 TEST(BudgetView, ARoundThatWasSlowerThanPlainDecodingIsMarked) {
   TraceBuilder builder(43);
@@ -234,7 +267,24 @@ TEST(BudgetView, APlainRoundNeedsNoTree) {
   EXPECT_EQ(view.title, "Why plain");
   EXPECT_TRUE(view.predicted.empty());
   EXPECT_TRUE(view.measured.empty());
-  EXPECT_EQ(view.axis_end, 128u);
+  EXPECT_EQ(view.axis_end, 16u);
+}
+
+TEST(BudgetView, TheAxisFitsWhatIsMarkedOnIt) {
+  TraceBuilder builder(31);
+  builder.begin();
+  for (const uint32_t width : {2u, 4u, 9u, 25u, 65u, 129u, 200u}) {
+    for (int i = 0; i < 5; ++i) {
+      const BudgetView view = budget_view(builder.tree(width), nullptr);
+      const uint32_t marked =
+          std::max({view.realised.budget(), view.best_budget.value_or(0), view.own ? view.own->budget() : 0,
+                    view.hindsight ? view.hindsight->budget() : 0});
+      EXPECT_GE(view.axis_end, 2 * marked) << width;
+      EXPECT_LE(view.axis_end, std::max(16u, 4 * marked)) << width;
+      EXPECT_EQ(budget_ticks(view.axis_end).at.back(), view.axis_end) << "the axis ends at a label";
+      EXPECT_GE(budget_ticks(view.axis_end).at.size(), 5u) << "more than its ends have labels";
+    }
+  }
 }
 
 TEST(CostView, HoldsEveryMeasuredPassAndTheFittedCurveOverItsSpan) {
@@ -268,6 +318,7 @@ TEST(Ticks, AreRoundAndHoldTheHighestValue) {
   EXPECT_EQ(ticks_to(9000).labels[1], "4,000");
   EXPECT_EQ(ticks_to(-1).at.front(), 0);
   EXPECT_EQ(width_ticks(128).at, (std::vector<double>{1, 16, 32, 48, 64, 80, 96, 112, 128}));
+  EXPECT_EQ(budget_ticks(16).at, (std::vector<double>{0, 2, 4, 6, 8, 10, 12, 14, 16}));
   EXPECT_LE(width_ticks(1024).at.size(), 9u);
   EXPECT_EQ(budget_ticks(64).labels.front(), "0");
 }

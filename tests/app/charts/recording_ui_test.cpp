@@ -154,7 +154,7 @@ TEST(RecordingUiTest, AFullDiskIsSaidAndTheButtonIsBack) {
   RecordingUi test;
   EXPECT_TRUE(test.ui.run([&](ImGuiTestContext* ctx) {
     record_by_mouse(ctx);
-    test.ui.engine().publish(Recording{false, test.name, 2048, 40, "Recording stopped after 40 rounds: disk full."});
+    test.ui.engine().publish(Recording{false, test.name, 2048, 40, "Recording stopped after 40 passes: disk full."});
     ctx->Yield(3);
     IM_CHECK_EQ(test.ui.view().cards.size(), 1u);
     IM_CHECK(ctx->ItemExists("//Timeline/Record a trace"));

@@ -446,6 +446,23 @@ TEST(BudgetLine, SaysWhoSetTheTree) {
       EXPECT_EQ(says(mode, mode == DecodeMode::ar, by).find("Chosen"), std::string::npos);
 }
 
+// "Chosen: the most tokens for their time. Expected best: plain" contradicted itself.
+TEST(BudgetLine, GuessesThatAreNotExpectedToPayAreNotSaidToBeChosenForThat) {
+  TraceBuilder builder(3);
+  builder.begin(DecodeMode::adaptive);
+  RoundRecord record = builder.tree(41);
+  record.choice = {};
+  const auto costs = test::costs_of(test::steep_cost);
+  const ArReference plain = plain_at(kPlainMs);
+  const auto says = [&] {
+    return budget_line(record, budget_view(record, costs.get(), plain), TreeSetBy::controller, nullptr).sentence;
+  };
+  EXPECT_EQ(says(), "Tried, to see whether guessing pays by now. Expected best: plain");
+  record = builder.chain(9);
+  record.choice = {};
+  EXPECT_EQ(says(), "One line, for what such lines brought lately. Expected best: plain");
+}
+
 TEST(BudgetLine, SaysWhatTheTextHadToDoWithIt) {
   TraceBuilder builder(3);
   builder.begin(DecodeMode::tree);
@@ -461,7 +478,7 @@ TEST(BudgetLine, SaysWhatTheTextHadToDoWithIt) {
   EXPECT_EQ(says(), "You set them. 1 of them was found in the text");
   for (size_t i = 1; i < record.nodes.size(); ++i) record.nodes[i].node.sources = kFromSuffix;
   record.ms.draft = 0;
-  EXPECT_EQ(says(), "You set them. All were found in the text, so no drafter was asked");
+  EXPECT_EQ(says(), "You set them. All found in the text, without the drafter");
 }
 
 TEST(WatchNumbers, NoTimeToGuessWhereNoDrafterWasAsked) {

@@ -125,6 +125,17 @@ TEST_F(ChatPicture, SourcesAreHiddenOnRequestAndPlainRepliesHaveNone) {
   EXPECT_EQ(pixels_of(picture(app::ThemeKind::dark, true, "chat-plain"), t.accepted_strong_bg), 0u);
 }
 
+/// The legend says that the big model's own text has a dotted line; in a plain pass all of it is.
+TEST_F(ChatPicture, APlainReplyIsDottedThroughout) {
+  const app::Theme& t = app::theme(app::ThemeKind::dark);
+  mode_ = DecodeMode::ar;
+  const size_t hidden = pixels_of(picture(app::ThemeKind::dark, false, "chat-plain-hidden"), t.bonus);
+  replies_ = 0;
+  const size_t dotted = pixels_of(picture(app::ThemeKind::dark, true, "chat-plain-dotted"), t.bonus);
+  // A dot has up to four pixels and stands every four: a token alone has less than thirty of them.
+  EXPECT_GT(dotted, hidden + 1000);
+}
+
 /// A chat with thinking, files and turns that are left out, in a nearly full context.
 TEST_F(ChatPicture, ThinkingFilesAndAFullContextAreMarked) {
   engine_.script = [this](ScriptedEngine& engine, const Command& command) {

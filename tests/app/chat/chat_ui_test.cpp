@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/ui/look.h"
 #include "tests/app/support/ui_harness.h"
 
 namespace canopy::test {
@@ -112,6 +113,10 @@ TEST(ChatUi, TheEndStaysInViewOnlyWhileTheReaderIsThere) {
     const float wheeled = messages->Scroll.y;
     write(20);
     IM_CHECK_EQ(messages->Scroll.y, wheeled);
+    IM_CHECK(ctx->ItemExists("//Chat/**/To the end"));
+    ui.app().run(app::NewChat{});
+    ctx->Yield(3);
+    IM_CHECK(!ctx->ItemExists("//Chat/**/To the end"));  // there is nothing above the end of an empty chat
   }));
 }
 
@@ -245,6 +250,96 @@ TEST(ChatUi, LettersTypedAnywhereAreTypedIntoTheMessage) {
     send();
     IM_CHECK_STR_EQ(sent().c_str(), "new words");
     IM_CHECK_EQ(ui.view().messages.size(), 2u);
+  }));
+}
+
+// Dear ImGui kept a place beyond the text where the box lost the keyboard right after it had got it, and measured on
+// for ever once its scroll bar was dragged.
+TEST(ChatUi, ABoxThatLosesTheKeyboardAtOnceIsScrolledAllTheSame) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::watch;
+  UiHarness ui(settings);
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(4);
+    std::string words;
+    for (int i = 0; i < 200; ++i) words += "many words ";
+    ctx->MouseMoveToPos({900, 420});
+    ctx->MouseClick();
+    ctx->Yield(2);
+    ctx->KeyChars(words.c_str());
+    for (int i = 0; i < 100 && ImGui::GetActiveID() == 0; ++i) ctx->Yield();
+    const ImGuiID box = ImGui::GetActiveID();
+    IM_CHECK_NE(box, 0u);
+    ImGuiWindow* inside = nullptr;
+    for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+      if (window->WasActive && window->ChildId == box) inside = window;
+    IM_CHECK(inside != nullptr);
+    IM_CHECK_GT(inside->ScrollMax.y, 0.0f);
+    ImGui::ClearActiveID();
+    ctx->Yield(3);
+    ctx->KeyChars("l");  // brings the keyboard back
+    for (int i = 0; i < 10 && ImGui::GetActiveID() != box; ++i) ctx->Yield();
+    IM_CHECK_EQ(ImGui::GetActiveID(), box);
+    ImGui::ClearActiveID();
+    ctx->Yield(2);
+    const ImRect bar = ImGui::GetWindowScrollbarRect(inside, ImGuiAxis_Y);
+    ctx->MouseMoveToPos({bar.GetCenter().x, bar.Max.y - 6});
+    ctx->MouseDown();
+    IM_CHECK_EQ(ImGui::GetActiveID(), ImGui::GetWindowScrollbarID(inside, ImGuiAxis_Y));
+    ctx->MouseMoveToPos({bar.GetCenter().x, bar.Min.y + 2});
+    ctx->MouseUp();
+    ctx->Yield(2);
+    IM_CHECK_LT(inside->Scroll.y, inside->ScrollMax.y);
+  }));
+}
+
+TEST(ChatUi, LettersTypedBehindAnotherPanelBringTheMessageToTheFront) {
+  UiHarness ui;  // Lab
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(4);
+    const auto in_front = [](const char* name) {
+      const ImGuiWindow* window = ImGui::FindWindowByName(name);
+      return window != nullptr && window->DockTabIsVisible;
+    };
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    ctx->Yield(4);
+    IM_CHECK(in_front("History"));
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    ctx->Yield(4);
+    IM_CHECK(in_front("Chat"));
+    ctx->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
+    ctx->Yield(4);
+    IM_CHECK(in_front("History"));
+    ctx->KeyChars("find all of it");
+    ctx->Yield(4);
+    IM_CHECK(in_front("Chat"));
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    const auto turns = ui.engine().last<Generate>().turns;
+    IM_CHECK_EQ(turns.size(), 1u);
+    IM_CHECK_STR_EQ(turns.back().content.c_str(), "find all of it");
+  }));
+}
+
+// There is no box to take them, and they would stand in it when the recording is closed.
+TEST(ChatUi, LettersTypedOverARecordingAreKeptNowhere) {
+  UiHarness ui;  // Lab
+  ui.engine().script = answers_with({});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+    ctx->Yield(4);
+    IM_CHECK(!ui.view().own_chat());
+    IM_CHECK(ui.view().shell.layout == app::WindowLayout::lab);
+    ui.app().run(app::ShellCommand(app::ShowPanel{"History", true}));
+    ctx->Yield(4);
+    ctx->KeyChars("words");
+    ctx->Yield(4);
+    IM_CHECK_STR_EQ(ui.view().shell.raised.c_str(), "History");
+    IM_CHECK(app::look().typed_ahead.empty());
   }));
 }
 

@@ -314,6 +314,36 @@ TEST(MessageBody, CodeScrollsByWheelAndBarAndIsSelectedWhereItIs) {
     ctx->MouseUp();
     ctx->Yield(2);
     IM_CHECK_STR_EQ(word_at(bar.Min.x + 4).c_str(), "first");
+    // By keys, whether the mouse is on it or not.
+    for (const bool on_it : {true, false}) {
+      if (!on_it) ctx->MouseMoveToPos({4, 4});
+      ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_RightArrow, 100);
+      ctx->Yield(2);
+      IM_CHECK_STR_EQ(word_at(bar.Max.x - 12).c_str(), "lastword");
+      if (!on_it) ctx->MouseMoveToPos({4, 4});
+      ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_LeftArrow, 100);
+      ctx->Yield(2);
+      IM_CHECK_STR_EQ(word_at(bar.Min.x + 4).c_str(), "first");
+    }
+  }));
+}
+
+TEST(MessageBody, TheKeysOfWideCodeLeaveTheCursorOfWhatIsTyped) {
+  UiHarness ui;
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(3);
+    ctx->KeyChars("First");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(4);
+    ctx->KeyChars("ab");
+    ctx->KeyPress(ImGuiMod_Alt | ImGuiKey_LeftArrow);
+    ctx->KeyChars("c");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(4);
+    IM_CHECK_EQ(ui.view().messages.size(), 4u);
+    IM_CHECK_STR_EQ(ui.view().messages[2].text.c_str(), "abc");
   }));
 }
 

@@ -130,6 +130,28 @@ TEST(WatchWords, TheLegendOfTheChatIsWhole) {
   EXPECT_TRUE(has(texts, "big model's own"));
 }
 
+// Where the whole words have no room it says it in fewer, at every size and scale.
+TEST(WatchWords, TheLegendOfTheChatIsCutNowhere) {
+  for (const auto& [width, height] :
+       {std::pair(640.0f, 480.0f), std::pair(960.0f, 600.0f), std::pair(1280.0f, 800.0f), std::pair(1920.0f, 1080.0f)})
+    for (const float scale : {1.0f, 1.5f, 2.0f, 3.0f}) {
+      UiHarness ui(in_layout(WindowLayout::watch), width, height);
+      ui.app().run(OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+      ui.app().run(app::RoundsCommand(app::ShowRound{7}));
+      ui.app().run(app::SetScale{scale});
+      for (int i = 0; i < 5; ++i) ui.frame();
+      const DrawnTexts drawn;
+      ui.frame();
+      for (const std::string& text : drawn.shortened())
+        EXPECT_FALSE(text.starts_with("guessed") || text.starts_with("the big") || text.starts_with("big model's") ||
+                     text.starts_with("its own"))
+            << text << ", " << width << " x " << height << " at " << scale;
+      const bool roomy = width >= 1280 && scale < 3;
+      EXPECT_TRUE(!roomy || scale > 1 || drawn.has("guessed by the drafter, confirmed")) << width;
+      EXPECT_TRUE(!roomy || drawn.any_contains("guessed")) << width << " at " << scale;
+    }
+}
+
 // In the narrow chat it has two lines, and hiding the marks moves nothing.
 TEST(WatchWords, TheLegendKeepsItsHeight) {
   DraftedChat chat(WindowLayout::watch);

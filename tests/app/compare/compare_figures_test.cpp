@@ -100,6 +100,9 @@ TEST(CompareFigures, TellAnErrorFromAnotherModelsText) {
 TEST(WayNames, SayWhereGuessesComeFromUnlessAllAreAsked) {
   EXPECT_EQ(way_title({DecodeMode::tree, 16}), "Tree 16");
   EXPECT_EQ(way_title({DecodeMode::tree, 16, kFromDflash}), "Tree 16 (drafter)");
+  EXPECT_EQ(way_title({DecodeMode::tree, 16, kFromMtp}), "Tree 16 (MTP head)");
+  EXPECT_EQ(way_title({DecodeMode::tree, 16, kFromEagle}), "Tree 16 (EAGLE-3 head)");
+  EXPECT_EQ(way_title({DecodeMode::tree, 16, kFromAssistant}), "Tree 16 (assistant)");
   EXPECT_EQ(way_title({DecodeMode::chain, 0, kFromSuffix}), "Chain (text)");
   EXPECT_EQ(way_title({DecodeMode::adaptive, 0, 0}), "Adaptive (no guesses)");
   EXPECT_EQ(way_title({DecodeMode::adaptive, 0, kUsualSources | kFromRecycling}), "Adaptive (drafter, text, recycled)");

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <string_view>
 
 #include "engine/bench/sweep_file.h"
 #include "tests/app/compare/compare_samples.h"
@@ -334,6 +335,40 @@ TEST_P(ComparePages, NothingIsCutOrOverlaps) {
     EXPECT_GT(texts.all().size(), 20u);
     EXPECT_EQ(texts.cut(), std::vector<std::string>()) << "page " << static_cast<int>(page);
     EXPECT_EQ(texts.overlapping(), std::vector<std::string>()) << "page " << static_cast<int>(page);
+    // A heading of which letters are left says nothing: it is whole, or not there.
+    for (const std::string& text : texts.shortened())
+      for (const std::string_view heading : {"Tokens per pass", "Per pass", "Passes", "Width", "Pass, ms"})
+        EXPECT_FALSE(heading.starts_with(text.substr(0, text.rfind("\u2026")))) << text;
+    EXPECT_TRUE(page != app::WindowPage::compare || texts.has("Tokens per pass") || texts.has("Per pass"))
+        << "the figure that all is about";
+  }
+}
+
+// In the smallest windows the set-up has lines of its own and columns scroll sideways; all of it can be reached.
+TEST(ComparePagesOfSmallWindows, KeepTheirSetUpWholeAndTheirColumnsReadable) {
+  for (const auto& [width, height, scale] : {PageSize{320, 480, 1}, PageSize{640, 480, 1}, PageSize{640, 480, 2}}) {
+    app::AppSettings settings;
+    settings.user_scale = scale;
+    UiHarness ui(settings, width, height);
+    ui.engine().publish(small_model());
+    ui.app().pump();
+    ui.app().run(app::ShellCommand(app::ShowPage{app::WindowPage::compare}));
+    for (int i = 0; i < 4; ++i) ui.frame();
+    {
+      const DrawnTexts texts;
+      ui.frame();
+      EXPECT_EQ(texts.overlapping(), std::vector<std::string>()) << width << " at " << scale;
+      for (const char* words : {"Prompt", "Repeats", "Tokens", "Plain"}) EXPECT_TRUE(texts.has(words)) << words;
+      for (const std::string& text : texts.cut())
+        EXPECT_TRUE(text != "Prompt" && text != "Repeats" && text != "Tokens" && text != "Plain") << text;
+      EXPECT_TRUE(texts.has("Per pass") || texts.has("Tokens per pass")) << width << " at " << scale;
+    }
+    ui.app().run(app::ShellCommand(app::ShowPage{app::WindowPage::sweep}));
+    for (int i = 0; i < 4; ++i) ui.frame();
+    const DrawnTexts texts;
+    ui.frame();
+    EXPECT_TRUE(texts.has("Ways to decode"));
+    EXPECT_EQ(texts.cut(), std::vector<std::string>()) << width << " at " << scale;
   }
 }
 

@@ -91,7 +91,7 @@ TEST_F(LiveRun, ReadsNothingUntilTheThreadDoes) {
   write(11, 4, log);
   LiveReply live;
   ASSERT_NO_THROW(live = live_reply(log, chat_, 3));
-  expect_error("The tree of round 1 of this reply is no longer in memory", [&] { read_run(live); });
+  expect_error("The tree of pass 1 of this reply is no longer in memory", [&] { read_run(live); });
 }
 
 TEST_F(LiveRun, IsReadWhenTheLogHasGone) {
@@ -137,7 +137,7 @@ TEST_F(LiveRun, IsNotReadToItsEndWhenTheExportIsCancelled) {
 }
 
 TEST_F(LiveRun, RefusesWhatIsNotThere) {
-  expect_error("no round", [&] { live_reply(log_, chat_, 0); });
+  expect_error("no pass", [&] { live_reply(log_, chat_, 0); });
   write(11, 3);
   const Conversation other;
   expect_error("does not have the reply", [&] { live_reply(log_, other, 0); });

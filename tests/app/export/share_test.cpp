@@ -90,9 +90,9 @@ TEST(RecordingPage, SaysWhereGuessesComeFromWhereTheTextHadAPart) {
 TEST(RecordingPage, RangesAreRefusedByName) {
   EXPECT_EQ(round_range(40, 10, std::nullopt, 100).count, 30u);
   EXPECT_EQ(round_range(40, 10, 5, 100).count, 5u);
-  expect_error("rounds 0 to 39", [] { round_range(40, 40, std::nullopt, 100); });
+  expect_error("passes 0 to 39", [] { round_range(40, 40, std::nullopt, 100); });
   expect_error("has 30 there", [] { round_range(40, 10, 31, 100); });
-  expect_error("0 rounds", [] { round_range(40, 10, 0, 100); });
+  expect_error("0 passes", [] { round_range(40, 10, 0, 100); });
   expect_error("at most 20 fit", [] { round_range(40, 0, std::nullopt, 20); });
 }
 
@@ -130,7 +130,7 @@ TEST(RoundPicture, RefusesByName) {
   log.add(test::small_round());
   log.add(test::small_round());
   log.forget(1);
-  expect_error("rounds 0 to 1", [&] { round_svg(log, 2, std::nullopt, {}); });
+  expect_error("passes 0 to 1", [&] { round_svg(log, 2, std::nullopt, {}); });
   expect_error("not there any more", [&] { round_svg(log, 1, std::nullopt, {}); });
   expect_error("480x240", [&] { round_svg(log, 0, std::nullopt, {100, 100}); });
   expect_error("7680x4320", [&] { round_svg(log, 0, std::nullopt, {10'000, 720}); });

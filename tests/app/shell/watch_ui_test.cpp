@@ -89,12 +89,18 @@ TEST_F(WatchUi, TheBudgetUnfoldsOverTheTree) {
   const auto ui = demo();
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
     IM_CHECK(!ctx->ItemExists("//Watch tree/**/S(N)"));
+    const float height = ctx->ItemInfo("//Watch tree/Canvas").RectFull.GetHeight();
     ctx->ItemClick("//Watch tree/Unfold");
     ctx->SleepNoSkip(0.4f, 1.0f / 60);
     IM_CHECK(ctx->ItemExists("//Watch tree/**/S(N)"));
+    // The tree is fitted to what is left, so that the accepted path stays in view.
+    const ImRect tree = ctx->ItemInfo("//Watch tree/Canvas").RectFull;
+    IM_CHECK_LE(tree.Max.y, ctx->ItemInfo("//Watch tree/**/S(N)").RectFull.Min.y);
+    IM_CHECK_GT(tree.GetHeight(), 100.0f);
     ctx->ItemClick("//Watch tree/Unfold");
     ctx->SleepNoSkip(0.4f, 1.0f / 60);
     IM_CHECK(!ctx->ItemExists("//Watch tree/**/S(N)"));
+    IM_CHECK_EQ(ctx->ItemInfo("//Watch tree/Canvas").RectFull.GetHeight(), height);
   }));
 }
 
@@ -148,6 +154,27 @@ TEST_F(WatchUi, PlainAndGuessAreASwitchBesideTheNumbers) {
     ctx->ItemClick("//Watch tree/Guess");
     ctx->Yield(2);
     IM_CHECK(!ui.view().drafting);
+  }));
+}
+
+TEST_F(WatchUi, LabHasTheSameSwitchInItsBar) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::lab;
+  UiHarness ui(settings, 1280, 800);
+  ui.engine().script = answers_with({"Yes."});
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    IM_CHECK(!ctx->ItemExists("//Status bar/Plain"));
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    ctx->Yield(4);
+    ctx->ItemClick("//Status bar/Plain");
+    ctx->Yield(2);
+    IM_CHECK(ui.view().drafting == DecodeMode::ar);
+    ctx->ItemClick("//Status bar/Guess");
+    ctx->Yield(2);
+    IM_CHECK(!ui.view().drafting);
+    ui.app().run(app::ShellCommand(app::ShowPage{app::WindowPage::sweep}));  // which measures each way anyway
+    ctx->Yield(2);
+    IM_CHECK(!ctx->ItemExists("//Status bar/Plain"));
   }));
 }
 

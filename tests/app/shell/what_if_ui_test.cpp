@@ -179,7 +179,7 @@ TEST_F(WhatIfUi, MakingItExactTellsItsProgressAndIsCancelled) {
   DrawnTexts drawn;
   EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
     ctx->Yield(2);
-    IM_CHECK(drawn.has("Drafting behind every token, 75%"));
+    IM_CHECK(drawn.has("Guessing behind every token, 75%"));
     ctx->ItemClick("//What if/Cancel");
     ctx->Yield(2);
     IM_CHECK_EQ(ui->engine().count<CancelDensify>(), 1u);
@@ -216,7 +216,7 @@ TEST_F(WhatIfUi, TheRaceRunsAndEnds) {
 
 TEST_F(WhatIfUi, ItsTextsStayInTheirPlaces) {
   for (const auto& [width, height] :
-       {std::pair(1280.0f, 800.0f), {900.0f, 600.0f}, {1920.0f, 1080.0f}, {640.0f, 480.0f}}) {
+       {std::pair(1280.0f, 800.0f), {900.0f, 600.0f}, {960.0f, 540.0f}, {1920.0f, 1080.0f}, {640.0f, 480.0f}}) {
     const auto ui = demo(width, height);
     DrawnTexts texts;
     ui->frame();
@@ -225,6 +225,24 @@ TEST_F(WhatIfUi, ItsTextsStayInTheirPlaces) {
     EXPECT_EQ(texts.cut(), none) << width << " x " << height;
     EXPECT_EQ(texts.overlapping(), none) << width << " x " << height;
   }
+}
+
+// What is said of a chart is read in a few lines, not in one across the window.
+TEST_F(WhatIfUi, WhatIsSaidOfAChartHasTheWidthOfATooltip) {
+  const auto ui = demo(1280, 800);
+  EXPECT_TRUE(ui->run([&](ImGuiTestContext* ctx) {
+    const ImGuiWindow* cards = ImGui::FindWindowByName("Devices");
+    IM_CHECK(cards != nullptr);
+    ctx->MouseMoveToPos({cards->Pos.x + 160, cards->Pos.y + 200});
+    ctx->Yield(3);
+    size_t tooltips = 0;
+    for (const ImGuiWindow* each : ImGui::GetCurrentContext()->Windows) {
+      if ((each->Flags & ImGuiWindowFlags_Tooltip) == 0 || !each->Active || each->Hidden) continue;
+      ++tooltips;
+      IM_CHECK_LT(each->Size.x, 460.0f);
+    }
+    IM_CHECK_EQ(tooltips, 1u);
+  }));
 }
 
 }  // namespace

@@ -243,6 +243,74 @@ TEST(WindowFitChat, AnEmptyChatShowsItsBoxAndWholeSuggestions) {
   }
 }
 
+// Lab, walked through sizes and scales with each of its panels in front, over a recording and over a reply.
+class WindowFitLab : public testing::TestWithParam<WalkedSize> {
+ protected:
+  /// What of a panel's controls is cut at the left or the right, where scrolling does not show it.
+  static std::vector<std::string> cut_controls(ImGuiTestContext* ctx, const char* panel) {
+    ImGuiTestItemList all;
+    ctx->GatherItems(&all, ctx->WindowInfo(panel).ID, 8);
+    std::vector<std::string> cut;
+    for (const ImGuiTestItemInfo& item : all) {
+      const ImRect &full = item.RectFull, &seen = item.RectClipped;
+      if (seen.GetWidth() <= 0 || seen.GetHeight() <= 0) continue;  // scrolled out of view
+      if (full.Min.x < seen.Min.x - 1 || full.Max.x > seen.Max.x + 1) cut.emplace_back(item.DebugLabel);
+    }
+    return cut;
+  }
+};
+
+TEST_P(WindowFitLab, NoTextOrControlIsCutOrCovered) {
+  const WalkedSize size = GetParam();
+  for (const bool recording : {false, true}) {
+    app::AppSettings settings;
+    settings.layout = app::WindowLayout::lab;
+    settings.user_scale = size.scale;
+    settings.saved.reduced_motion = true;
+    UiHarness ui(settings, size.width, size.height);
+    ui.engine().script = drafts_at(10);
+    ui.app().run(app::OpenModel{"/models/a.gguf"});
+    for (int i = 0; i < 4; ++i) ui.frame();
+    ui.app().run(app::SendMessage{"Go"});
+    if (recording) {
+      ui.app().run(app::OpenModel{CANOPY_SOURCE_DIR "/assets/demos/code.canopytrace"});
+      ui.app().run(app::RoundsCommand(app::ShowRound{5}));
+    }
+    EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+      for (const char* panel : {"Chat", "History", "Tree", "Passes", "Budget", "Residuals", "Roofline", "Live", "KV",
+                                "Calibration", "Log", "Timeline"}) {
+        ui.app().run(app::ShellCommand(app::ShowPanel{panel, true}));
+        ctx->Yield(5);
+        const std::string at = size.words() + (recording ? ", recording, " : ", reply, ") + panel + ":";
+        const DrawnTexts drawn;
+        ctx->Yield();
+        EXPECT_FALSE(drawn.all().empty()) << at;
+        for (const std::string& text : drawn.cut()) ADD_FAILURE() << at << " cut: " << text;
+        for (const std::string& pair : drawn.overlapping()) ADD_FAILURE() << at << " covered: " << pair;
+        if (std::string_view(panel) == "Budget" && recording && size.width >= 1280 * size.scale) {
+          // The chart with its axis and caption is in view, without scrolling.
+          const ImGuiWindow* room = ImGui::FindWindowByName("Budget");
+          ASSERT_TRUE(room) << at;
+          EXPECT_LE(ctx->ItemInfo("//Budget/**/S(N)").RectFull.Max.y + 14 * size.scale, room->Rect().Max.y) << at;
+        }
+        for (const std::string& control : cut_controls(ctx, panel)) ADD_FAILURE() << at << " cut: " << control;
+      }
+    }));
+  }
+}
+
+std::vector<WalkedSize> whole_sizes() {
+  std::vector<WalkedSize> all = walked_sizes();
+  std::erase_if(all, [](const WalkedSize& size) { return !size.whole(); });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, WindowFitLab, testing::ValuesIn(whole_sizes()), [](const auto& each) {
+  const WalkedSize& size = each.param;
+  return std::to_string(static_cast<int>(size.width)) + "x" + std::to_string(static_cast<int>(size.height)) + "at" +
+         std::to_string(static_cast<int>(size.scale * 100));
+});
+
 // gui.md, section 2: names in the top bar are whole where there is room.
 TEST(WindowFitTopBar, ShowsWholeNamesWhereThereIsRoom) {
   for (const float width : {1366.0f, 1440.0f, 1600.0f, 1920.0f}) {

@@ -19,9 +19,13 @@ namespace {
 using app::WindowLayout;
 using app::WindowPage;
 
-constexpr std::string_view kOldWords[] = {"Round",  "round",  "Rounds", "rounds",      "Drafted",    "drafted",
-                                          "Target", "target", "AR",     "N",           "EMA",        "\u03c4",
-                                          "S(N)",   "<|",     "tau",    "Speculation", "speculation"};
+constexpr std::string_view kOldWords[] = {"Round",  "round",    "Rounds",   "rounds",      "Drafted",       "drafted",
+                                          "Target", "target",   "AR",       "N",           "EMA",           "\u03c4",
+                                          "S(N)",   "<|",       "tau",      "Speculation", "speculation",   "draft",
+                                          "Draft",  "drafts",   "Drafts",   "Drafting",    "drafting",      "verify",
+                                          "Verify", "verified", "Verified", "nodes",       "autoregressive"};
+// Sizes are told in powers of ten, of files and of memory alike.
+constexpr std::string_view kOtherUnits[] = {"KiB", "MiB", "GiB", "TiB"};
 
 bool is_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '+';
@@ -42,7 +46,11 @@ std::string_view old_word_in(std::string_view text) {
 
 void expect_new_words(const DrawnTexts& drawn, const std::string& where) {
   EXPECT_FALSE(drawn.all().empty()) << where;
-  for (const app::DrawnText& text : drawn.all()) EXPECT_EQ(old_word_in(text.text), "") << where << ": " << text.text;
+  for (const app::DrawnText& text : drawn.all()) {
+    EXPECT_EQ(old_word_in(text.text), "") << where << ": " << text.text;
+    for (const std::string_view unit : kOtherUnits)
+      EXPECT_EQ(text.text.find(unit), std::string::npos) << where << ": " << text.text;
+  }
 }
 
 ModelReady model_for_words() {
@@ -97,9 +105,9 @@ TEST_P(WindowWords, AreThoseOfOneLanguage) {
     ui.app().run(app::ShellCommand(app::ShowPanel{panel, true}));
     look_at(panel);
   }
-  for (const WindowPage page : {WindowPage::compare, WindowPage::sweep}) {
+  for (const WindowPage page : {WindowPage::compare, WindowPage::sweep, WindowPage::models}) {
     ui.app().run(app::ShellCommand(app::ShowPage{page}));
-    look_at(page == WindowPage::compare ? "Compare" : "Sweep");
+    look_at(page == WindowPage::compare ? "Compare" : page == WindowPage::sweep ? "Sweep" : "Models");
   }
   ui.app().run(app::ShellCommand(app::SetLayout{WindowLayout::watch}));
   ui.app().run(app::ShowHelp{true});
@@ -108,12 +116,66 @@ TEST_P(WindowWords, AreThoseOfOneLanguage) {
   ui.app().run(app::ShellCommand(app::ShowRegions{}));
   look_at("What am I looking at");
   ui.app().run(app::ShellCommand(app::ShowRegions{false}));
-  if (!replay) return;
+  ui.app().run(app::ServedCommand(app::ShowServing{}));
+  look_at("Serve");
+  ui.app().run(app::ServedCommand(app::ShowServing{false}));
+  ui.app().run(app::ModelsCommand(app::ShowEngineBox{}));
+  look_at("An engine elsewhere");
+  ui.app().run(app::ModelsCommand(app::ShowEngineBox{false}));
+  ui.app().run(app::ReportCommand(app::ShowReport{}));
+  look_at("Report this device");
+  ui.app().run(app::ReportCommand(app::ShowReport{false}));
+  ui.app().run(app::WhatIfCommand(app::DescribeDevice{}));
+  look_at("A device of your own");
+  ui.app().run(app::WhatIfCommand(app::DescribeDevice{false}));
+  if (!replay) {
+    ui.app().run(app::RecordingCommand(app::ShowRecordBox{}));
+    look_at("Record a trace");
+    ui.app().run(app::RecordingCommand(app::ShowRecordBox{false}));
+    ui.app().run(app::ChatCommand(app::ShowChatFiles{app::ChatFiles::exporting}));
+    look_at("Export");
+    return;
+  }
   ui.app().run(app::ShareCommand(app::ShowShare{}));
   look_at("Share");
 }
 
 INSTANTIATE_TEST_SUITE_P(OfARecordingAndAChat, WindowWords, testing::Bool());
+
+// Its one token is no addition to anything, in Watch, in Lab and in slow motion.
+TEST(WindowWordsOfPlainPasses, KnowNoBonus) {
+  UiHarness ui({}, 1920, 1200);
+  ui.engine().script = [](ScriptedEngine& engine, const Command& command) {
+    if (std::holds_alternative<LoadModel>(command)) engine.publish(model_for_words());
+    const auto* generate = std::get_if<Generate>(&command);
+    if (!generate) return;
+    engine.publish(ReplyStarted{generate->reply_id, 20, 0, 10, 7});
+    auto record = std::make_shared<RoundRecord>();
+    record->mode = record->shape = DecodeMode::ar;
+    record->emitted = {8};
+    record->ms.verify = 10;
+    engine.publish(TextDelta{generate->reply_id, "Yes.", 2, 25, 40});
+    engine.publish(RoundFinished{generate->reply_id, record, 1, 1, {4}, false});
+  };
+  ui.app().run(app::OpenModel{"/models/a.gguf"});
+  for (int i = 0; i < 4; ++i) ui.frame();
+  ui.app().run(app::SetDrafting{DecodeMode::ar});
+  ui.app().run(app::SendMessage{"Go"});
+  for (int i = 0; i < 4; ++i) ui.frame();
+  ASSERT_EQ(ui.view().rounds.log->rounds(), 1u);
+  for (const bool slow : {false, true}) {
+    if (slow) ui.app().run(app::RoundsCommand(app::SetSlowMotion{}));
+    for (const WindowLayout layout : {WindowLayout::watch, WindowLayout::lab}) {
+      ui.app().run(app::ShellCommand(app::SetLayout{layout}));
+      for (int i = 0; i < 4; ++i) ui.frame();
+      const DrawnTexts drawn;
+      ui.frame();
+      EXPECT_TRUE(drawn.any_contains("own")) << "whose token it is";
+      for (const app::DrawnText& text : drawn.all())
+        EXPECT_TRUE(text.text.find("onus") == std::string::npos) << text.text << (slow ? ", slowly" : "");
+    }
+  }
+}
 
 TEST(WindowWordsOfActions, AreThoseOfOneLanguage) {
   for (const app::Action& action : app::actions()) EXPECT_EQ(old_word_in(action.name), "") << action.name;

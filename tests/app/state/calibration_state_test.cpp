@@ -41,12 +41,13 @@ class AgeingCosts : public testing::Test {
     return take_due_commands(view_);
   }
 
-  /// A reply whose passes take so long.
-  void reply(double ms, uint32_t prompt = 20) {
+  /// A reply whose passes, of so many rows, take so long.
+  void reply(double ms, uint32_t prompt = 20, uint32_t width = 1) {
     run(SendMessage{"Hello"});
     for (uint32_t i = 0; i < CostDrift::enough_passes; ++i) {
       RoundRecord round;
       round.context = 512;
+      round.width = width;
       round.ms.verify = ms;
       round.emitted = {7};
       tell(RoundFinished{view_.reply_id, std::make_shared<const RoundRecord>(round), i, 0, {}, false});
@@ -75,6 +76,22 @@ TEST_F(AgeingCosts, AreStaleWhereTheLastRepliesTookOtherTimes) {
   EXPECT_FALSE(view_.calibration.is_stale()) << "within 15%";
   for (int i = 0; i < 5; ++i) reply(kPassMs * 0.5);
   EXPECT_NE(stale_words(view_.calibration).find("shorter"), std::string::npos);
+}
+
+// The bar has room for a few words; they never say another direction than the long ones.
+TEST_F(AgeingCosts, AreSaidBrieflyToo) {
+  EXPECT_EQ(brief_stale_words(view_.calibration), "");
+  reply(kPassMs * 1.3), reply(kPassMs * 1.3);
+  EXPECT_EQ(brief_stale_words(view_.calibration), "Passes take longer by now.");
+  tell(Calibrated{costs({kStart, {}})});
+  reply(kPassMs * 0.5), reply(kPassMs * 0.5);
+  EXPECT_EQ(brief_stale_words(view_.calibration), "Passes are quicker by now.");
+  tell(Calibrated{costs({kStart, {}})});
+  reply(kPassMs * 1.5), reply(kPassMs * 0.5, 20, 32);
+  EXPECT_EQ(stale_words(view_.calibration), "Passes were off by 50% from what was measured.");
+  EXPECT_EQ(brief_stale_words(view_.calibration), "Passes are off what was measured.");
+  tell(Calibrated{costs({kStart, 0.42})});
+  EXPECT_EQ(brief_stale_words(view_.calibration), "Passes were measured under load.");
 }
 
 TEST_F(AgeingCosts, SayThatTheyWereMeasuredUnderLoad) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -314,6 +315,19 @@ TEST(NamedPrompts, AreReadBackAndBadFilesAreNamed) {
   EXPECT_NE(refusal([&] { read_prompts(path); }).find("prompts.json"), std::string::npos);
   write(path, R"({"version": 9, "prompts": []})");
   EXPECT_NE(refusal([&] { read_prompts(path); }).find("newer Canopy"), std::string::npos);
+}
+
+// In all boxes for paths.
+TEST(TypedPath, BeginsInTheHomeFolderWhereItIsWrittenSo) {
+  const char* before = std::getenv("HOME");
+  const std::string kept = before ? before : "";
+  setenv("HOME", "/nowhere/somebody", 1);
+  EXPECT_EQ(typed_path("~"), "/nowhere/somebody");
+  EXPECT_EQ(typed_path("~/notes.txt"), "/nowhere/somebody/notes.txt");
+  EXPECT_EQ(typed_path("~other/notes.txt"), "~other/notes.txt");
+  EXPECT_EQ(typed_path("/a/~/b"), "/a/~/b");
+  EXPECT_EQ(typed_path(""), "");
+  before ? setenv("HOME", kept.c_str(), 1) : unsetenv("HOME");
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ class ContinuedWindow : public test::ChatWindow {
     event(TextDelta{view.reply_id, first + text, ++tokens, 10, 10});
     records.push_back(builder.tree(12));
     std::vector<uint32_t> ends(records.back().emitted.size(), begin + static_cast<uint32_t>(text.size()));
-    event(RoundFinished{view.reply_id, std::make_shared<const RoundRecord>(records.back()), 1, begin, ends, false});
+    const auto index = static_cast<uint32_t>(reply().so_far.ids.size());
+    event(RoundFinished{view.reply_id, std::make_shared<const RoundRecord>(records.back()), index, begin, ends, false});
   }
   void finished(FinishReason reason, std::vector<uint32_t> ids, double tau = 2) {
     event(ending(reason, std::move(ids), tau));
@@ -297,6 +298,102 @@ TEST(ContinueReply, ItsRoundsAreThereWhenTheChatIsOpenedAgain) {
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(last.rounds(folder))) files += entry.is_regular_file();
   EXPECT_EQ(files, 1u);
+}
+
+// A program that is killed while a reply is written: nothing ended the reply.
+TEST(ContinueReply, AfterAKillItGoesOnFromTheTokensThatWereWritten) {
+  TempFolder folder;
+  std::vector<uint32_t> written;
+  std::string chat;
+  {
+    ContinuedWindow killed(folder.path());
+    killed.run(SendMessage{"Tell"});
+    killed.started();
+    killed.round("One", " two");
+    killed.view.chat.now_ms += 1500;  // passes are written once a second
+    killed.round("", " three");
+    written = killed.reply().so_far.ids;
+    ASSERT_EQ(written.size(), 1 + killed.records[0].emitted.size() + killed.records[1].emitted.size());
+    chat = killed.view.messages.id;
+  }
+  {
+    ContinuedWindow later(folder.path());
+    later.run(OpenChat{chat});
+    EXPECT_TRUE(later.view.cards.empty());
+    EXPECT_EQ(later.view.chat.note, "");
+    const Message& reply = later.reply();
+    ASSERT_TRUE(reply.result);
+    EXPECT_EQ(reply.text, "One two three");
+    EXPECT_EQ(reply.result->reason, FinishReason::cancelled);
+    EXPECT_EQ(reply.result->tokens, (TurnTokens{written, {}, kVocabulary}));
+    EXPECT_EQ(reply.tokens, written.size());
+    EXPECT_EQ(reply.rounds, 2u);
+    EXPECT_GE(later.view.rounds.log->rounds(), 1u) << "the trees of what was written a second ago";
+    ASSERT_TRUE(is_unfinished(later.view, 1));
+    ASSERT_EQ(continue_obstacle(later.view, reply), "");
+    const Effects effects = later.run(ContinueReply{reply.id});
+    EXPECT_EQ(request_of(effects).begun.ids, written);
+    later.started(static_cast<uint32_t>(reply.text.size()));
+    later.round("", " four");
+    later.finished(FinishReason::stop_token, {1, 2, 3});
+    EXPECT_TRUE(later.view.cards.empty());
+  }
+  ContinuedWindow last(folder.path());
+  last.run(OpenChat{chat});
+  EXPECT_TRUE(last.view.cards.empty());
+  EXPECT_EQ(last.reply().text, "One two three four");
+}
+
+TEST(ContinueReply, AfterAKillOfAContinuationItGoesOnToo) {
+  TempFolder folder;
+  ContinuedWindow window(folder.path());
+  window.limited();
+  window.run(ContinueReply{window.reply().id});
+  window.started(13);
+  window.round(" e", " four");
+  std::vector<uint32_t> written = window.reply().so_far.ids;
+  ASSERT_GT(written.size(), 6u);
+  EXPECT_EQ((std::vector<uint32_t>(written.begin(), written.begin() + 5)), (std::vector<uint32_t>{1, 2, 3, 4, 5}));
+  const Conversation killed = on_disk(window, folder);
+  ASSERT_TRUE(killed.back().result);
+  EXPECT_EQ(killed.back().result->tokens, (TurnTokens{written, {}, kVocabulary}));
+}
+
+TEST(ContinueReply, AReplyThatWasLeftForAnotherChatGoesOn) {
+  TempFolder folder;
+  ContinuedWindow window(folder.path());
+  window.run(SendMessage{"Tell"});
+  window.started();
+  window.round("One", " two");
+  const std::vector<uint32_t> written = window.reply().so_far.ids;
+  const std::string chat = window.view.messages.id;
+  window.run(NewChat{});
+  window.run(OpenChat{chat});
+  EXPECT_EQ(window.reply().result->tokens, (TurnTokens{written, {}, kVocabulary}));
+  EXPECT_EQ(window.view.rounds.log->rounds(), 1u);
+  ASSERT_EQ(continue_obstacle(window.view, window.reply()), "");
+  const Effects effects = window.run(ContinueReply{window.reply().id});
+  EXPECT_EQ(request_of(effects).begun.ids, written);
+}
+
+TEST(ContinueReply, DamagedIdsAndGapsInThemAreLeftOut) {
+  const std::string head =
+      "{\"canopy_chat\":1,\"created\":\"2026-01-31T13:45:00.000Z\"}\n"
+      "{\"message\":0,\"role\":\"user\",\"text\":\"a\"}\n"
+      "{\"message\":1,\"after\":0,\"role\":\"assistant\",\"text\":\"b\",\"writing\":true}\n"
+      "{\"grown\":1,\"id\":0,\"ids\":[5,6],\"vocabulary\":9}\n";
+  for (const auto& [more, said] : {std::pair{"\"id\":2,\"ids\":[7,-8],\"vocabulary\":9", "a token is -8"},
+                                   std::pair{"\"id\":2,\"ids\":{},\"vocabulary\":9", "ids"},
+                                   std::pair{"\"id\":3,\"ids\":[7],\"vocabulary\":9", ""},
+                                   std::pair{"\"id\":2,\"ids\":[7],\"vocabulary\":-9", "\"vocabulary\" is -9"}}) {
+    uint64_t ids = 0;
+    const JournalRead read = read_journal(head + "{\"grown\":1," + more + "}\n", ids);
+    EXPECT_EQ(read.problem, "") << more;
+    EXPECT_NE(read.note.find(said), std::string::npos) << read.note;
+    EXPECT_EQ(read.note.empty(), std::string(said).empty()) << more;
+    EXPECT_EQ(read.conversation.back().text, "b");
+    EXPECT_EQ(read.conversation.back().result->tokens, (TurnTokens{{5, 6}, {}, 9})) << more;
+  }
 }
 
 TEST(ContinueReply, NothingGoesOnInsideACharacterOrBehindTheText) {

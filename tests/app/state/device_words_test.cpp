@@ -30,7 +30,7 @@ DeviceChoice by_cuda() {
 }
 
 TEST(DeviceWords, TellTheTwoBackendsOfOneGpuApart) {
-  EXPECT_EQ(device_words(by_cuda()), "discrete, 24.0 GiB, NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
+  EXPECT_EQ(device_words(by_cuda()), "discrete, 25.77 GB, NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
   const std::vector<DeviceChoice> devices = {by_vulkan(), by_cuda()};
   EXPECT_EQ(backend_words(devices, "cuda"), "CUDA");
   EXPECT_EQ(backend_words(devices, "vulkan"), "Vulkan");

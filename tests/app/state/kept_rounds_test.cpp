@@ -221,6 +221,8 @@ TEST(LocalTime, FollowsTheZoneOfTheUser) {
     EXPECT_EQ(local_time(kMoment), "2025-11-21 19:00:00");
     EXPECT_EQ(local_time_and_zone(kMoment), "2025-11-21 19:00:00 -05:00");
     EXPECT_EQ(local_minute(kMoment), "2025-11-21 19:00");
+    constexpr int64_t kNewYear = 1'767'225'600'000;  // 2026-01-01 00:00:00 UTC
+    EXPECT_EQ(local_time_and_zone(kNewYear), "2025-12-31 19:00:00 -05:00");
   }
   TimeZone zone("IST-5:30");
   EXPECT_EQ(local_time(kMoment), "2025-11-22 05:30:00");

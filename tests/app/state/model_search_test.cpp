@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <latch>
 #include <memory>
 #include <stdexcept>
@@ -155,6 +157,48 @@ TEST(ModelSearch, ListsAModelOnceAndKnowsThatOfTheSetUp) {
   EXPECT_EQ(std::ranges::count_if(result.found, [](const FoundModel& f) { return f.standard; }), 1);
 }
 
+TEST(ModelSearch, ListsWhatOtherProgramsKeepWithWhoseItIs) {
+  const test::TempFolder ollama, no_cache;
+  const std::string digest(64, 'a');
+  std::filesystem::create_directories(ollama.path() / "blobs");
+  std::filesystem::create_directories(ollama.path() / "manifests/registry.ollama.ai/library/tiny");
+  ollama.write("blobs/sha256-" + digest, test::tiny_gguf().build());
+  ollama.write(
+      "manifests/registry.ollama.ai/library/tiny/1b",
+      R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:)" + digest + R"("}]})");
+  ollama.write("manifests/registry.ollama.ai/library/tiny/cut", "{");
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
+  setenv("OLLAMA_MODELS", ollama.path().c_str(), 1);
+  const ModelSearchResult result = search_models({}, {});
+  unsetenv("HF_HUB_CACHE");
+  unsetenv("OLLAMA_MODELS");
+  const auto named = [&](const std::string& name) { return std::ranges::find(result.found, name, &FoundModel::name); };
+  const auto whole = named("tiny:1b"), cut = named("tiny:cut");
+  ASSERT_NE(whole, result.found.end());
+  EXPECT_EQ(whole->source, "Ollama");
+  EXPECT_EQ(whole->problem, "");
+  EXPECT_GT(whole->bytes, 0u);
+  ASSERT_NE(cut, result.found.end());
+  EXPECT_NE(cut->problem.find("is not valid JSON"), std::string::npos) << cut->problem;
+}
+
+TEST(ModelSearch, ListsACopyOfTheDrafterThatComesWithCanopyOnce) {
+  const test::TempFolder folder, other, third, no_cache;
+  const std::string bytes = test::tiny_drafter_gguf().build();
+  const std::string one = folder.write("smollm2-135m-dflash.gguf", bytes).string();
+  const std::string copy = other.write("smollm2-135m-dflash.gguf", bytes).string();
+  const std::string named_so = third.write("smollm2-135m-dflash.gguf", bytes + "x").string();
+  setenv("HF_HUB_CACHE", no_cache.path().c_str(), 1);
+  const ModelSearchResult result = search_models({"", {one, copy, named_so}}, {});
+  unsetenv("HF_HUB_CACHE");
+  const auto listed = [&](const std::string& path) {
+    return std::ranges::count(result.found, path, &FoundModel::path);
+  };
+  EXPECT_EQ(listed(one), 1);
+  EXPECT_EQ(listed(copy), 0) << "the same again";
+  EXPECT_EQ(listed(named_so), 1) << "another file of its name";
+}
+
 TEST(ModelSearch, ListsASplitModelOnceByWhateverPart) {
   const test::TempFolder folder, no_cache;
   const auto paths = test::write_parts(folder, "split", test::split_gguf(test::tiny_gguf(), {3, 8, 11}));
@@ -166,9 +210,9 @@ TEST(ModelSearch, ListsASplitModelOnceByWhateverPart) {
 
 TEST(DeviceWords, SayMemoryDriverAndHowTheSelfTestWent) {
   const std::vector<DeviceChoice> devices = test::some_devices();
-  EXPECT_EQ(memory_words(devices[0]), "24.0 GiB");
-  EXPECT_EQ(memory_words(devices[1]), "62.0 GiB shared");
-  EXPECT_EQ(device_words(devices[0]), "discrete, 24.0 GiB, Vulkan 1.3, RADV 25.2");
+  EXPECT_EQ(memory_words(devices[0]), "25.77 GB");
+  EXPECT_EQ(memory_words(devices[1]), "66.57 GB shared");
+  EXPECT_EQ(device_words(devices[0]), "discrete, 25.77 GB, Vulkan 1.3, RADV 25.2");
   DeviceChoice unknown{"9", "Card", "discrete", true, ""};
   EXPECT_EQ(device_words(unknown), "discrete");
 

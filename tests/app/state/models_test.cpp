@@ -7,7 +7,9 @@
 
 #include "app/state/model_finder.h"
 #include "app/state/models.h"
+#include "app/state/words.h"
 #include "tests/base/temp_folder.h"
+#include "tests/format/golden_path.h"
 #include "tests/format/split_gguf.h"
 #include "tests/format/tiny_drafter.h"
 #include "tests/format/tiny_model.h"
@@ -62,7 +64,9 @@ TEST(MemoryTable, ADiscreteCardShowsEveryPart) {
   EXPECT_EQ(table.bytes_of(MemoryPart::other_apps), 2 * GiB);
   EXPECT_EQ(table.used, 10 * GiB + GiB / 2);
   EXPECT_EQ(table.fit, MemoryFit::fits);
-  EXPECT_EQ(bytes_of_text(table.used, table.budget), "10.5 of 24.0 GiB");
+  EXPECT_EQ(share_of_bytes(table.used, table.budget), "11.27 of 25.77 GB");
+  EXPECT_EQ(share_of_bytes(3'000'000, 25'769'803'776), "0.00 of 25.77 GB");
+  EXPECT_EQ(share_of_bytes(62'000'000, 98'362'432), "62.0 of 98.4 MB");
 }
 
 TEST(MemoryTable, TheDrafterCountsAndItsAbsenceDoesNot) {
@@ -271,6 +275,48 @@ TEST_F(ModelFiles, OtherModelsCanDraftWhereTheVocabularyIsTheSame) {
   EXPECT_NE(candidates[2].reason.find("another vocabulary"), std::string::npos) << candidates[2].reason;
 }
 
+TEST_F(ModelFiles, TheModelsOwnHeadAndAHeadAloneAreDrafters) {
+  const std::string target = test::golden("tiny-qwen3_5-mtp-f16.gguf").string();
+  const FoundModel alone = describe_model(test::golden("mtp-tiny-qwen3_5-f16.gguf")),
+                   other = describe_model(test::golden("tiny-qwen3-dflash-b8"));
+  EXPECT_TRUE(alone.drafter);
+  EXPECT_EQ(alone.problem, "");
+  EXPECT_EQ(alone.notes, (std::vector<std::string>{"a head for guesses (MTP) alone"}));
+  EXPECT_EQ(describe_model(target).notes, (std::vector<std::string>{"has a head for guesses (MTP)"}));
+  EXPECT_TRUE(other.notes.empty());
+  const auto candidates = pair_drafters(target, {other, alone});
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0].path, "mtp");
+  EXPECT_TRUE(candidates[0].fits) << candidates[0].reason;
+  EXPECT_EQ(candidates[1].path, alone.path);
+  EXPECT_EQ(candidates[1].note, "The model\u2019s own head, guesses word by word");
+  EXPECT_FALSE(candidates[2].fits);
+}
+
+TEST_F(ModelFiles, EagleHeadsAreDraftersOfTheirModels) {
+  const FoundModel head = describe_model(test::golden("tiny-qwen3-eagle3-f16.gguf")),
+                   other = describe_model(test::golden("tiny-llama3-eagle3"));
+  EXPECT_TRUE(head.drafter && other.drafter);
+  EXPECT_EQ(head.problem, "");
+  const auto candidates = pair_drafters(test::golden("tiny-qwen3").string(), {other, head});
+  ASSERT_EQ(candidates.size(), 2u);
+  EXPECT_EQ(candidates[0].path, head.path);
+  EXPECT_EQ(candidates[0].note, "An EAGLE-3 head for this model, guesses word by word");
+  EXPECT_FALSE(candidates[1].fits);
+  EXPECT_NE(candidates[1].reason.find("it reads states of 64 elements"), std::string::npos) << candidates[1].reason;
+}
+
+TEST_F(ModelFiles, AssistantsAreDraftersOfTheirModels) {
+  const FoundModel assistant = describe_model(test::golden("tiny-gemma4-assistant-f16.gguf"));
+  EXPECT_TRUE(assistant.drafter);
+  EXPECT_EQ(assistant.problem, "");
+  const auto candidates = pair_drafters(test::golden("tiny-gemma4-f16.gguf").string(), {assistant});
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_TRUE(candidates[0].fits) << candidates[0].reason;
+  EXPECT_EQ(candidates[0].note, "An assistant for this model, guesses word by word");
+  EXPECT_FALSE(pair_drafters(test::golden("tiny-qwen3").string(), {assistant}).at(0).fits);
+}
+
 TEST(ModelsState, RecentModelsAreFewAndDistinct) {
   ModelsState state;
   for (int i = 0; i < 20; ++i) remember_model(state, "/models/" + std::to_string(i) + ".gguf");
@@ -278,6 +324,24 @@ TEST(ModelsState, RecentModelsAreFewAndDistinct) {
   EXPECT_EQ(state.recent.size(), kRecentModels);
   EXPECT_EQ(state.recent[0], "/models/15.gguf");
   EXPECT_EQ(state.recent[1], "/models/19.gguf");
+}
+
+TEST(ModelsState, AnEngineElsewhereIsToldItsOwnKey) {
+  ModelsState state;
+  state.engine_key = "of-the-settings";
+  choose(state, OpenEngine{" gpu-box:8737 ", "typed"});
+  const auto key_for = [&](const std::string& path) {
+    LoadModel load;
+    load.path = path;
+    ask_for(state, load);
+    return load.key;
+  };
+  EXPECT_EQ(key_for("http://gpu-box:8737"), "typed");
+  EXPECT_EQ(key_for("http://gpu-box:87"), "of-the-settings");
+  EXPECT_EQ(key_for("/models/a.gguf"), "");
+  EXPECT_EQ(engine_address("  "), "");
+  EXPECT_EQ(engine_address("http://a:1\n"), "http://a:1");
+  EXPECT_EQ(begin_search(state, "http://gpu-box:8737").target, "") << "it is no file";
 }
 
 TEST(ModelsState, WhatIsChosenReachesTheLoad) {

@@ -38,6 +38,37 @@ TEST(Options, HelpAndVersionEndWellAndNeedNothing) {
   EXPECT_EQ(version.out, "canopy " CANOPY_VERSION "\n");
 }
 
+TEST(Options, SayWhatPackagesInstall) {
+  const Parsed page = parse({"--man"}), completions = parse({"--completions", "bash"});
+  EXPECT_EQ(page.exit_code, 0);
+  EXPECT_EQ(completions.exit_code, 0);
+  EXPECT_EQ(page.out.rfind(".TH CANOPY 1 ", 0), 0u) << page.out.substr(0, 40);
+  EXPECT_NE(page.out.find("\\-\\-offscreen"), std::string::npos);
+  EXPECT_NE(completions.out.find("--offscreen"), std::string::npos);
+  const Parsed other = parse({"--completions", "tcsh"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("tcsh\"; it must be bash, zsh or fish"), std::string::npos) << other.err;
+  EXPECT_EQ(parse({"--help"}).out.find("--completions"), std::string::npos);
+}
+
+/// As desktops start programs for files.
+TEST(Options, AFileIsAModelOrARecording) {
+  const std::string recording = CANOPY_SOURCE_DIR "/assets/demos/records.canopytrace";
+  const Parsed replay = parse({recording.c_str()}), model = parse({"/models/a b.gguf"});
+  ASSERT_TRUE(replay.options && model.options) << replay.err << model.err;
+  EXPECT_EQ(replay.options->replay, recording);
+  EXPECT_FALSE(replay.options->model_given);
+  EXPECT_EQ(model.options->model, "/models/a b.gguf");
+  EXPECT_TRUE(model.options->model_given);
+  EXPECT_EQ(model.options->replay, "");
+  for (const auto& wrong :
+       {parse({"a.gguf", "--model", "b.gguf"}), parse({"a.gguf", "--replay", "t"}), parse({"a.gguf", "b.gguf"})}) {
+    EXPECT_FALSE(wrong.options);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err, "");
+  }
+}
+
 TEST(Options, ReplaysARound) {
   const Parsed p = parse({"--replay", "/t.canopytrace", "--round", "41", "--shot", "p.png", "--size", "640x480"});
   ASSERT_TRUE(p.options) << p.err;
@@ -76,6 +107,19 @@ TEST(Options, ReadsEveryOption) {
   for (const char* threads : {"0", "-1", "100000", "two"}) EXPECT_EQ(parse({"--threads", threads}).exit_code, 2);
   EXPECT_EQ(p.options->max_tokens, 64u);
   EXPECT_TRUE(p.options->offscreen && p.options->exit_after_reply && p.options->model_given);
+}
+
+TEST(Options, AnEngineElsewhereStandsForTheModel) {
+  const Parsed p = parse({"--engine", "gpu-box:8737", "--engine-key-file", "/key"});
+  ASSERT_TRUE(p.options) << p.err;
+  EXPECT_EQ(p.options->model, "http://gpu-box:8737");
+  EXPECT_TRUE(p.options->model_given);
+  EXPECT_EQ(p.options->engine_key_file, "/key");
+  for (const auto& wrong : {parse({"--engine", "ftp://gpu-box"}), parse({"--engine", "a:1", "--model", "/m.gguf"})}) {
+    EXPECT_FALSE(wrong.options);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_NE(wrong.err, "");
+  }
 }
 
 TEST(Options, ChatsAreSampledUnlessToldOtherwise) {

@@ -84,7 +84,7 @@ TEST(RecordingState, AFullDiskIsSaidOnceAndTheFileStays) {
   ViewModel view = loaded_view();
   record(view, "/data/run.canopytrace");
   update(view, Event(told(true)));
-  const std::string problem = "Recording stopped after 40 rounds: No space left on device.";
+  const std::string problem = "Recording stopped after 40 passes: No space left on device.";
   update(view, Event(told(false, 40, problem)));
   EXPECT_EQ(view.recording.phase, RecordingPhase::off);
   ASSERT_EQ(view.cards.size(), 1u);

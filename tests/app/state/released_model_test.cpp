@@ -209,7 +209,7 @@ TEST_F(ReleasedModelTest, AnEngineThatHadNoModelAnswersTheQuestionWithItsReason)
 TEST_F(ReleasedModelTest, AFailedLoadKeepsTheQuestionAndItCanBeAskedAgain) {
   release();
   ask("Hello");
-  tell(Failure{ErrorKind::out_of_memory, "The model does not fit", "It needs 9 GiB."});
+  tell(Failure{ErrorKind::out_of_memory, "The model does not fit", "It needs 9 GB."});
   EXPECT_EQ(view_.model_state, ModelState::released);
   EXPECT_FALSE(view_.busy());
   EXPECT_EQ(view_.messages[0].text, "Hello");

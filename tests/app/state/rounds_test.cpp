@@ -112,6 +112,24 @@ TEST(LiveRounds, KeepsRepliesAndTheirRoundsInOrder) {
   EXPECT_EQ(log.round(8), nullptr);
 }
 
+TEST(LiveRounds, KeepsTheIdsOfThePromptsOfItsNewestReplies) {
+  LiveLog log;
+  for (uint64_t id = 1; id <= kPromptsKept + 2; ++id) {
+    log.expect(request(id));
+    ReplyStarted started;
+    started.reply_id = id;
+    started.before = std::make_shared<const std::vector<uint32_t>>(3, static_cast<uint32_t>(id));
+    log.take(started);
+  }
+  ASSERT_EQ(log.replies().size(), kPromptsKept + 2);
+  for (const ReplySummary& reply : log.replies()) {
+    ASSERT_EQ(reply.before != nullptr, reply.id > 2) << reply.id;
+    if (reply.before) {
+      EXPECT_EQ(*reply.before, std::vector<uint32_t>(3, static_cast<uint32_t>(reply.id)));
+    }
+  }
+}
+
 TEST(LiveRounds, IgnoresRepliesThatNobodyAskedForOrThatWereFollowed) {
   TraceBuilder builder;
   builder.begin();

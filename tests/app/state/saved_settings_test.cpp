@@ -55,6 +55,9 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.chat_list = false;
   s.chat_width = 412;
   s.last_chat = "20261127-101112-abc123";
+  s.downloads = {{"Qwen/Qwen3-8B-GGUF:Q4_K_M", "z-lab/Qwen3-8B-DFlash-b16"}, {"a/b", ""}};
+  s.serve = {true, "0.0.0.0", 9000, {"box.local", "box"}, {"https://chat.example"}};
+  s.engine_key_file = "/keys/gpu-box";
   s.device_tests = {{"Radeon RX 7900 XTX", "RADV 25.2", true, "Exactness checked."},
                     {"llvmpipe", "22.3", false, "No."}};
   write_settings(path(), s);
@@ -62,6 +65,27 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(read.note, "");
   EXPECT_TRUE(read.settings == s);
   EXPECT_NE(text().find("\"temperature\": 0.9,"), std::string::npos) << text();
+}
+
+TEST_F(SavedSettingsTest, TheKeyOfTheServerHasAFileOfItsOwnThatOthersCannotRead) {
+  EXPECT_EQ(read_serve_key(path()), "") << "there is none";
+  EXPECT_EQ(read_serve_key(""), "");
+  write_serve_key(path(), "a-key-for-tests");
+  EXPECT_EQ(read_serve_key(path()), "a-key-for-tests");
+  EXPECT_EQ(fs::status(folder_ / "serve.key").permissions() & fs::perms::all,
+            fs::perms::owner_read | fs::perms::owner_write);
+  write_serve_key(path(), "another-key");
+  EXPECT_EQ(read_serve_key(path()), "another-key");
+  write_serve_key(path(), "");
+  EXPECT_FALSE(fs::exists(folder_ / "serve.key"));
+  std::ofstream(folder_ / "serve.key") << std::string(5000, 'k');
+  try {
+    read_serve_key(path());
+    ADD_FAILURE() << "it is too long";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("serve.key has 5000 bytes; a key has at most 4096."), std::string::npos)
+        << e.what();
+  }
 }
 
 TEST_F(SavedSettingsTest, AnySetOfSourcesOfGuessesComesBack) {
@@ -112,10 +136,16 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
       {"{\"chat_width\": -1}", "\"chat_width\" is -1; it must be 0 to 8192."},
       {"{\"chat_list\": 3}", "chat_list"},
+      {"{\"serve\": 1}", "serve"},
+      {"{\"serve_port\": 65536}", "\"serve_port\" is 65536; it must be 0 to 65535."},
+      {"{\"serve_cors\": [1]}", "\"serve_cors\" must hold origins of pages."},
+      {"{\"serve_allow_hosts\": [1]}", "\"serve_allow_hosts\" must hold names of hosts."},
       {"{\"threads\": 4097}", "\"threads\" is 4097; it must be 0 to 4096."},
       {"{\"idle_minutes\": -5}", "idle_minutes"},
       {"{\"idle_minutes\": \"never\"}", "idle_minutes"},
       {"{\"recent\": [3]}", "\"recent\" must hold paths"},
+      {"{\"downloads\": [{\"name\": \"../a\"}]}", "\"downloads\" names \"../a\"; OWNER/REPO:QUANT is allowed."},
+      {"{\"downloads\": [{\"drafter\": \"a/b\"}]}", "downloads"},
       {"{\"drafting\": \"bushy\"}", "\"drafting\" is \"bushy\""},
       {"{\"draft_sources\": \"tea leaves\"}", "\"draft_sources\" is \"tea leaves\""},
       {"{\"draft_sources\": 3}", "draft_sources"},

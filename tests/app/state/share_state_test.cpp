@@ -62,7 +62,7 @@ TEST(ShareState, ForgetsTheLastFileWhenAnotherKindIsChosen) {
 }
 
 TEST(ShareState, SuggestsNamesThatSayWhatTheyAre) {
-  EXPECT_EQ(share_name(ShareKind::png, 11, ""), "canopy-round-12.png");
+  EXPECT_EQ(share_name(ShareKind::png, 11, ""), "canopy-pass-12.png");
   EXPECT_EQ(share_name(ShareKind::page, 11, ""), "canopy-reply.html");
   EXPECT_EQ(share_name(ShareKind::svg, 0, "/a/code.canopytrace"), "canopy-code-1.svg");
   EXPECT_EQ(share_name(ShareKind::page, 0, "/a/canopy-2026.canopytrace"), "canopy-2026.html");

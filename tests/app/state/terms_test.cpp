@@ -33,6 +33,10 @@ TEST(Terms, LabelsOfTheWindowLeadToThem) {
                             "Big model",
                             "target",
                             "Drafter",
+                            "MTP head",
+                            "EAGLE-3 head",
+                            "eagle3",
+                            "Assistant",
                             "Text drafts",
                             "tree",
                             "node",
@@ -87,6 +91,13 @@ TEST(FocusOrder, IsThatOfThePartsAndTheBarIsLast) {
       {"Watch passes", {400, 500}, {500, 80}}, {"Budget line", {400, 470}, {500, 30}}};
   EXPECT_EQ(app::focus_order(drawn), (std::vector<std::string>{"Watch chats", "Watch chat", "Composer", "Tree",
                                                                "Watch passes", "Numbers", "Top bar"}));
+}
+
+// F1
+TEST(ScreenRegions, TheChatSaysWhatEndsAReplyWhatLightsUpAndWhatTheChipsAre) {
+  for (const char* part : {"Watch chat", "Chat"})
+    for (const char* said : {"repeats itself", "lights up the place", "system prompt", "attached files", "tint"})
+      EXPECT_NE(app::region_words(part).find(said), std::string_view::npos) << part << ": " << said;
 }
 
 TEST(ScreenRegions, AreNumberedFromTheTopAndOnce) {

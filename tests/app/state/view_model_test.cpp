@@ -186,7 +186,7 @@ TEST(ViewModel, AFailedLoadKeepsThePreviousModel) {
 TEST(ViewModel, AModelThatWouldFitQuantizedIsOfferedSo) {
   ViewModel view;
   update(view, UiCommand(OpenModel{"/models/a.gguf"}));
-  Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16,000 MiB are needed.", 0};
+  Failure failure{ErrorKind::out_of_memory, "The model does not fit into memory", "16.00 GB are needed.", 0};
   failure.would_fit_quantized = true;
   update(view, Event(failure));
   ASSERT_EQ(view.cards.size(), 1u);

@@ -66,6 +66,90 @@ TEST(WhatIfAnswers, AReplyUnderWayIsCutNarrowerAndSaysSo) {
   for (const WhatIfRound& round : there.run.rounds) EXPECT_LE(round.record.width, 25u);
 }
 
+/// The costs that the rounds were planned by may be of another day and load.
+TEST(WhatIfAnswers, PlainDecodingHereIsWhatItTookInTheMinutesOfTheReply) {
+  WhatIfQuestion question;
+  question.trace = demo_trace();
+  question.header = question.trace->header();
+  const WhatIfAnswer planned = answer_to(question);
+  question.plain_ms = 1000;
+  const WhatIfAnswer beside = answer_to(question);
+  ASSERT_EQ(beside.there.size(), 1u);
+  const app::WhatIfThere& here = *beside.there[0];
+  EXPECT_EQ(here.problem, "");
+  EXPECT_DOUBLE_EQ(here.run.ar_tokens_per_second(), 1);
+  EXPECT_EQ(here.run.tokens, planned.there[0]->run.tokens);
+  EXPECT_DOUBLE_EQ(here.run.ms, planned.there[0]->run.ms);
+  EXPECT_GT(here.summary.ratio, planned.there[0]->summary.ratio);
+}
+
+/// What its prompt suggested is found there again.
+TEST(WhatIfAnswers, AReplyUnderWayKnowsItsPrompt) {
+  WhatIfQuestion question;
+  question.header = demo_trace()->header();
+  question.header.drafter.reset();
+  question.first_token = 3;
+  question.ended = true;
+  question.brief = true;
+  question.devices = {"strix-halo"};
+  RoundRecord found;
+  found.mode = found.shape = DecodeMode::tree;
+  found.context = 8;
+  found.width = 5;
+  found.accepted = 4;
+  found.match = 3;
+  found.emitted = {4, 5, 6, 1, 2};
+  found.nodes.resize(5);
+  for (uint32_t i = 0; i < 5; ++i) found.nodes[i].state = NodeState::accepted;
+  for (uint32_t i = 1; i < 5; ++i)
+    found.nodes[i].node = {found.emitted[i - 1], i - 1, i, 0, -0.1, -0.1 * i, kFromSuffix, {1, 1}};
+  RoundRecord plain;
+  plain.mode = DecodeMode::tree;
+  plain.context = 13;
+  plain.round = 1;
+  plain.emitted = {9};
+  for (const RoundRecord& round : {found, plain}) question.rounds.push_back(std::make_shared<const RoundRecord>(round));
+  for (const bool knows : {true, false}) {
+    SCOPED_TRACE(knows);
+    question.before = std::make_shared<const std::vector<uint32_t>>(std::vector<uint32_t>{1, 2, 3, 4, 5, 6, 1, 2});
+    if (!knows) question.before = nullptr;
+    const WhatIfAnswer answer = answer_to(question);
+    ASSERT_EQ(answer.there.size(), 1u);
+    EXPECT_EQ(answer.there[0]->problem, "");
+    ASSERT_FALSE(answer.there[0]->run.rounds.empty());
+    const RoundRecord& first = answer.there[0]->run.rounds.front().record;
+    EXPECT_EQ(first.match, knows ? 3u : 0u);
+    EXPECT_EQ(first.accepted > 0, knows) << first.choice.reason;
+  }
+}
+
+/// A reply that was written plainly beside a drafter: nobody knows what the drafter would have guessed.
+TEST(WhatIfAnswers, WhereNothingIsKnownOfGuessesElsewhereIsPlainDecoding) {
+  const auto trace = demo_trace();
+  WhatIfQuestion question;
+  question.header = trace->header();
+  question.first_token = *trace->replies()[0].prefill->first_token;
+  question.devices = {"rtx4090"};
+  for (uint32_t i = 0; i < 20; ++i) {
+    RoundRecord plain;
+    plain.mode = DecodeMode::adaptive;
+    plain.round = i;
+    plain.context = 40 + i;
+    plain.emitted = {i + 5};
+    plain.ms = trace->round(0).ms;
+    question.rounds.push_back(std::make_shared<const RoundRecord>(plain));
+  }
+  const WhatIfAnswer answer = answer_to(question);
+  ASSERT_EQ(answer.there.size(), 2u);
+  const app::WhatIfThere& there = *answer.there[1];
+  EXPECT_EQ(there.problem, "");
+  EXPECT_EQ(there.run.tokens, 20u);
+  EXPECT_EQ(there.run.rounds.size(), 20u);
+  EXPECT_GT(there.run.ar_tokens_per_second(), 0);
+  EXPECT_EQ(there.summary.ratio, 0);
+  EXPECT_NE(there.summary.verdict.find("Too little was guessed here"), std::string::npos) << there.summary.verdict;
+}
+
 TEST(WhatIfAnswers, ItStopsWhenAsked) {
   WhatIfQuestion question;
   question.trace = demo_trace();

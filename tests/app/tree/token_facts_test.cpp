@@ -121,13 +121,43 @@ TEST(TreeSources, OfASmallerModelAreTheDrafters) {
   for (RoundNode& row : record.nodes)
     if ((row.node.sources & kFromDflash) != 0) row.node.sources = (row.node.sources & kFromSuffix) | kFromDraft;
   const TreeModel tree = app::tree_model(record), usual = app::tree_model(found_round());
-  EXPECT_TRUE(tree.by_token);
-  EXPECT_FALSE(usual.by_token);
+  EXPECT_EQ(tree.steps, kFromDraft);
+  EXPECT_EQ(usual.steps, 0);
   for (uint32_t i = 0; i < tree.size(); ++i) EXPECT_EQ(tree.nodes[i].sources, usual.nodes[i].sources) << i;
   EXPECT_EQ(tree.sources, usual.sources);
   EXPECT_EQ(app::phase_sentence(app::Phase::fill, 3, tree).find("same moment"), std::string::npos);
   EXPECT_NE(app::phase_sentence(app::Phase::fill, 3, tree).find("one after another"), std::string::npos);
   EXPECT_EQ(app::phase_sentence(app::Phase::verify, 3, tree), app::phase_sentence(app::Phase::verify, 3, usual));
+}
+
+TEST(TreeSources, OfTheModelsOwnHeadAreTheDrafters) {
+  RoundRecord record = found_round();
+  for (RoundNode& row : record.nodes)
+    if ((row.node.sources & kFromDflash) != 0) row.node.sources = (row.node.sources & kFromSuffix) | kFromMtp;
+  const TreeModel tree = app::tree_model(record), usual = app::tree_model(found_round());
+  EXPECT_EQ(tree.steps, kFromMtp);
+  EXPECT_EQ(tree.sources, usual.sources);
+  EXPECT_NE(app::phase_sentence(app::Phase::fill, 3, tree).find("head for further tokens"), std::string::npos);
+}
+
+TEST(TreeSources, OfAnEagleHeadAreTheDrafters) {
+  RoundRecord record = found_round();
+  for (RoundNode& row : record.nodes)
+    if ((row.node.sources & kFromDflash) != 0) row.node.sources = (row.node.sources & kFromSuffix) | kFromEagle;
+  const TreeModel tree = app::tree_model(record);
+  EXPECT_EQ(tree.steps, kFromEagle);
+  EXPECT_EQ(tree.sources, app::tree_model(found_round()).sources);
+  EXPECT_NE(app::phase_sentence(app::Phase::fill, 3, tree).find("An EAGLE-3 head guesses them"), std::string::npos);
+}
+
+TEST(TreeSources, OfAnAssistantAreTheDrafters) {
+  RoundRecord record = found_round();
+  for (RoundNode& row : record.nodes)
+    if ((row.node.sources & kFromDflash) != 0) row.node.sources = (row.node.sources & kFromSuffix) | kFromAssistant;
+  const TreeModel tree = app::tree_model(record);
+  EXPECT_EQ(tree.steps, kFromAssistant);
+  EXPECT_EQ(tree.sources, app::tree_model(found_round()).sources);
+  EXPECT_NE(app::phase_sentence(app::Phase::fill, 3, tree).find("An assistant guesses them"), std::string::npos);
 }
 
 TEST(TreeSources, AreThoseOfTheRecord) {
@@ -288,6 +318,16 @@ TEST(TokenFacts, SayWhereAGuessComesFrom) {
   EXPECT_EQ(facts_of(found_round(), 6).source,
             "Found in the text: its last 14 tokens and the guess before this one stood there and went on like this; "
             "expected with 20%.");
+  RoundRecord counted = found_round();
+  counted.nodes[3].node.went_on = {3, 4};
+  counted.nodes[6].node.went_on = {1, 1};
+  EXPECT_EQ(
+      facts_of(counted, 3).source,
+      "Guessed by the drafter and found in the text: its last 14 tokens stood there and 3 of 4 times went on like "
+      "this; expected with 30%.");
+  EXPECT_EQ(facts_of(counted, 6).source,
+            "Found in the text: its last 14 tokens and the guess before this one stood there once and went on like "
+            "this; expected with 20%.");
   RoundRecord earlier = found_round();
   earlier.nodes[6].node.sources = kFromEarlier;
   EXPECT_EQ(

@@ -1,7 +1,7 @@
 // Using the tree's panel with mouse and keys.
 
 #include <gtest/gtest.h>
-#include <imgui.h>
+#include <imgui_internal.h>
 
 #include <cmath>
 #include <string>
@@ -334,6 +334,29 @@ TEST_F(TreeUi, LabelsAreNumbersWhereThereAreNoTexts) {
   ui_.frames(2);
   EXPECT_EQ(canvas().shown().labels[1], "#10");
   EXPECT_EQ(canvas().shown().labels[8], "#99");
+}
+
+TEST_F(TreeUi, JumpToLiveCoversNoWord) {
+  for (uint32_t seed = 1; seed <= 12; ++seed) add_random(8 * seed, seed);
+  size_t offered = 0;
+  for (size_t round = 0; round + 1 < log_->rounds(); ++round) {
+    show(round);
+    ASSERT_TRUE(rounds().behind_live());
+    EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
+      ctx->Yield(2);
+      if (!ctx->ItemExists("//Tree/Jump to live")) return;  // no room: the strip of passes leads back, too
+      ++offered;
+      const ImRect button = ctx->ItemInfo("//Tree/Jump to live").RectFull;
+      const float scale = app::look().scale;
+      std::vector<app::TreeRect> words = app::path_pills(canvas().shown().model, canvas().geometry(), scale);
+      for (const app::TreeRect& each : app::other_words(canvas().shown().model, canvas().geometry(), scale))
+        words.push_back(each);
+      for (const ImVec4& word : canvas().on_screen(words))
+        IM_CHECK_SILENT(!button.Overlaps(ImRect(word.x, word.y, word.z, word.w)));
+    })) << "pass "
+        << round + 1;
+  }
+  EXPECT_GT(offered, 0u);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST_F(ReleasedUi, ThePromisedMinutesReleaseItAndAMessageBringsItBack) {
       ctx->Yield(2);
       IM_CHECK(drawn.has(kWords));
       IM_CHECK(drawn.has("Memory of the device, the model released"));
-      IM_CHECK(drawn.has("0 MiB"));  // together: nothing is held
+      IM_CHECK(drawn.has("0.0 kB"));  // together: nothing is held
     }
     ctx->KeyPress(ImGuiKey_Escape);
     ctx->Yield(2);
@@ -136,7 +136,7 @@ TEST_F(ReleasedUi, AQuestionWhoseLoadFailsIsAskedAgainFromItsCard) {
     ctx->Yield(3);
     IM_CHECK(view().model_state == ModelState::loading);
     IM_CHECK_EQ(view().messages[0].text, "Hello");
-    ui_->engine().publish(Failure{ErrorKind::out_of_memory, "The model does not fit", "It needs 9 GiB."});
+    ui_->engine().publish(Failure{ErrorKind::out_of_memory, "The model does not fit", "It needs 9 GB."});
     ctx->Yield(3);
     IM_CHECK_EQ(view().cards.size(), 2u);
     answers_load_ = true;

@@ -103,7 +103,7 @@ TEST(FirstRun, SaysOfEachDeviceWhatItHasAndWhyItCannotBeUsed) {
   for (int i = 0; i < 3; ++i) ui.frame();
   const DrawnTexts drawn;
   ui.frame();
-  for (const char* words : {"24.0 GiB", "62.0 GiB shared", "Vulkan 1.3, RADV 25.2", "Vulkan 1.3, llvmpipe Mesa 22.3.6",
+  for (const char* words : {"25.77 GB", "66.57 GB shared", "Vulkan 1.3, RADV 25.2", "Vulkan 1.3, llvmpipe Mesa 22.3.6",
                             "passed the self-test", "works, slow; not tested yet", "Vulkan 1.2; 1.3 is needed"})
     EXPECT_TRUE(drawn.has(words)) << words;
   EXPECT_EQ(drawn.shortened(), std::vector<std::string>{});
@@ -115,7 +115,7 @@ TEST(FirstRun, ANarrowWindowKeepsNameAndMemoryOfADevice) {
   for (int i = 0; i < 3; ++i) ui.frame();
   const DrawnTexts drawn;
   ui.frame();
-  EXPECT_TRUE(drawn.any_contains("discrete, 24.0 GiB"));
+  EXPECT_TRUE(drawn.any_contains("discrete, 25.77 GB"));
   EXPECT_EQ(drawn.overlapping(), std::vector<std::string>{});
 }
 
