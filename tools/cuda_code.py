@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Says what the machine code of the CUDA kernels takes and uses, for each architecture; no GPU and no toolkit is needed.
 
-    cuda_code.py                          a line for each kernel of build/release/canopy_kernels.fatbin, or of another such
+    cuda_code.py                          a line for each kernel of build/release/lib/canopy/canopy_kernels.fatbin, or of another such
                                           file (--fatbin): registers by architecture, the most bytes of a thread's stack,
                                           tensor-core instructions
     cuda_code.py --beside MODEL DEVICE    for each op of MODEL's passes on DEVICE (canopy-cli predict): kernel, registers,
@@ -356,7 +356,7 @@ def main():
 
     built = os.path.join(ROOT, "build", "release")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fatbin", default=os.path.join(built, "canopy_kernels.fatbin"))
+    parser.add_argument("--fatbin", default=os.path.join(built, "lib", "canopy", "canopy_kernels.fatbin"))
     parser.add_argument("--write-table", action="store_true")
     parser.add_argument("--beside", nargs=2, metavar=("MODEL", "DEVICE"))
     parser.add_argument("--widths", type=numbers, default=[1, 8, 32, 64], help="of --beside's passes")

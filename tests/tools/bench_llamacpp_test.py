@@ -22,6 +22,7 @@ sys.path[:0] = [os.path.join(ROOT, "tools", "lib"), os.path.join(ROOT, "tools", 
 
 import agreement  # noqa: E402
 import devices  # noqa: E402
+import drafts  # noqa: E402
 import peer_build  # noqa: E402
 import report as reports  # noqa: E402
 import source_patch  # noqa: E402
@@ -352,6 +353,45 @@ class Agreement(unittest.TestCase):
     def test_lists_of_different_lengths_are_an_error(self):
         with self.assertRaisesRegex(speed.RunError, "1 positions of ours .* 0 of llama.cpp's"):
             agreement.compare([[[1, 3.0], [2, 2.0]]], [])
+
+
+class Drafts(unittest.TestCase):
+    PROMPT = {"prompt_ids": [1, 2], "output_ids": [3, 4, 5],
+              "chain": {"rounds": [{"start": 2, "node_token_ids": [4, 9], "path_logprob": [-1.0, -3.0]},
+                                   {"start": 4, "node_token_ids": [8, 8], "path_logprob": [-0.5, -0.5]}]}}
+
+    def test_texts_end_with_the_root_whatever_form_a_file_has(self):
+        self.assertEqual(drafts.chains({"prompts": [self.PROMPT]}),
+                         [([1, 2, 3], [4, 9], [-1.0, -3.0]), ([1, 2, 3, 4, 5], [8, 8], [-0.5, -0.5])])
+        cases = [{"ids": [6, 7], "start": 2, "root": 8, "chain": [1]}, {"ids": [6, 7, 8], "start": 2, "root": 8, "chain": [1]},
+                 {"ids": [], "start": 0, "root": 8, "chain": [1]}]
+        self.assertEqual(drafts.chains({"cases": cases}), 2 * [([6, 7, 8], [1], None)])
+
+    def test_paths_are_compared_up_to_the_first_token_that_differs(self):
+        expected = drafts.chains({"prompts": [self.PROMPT]})
+        same = [{"tokens": [4, 9], "log_p": [-1.0, -2.0]}, {"tokens": [8, 8], "log_p": [-0.5, -0.00025]}]
+        result = drafts.compare(expected, same)
+        self.assertEqual((result["texts"], result["tokens"], result["same"]), (2, 4, 4))
+        self.assertAlmostEqual(result["largest_difference"], 0.00025)
+        self.assertTrue(drafts.agree(result))
+        other = [{"tokens": [5, 9], "log_p": [-70.0, -2.0]}, same[1]]
+        self.assertEqual(drafts.compare(expected, other)["same"], 2)
+        self.assertFalse(drafts.agree(drafts.compare(expected, other)))
+        far = [same[0], {"tokens": [8, 8], "log_p": [-0.5, -0.1]}]
+        self.assertFalse(drafts.agree(drafts.compare(expected, far)))
+
+    def test_every_case_is_a_golden_file_with_its_models(self):
+        folder = os.path.join(ROOT, "tests", "golden")
+        for case in drafts.CASES:
+            with open(os.path.join(folder, case.golden + ".json"), encoding="utf-8") as file:
+                golden = json.load(file)
+            self.assertGreater(len(drafts.chains(golden)), 0)
+            for name in (case.target, golden["gguf"]):
+                self.assertTrue(os.path.exists(os.path.join(folder, name)), name)
+
+    def test_other_numbers_of_drafts_are_an_error(self):
+        with self.assertRaises(speed.RunError):
+            drafts.compare(drafts.chains({"prompts": [self.PROMPT]}), [])
 
 
 class Distance(unittest.TestCase):

@@ -107,7 +107,7 @@ class Checks(Folder):
                            FAMILY=family, VULKAN=vulkan)
         if path:
             environment["PATH"] = path + ":" + environment["PATH"]
-        with tarfile.open(self.path("packed", check_gpu.PROGRAMS_FILE), "w:gz") as archive:
+        with tarfile.open(self.path("packed", check_gpu.FILES), "w:gz") as archive:
             for name in ("bin", "lib"):
                 archive.add(self.path("programs", name), arcname=name)
         return subprocess.run([self.path("packed", "check"), "--out", self.path("out"), *options], env=environment,
@@ -201,7 +201,7 @@ esac
         self.assertEqual(result["model"]["source"], "measured")
 
     def test_programs_that_cannot_be_unpacked_are_said(self):
-        self.write("cut off", "programs.tar.gz")
+        self.write("cut off", "files.tar.gz")
         shutil.copy(os.path.join(TOOLS, "gpu", "check"), self.path("check"))
         done = subprocess.run([self.path("check"), "--out", self.path("out")], capture_output=True, text=True, check=False,
                               timeout=60)
@@ -236,15 +236,18 @@ class Packing(Folder):
                                self.path("build"), *arguments], capture_output=True, text=True, check=False, timeout=120)
 
     def test_programs_run_with_what_is_packed_alone(self):
+        self.write("kernels", "build", check_gpu.KERNELS)
         done = self.pack("--pack", self.path("packed"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        with tarfile.open(self.path("packed", check_gpu.PROGRAMS_FILE)) as archive:
+        with tarfile.open(self.path("packed", check_gpu.FILES)) as archive:
             archive.extractall(self.path("unpacked"))
         libraries = os.listdir(self.path("unpacked", "lib"))
         for name in ("libvulkan.so.1", "libc.so.6", "libm.so.6", "libc-version"):
             self.assertIn(name, libraries)
+        with open(self.path("unpacked", check_gpu.KERNELS), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "kernels")
         self.assertTrue(os.access(self.path("packed", "check"), os.X_OK))
-        self.assertTrue(os.path.exists(self.path("packed", "golden", "generate.json")))
+        self.assertTrue(os.path.exists(self.path("unpacked", "golden", "generate.json")))
         (starter,) = [name for name in libraries if name.startswith("ld-linux")]
         run = subprocess.run([self.path("unpacked", "lib", starter), "--library-path", self.path("unpacked", "lib"),
                               self.path("unpacked", "bin", "device_checks")], check=False, timeout=60)

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -196,6 +197,30 @@ class FetchPackages(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"libvulkan_new.so needs .*libabsent.so, which is in none of its packages")
         self.assertEqual(self.unpacked(), "")
+
+    def test_source_archives_are_unpacked_by_what_is_kept(self):
+        inside = os.path.join(self.folder, "toy-2.0")
+        for name in ("src/a.c", "src/b.txt", "COPYING"):
+            os.makedirs(os.path.dirname(os.path.join(inside, name)), exist_ok=True)
+            shutil.copy(__file__, os.path.join(inside, name))
+        path = "pool/main/toy_2.0.orig.tar.gz"
+        archive = os.path.join(self.archive, path)
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(inside, arcname="toy-2.0")
+        self.pins = {"toy": {"version": "x", "folder": "sources", "snapshot": "x", "sources": {
+            "small": {"path": path, "sha256": sha256(archive), "keep": ["COPYING", "src/*.c"]}}}}
+        self.assertIn("CANOPY_OFFLINE", self.fetch(CANOPY_OFFLINE="1").stderr)
+        self.assertEqual(self.fetch().returncode, 0)
+        found = [os.path.relpath(os.path.join(at, name), self.unpacked())
+                 for at, _, names in os.walk(self.unpacked()) for name in names]
+        self.assertEqual(sorted(found), [".complete", "small/COPYING", "small/src/a.c"])
+        shutil.rmtree(os.path.join(self.cache, "extracted"))
+        os.remove(archive)
+        self.assertEqual(self.fetch(CANOPY_OFFLINE="1").returncode, 0)  # from what was downloaded
+        self.pins["toy"]["sources"]["small"]["sha256"] = "0" * 64
+        result = self.fetch()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has the wrong SHA-256", result.stderr)
 
     def gone(self):
         """The suite has version 1.1 now, and 1.0 is no longer there."""

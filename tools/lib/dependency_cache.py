@@ -1,7 +1,8 @@
 """The cache of pinned archives: download once, check, unpack beside and rename, so that a kill leaves no half file.
 
-A pin is a source archive (`folder`, `keep`), a model (`model`), a set of Debian packages (`packages`), or a set of Python
-wheels (`wheels`) of whose folder `inside` the files that match `keep` go to one folder.
+A pin is a source archive (`folder`, `keep`), a model (`model`), a set of Debian packages (`packages`), a set of source
+archives of Debian (`sources`), each in a folder of its name, or a set of Python wheels (`wheels`) of whose folder `inside`
+the files that match `keep` go to one folder.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ import tarfile
 import tempfile
 import zipfile
 
+import debian_archive
 import debian_packages
 
 CHUNK = 1 << 20
@@ -80,6 +82,9 @@ class Cache:
             if "wheels" in pin:
                 self._unpack_wheels(name, pin)
                 return
+            if "sources" in pin:
+                self._unpack_debian_sources(name, pin)
+                return
             archive = self._archive(name, pin)
             if "folder" in pin:
                 self._unpack_sources(archive, pin)
@@ -89,7 +94,7 @@ class Cache:
     @staticmethod
     def _identity(pin):
         """What the marker of an unpacked folder says: the folder is what this pin asks for."""
-        if "wheels" in pin:
+        if "wheels" in pin or "sources" in pin:
             return hashlib.sha256(json.dumps(pin, sort_keys=True).encode()).hexdigest()
         return pin["sha256"] if "sha256" in pin else debian_packages.identity(pin)
 
@@ -159,11 +164,7 @@ class Cache:
                 for member in members:
                     member.name = member.name.split("/", 1)[1]
                     self._extract(tar, member, folder)
-            with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
-                file.write(pin["sha256"] + "\n")
-            os.chmod(folder, 0o755)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(folder, target)
+            self._finish(folder, target, pin["sha256"])
 
     @staticmethod
     def _wanted(name, patterns):
@@ -209,11 +210,7 @@ class Cache:
         with self._staging(os.path.dirname(target)) as folder:
             for path in wheels:
                 self._extract_wheel(path, pin, folder)
-            with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
-                file.write(self._identity(pin) + "\n")
-            os.chmod(folder, 0o755)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(folder, target)
+            self._finish(folder, target, self._identity(pin))
 
     @staticmethod
     def _extract_wheel(path, pin, folder):
@@ -234,6 +231,36 @@ class Cache:
                     shutil.copyfileobj(source, sink, CHUNK)
                 os.chmod(to, 0o755 if (entry.external_attr >> 16) & 0o100 else 0o644)
 
+    def _unpack_debian_sources(self, name, pin):
+        target = self.folder(pin)
+        downloads = os.path.join(self.root, "downloads")
+        for folder in (downloads, os.path.dirname(target)):
+            os.makedirs(folder, exist_ok=True)
+        archives = {}
+        for package, source in pin["sources"].items():
+            file = os.path.join(downloads, os.path.basename(source["path"]))
+            if not os.path.exists(file):
+                if self.offline:
+                    raise FetchError(f"{os.path.basename(file)} is not in {downloads} and CANOPY_OFFLINE forbids the network.")
+                say(f"Fetching {os.path.basename(file)}")
+                try:
+                    reason = debian_archive.download(source["path"], source["sha256"], pin["snapshot"], file)
+                except debian_archive.ArchiveError as error:
+                    reason = str(error)
+                if reason:
+                    raise FetchError(f"{os.path.basename(file)} could not be downloaded: {reason}.")
+            self.check(file, source["sha256"], "the archive")
+            archives[package] = file
+        say(f"Unpacking {name}")
+        with self._staging(os.path.dirname(target)) as folder:
+            for package, file in archives.items():
+                with tarfile.open(file) as tar:
+                    for member in tar:
+                        if member.isfile() and self._wanted(member.name, pin["sources"][package]["keep"]):
+                            member.name = os.path.join(package, member.name.split("/", 1)[1])
+                            self._extract(tar, member, folder)
+            self._finish(folder, target, self._identity(pin))
+
     def _unpack_packages(self, name, pin):
         target = self.folder(pin)
         marker = os.path.join(target, ".complete")
@@ -248,11 +275,7 @@ class Cache:
             say(f"Unpacking {name}")
             with self._staging(os.path.dirname(target)) as folder:
                 debian_packages.unpack(pin, packages, folder)
-                with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
-                    file.write(self._identity(pin) + "\n")
-                os.chmod(folder, 0o755)
-                shutil.rmtree(target, ignore_errors=True)
-                os.replace(folder, target)
+                self._finish(folder, target, self._identity(pin))
         except debian_packages.ArchiveError as error:
             raise FetchError(f"{name} could not be set up: {error}") from None
 
@@ -264,6 +287,15 @@ class Cache:
             return debian_packages.renewed(pin)
         except debian_packages.ArchiveError as error:
             raise FetchError(f"{name} cannot be renewed: {error}") from None
+
+    @staticmethod
+    def _finish(folder, target, identity):
+        """Marks a staged folder as whole and puts it in the place of what was there."""
+        with open(os.path.join(folder, ".complete"), "w", encoding="ascii") as file:
+            file.write(identity + "\n")
+        os.chmod(folder, 0o755)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(folder, target)
 
     # ---- small things
 

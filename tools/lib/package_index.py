@@ -63,16 +63,21 @@ def _open(url):
                                   context=_tls() if url.startswith("https:") else None)
 
 
-def _find(package, file):
+def files(package):
+    """Name, address and fragment (`sha256=...`) of each file that the index lists for a package."""
     index = pip_setting("index-url", "https://pypi.org/simple").rstrip("/")
-    page_url = f"{index}/{package}/"
-    with _open(page_url) as page:
+    with _open(f"{index}/{package}/") as page:
         parser = _Links()
         parser.feed(page.read(64 << 20).decode("utf-8", "replace"))
         base = page.geturl()
     for link in parser.links:
-        url, _ = urllib.parse.urldefrag(urllib.parse.urljoin(base, link))
-        if urllib.parse.unquote(url.rsplit("/", 1)[-1]) == file:
+        url, fragment = urllib.parse.urldefrag(urllib.parse.urljoin(base, link))
+        yield urllib.parse.unquote(url.rsplit("/", 1)[-1]), url, fragment
+
+
+def _find(package, file):
+    for name, url, _ in files(package):
+        if name == file:
             return url
     raise IndexError_(f"the index lists no file {file} for {package}.")
 

@@ -1,16 +1,18 @@
-# Shared by tools/run and tools/test: what must be installed, fetched and built before anything starts.
+# Shared by the scripts in tools/: what must be installed, fetched and built before anything starts.
 # Sourced by bash with `set -euo pipefail`; expects `root` (repository) to be set.
 
 # Debian packages to build and run; to test, those of packages_test as well; for slow tests, those of packages_slow; to
-# fuzz, those of packages_fuzz.
+# fuzz, those of packages_fuzz; to make packages, those of packages_package; to build for Windows, those of packages_windows.
 packages_build=(build-essential cmake ninja-build python3 python3-pip ccache pkg-config ca-certificates
   libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers glslang-tools spirv-tools
   libglfw3-dev libpcre2-dev libutf8proc-dev libsentencepiece-dev libabsl-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
-  libstb-dev zlib1g-dev libgtest-dev libfontconfig-dev libfreetype-dev libfribidi-dev libharfbuzz-dev)
+  libstb-dev zlib1g-dev libgtest-dev libfontconfig-dev libfreetype-dev libfribidi-dev libharfbuzz-dev libcurl4-openssl-dev)
 # Fonts of other scripts: 22 MB to fetch; Chinese, Japanese and Korean are another 57 MB, so only with the slow tests.
 packages_test=(xvfb xauth xdotool vulkan-validationlayers chromium clang-format git fonts-noto-core fonts-noto-color-emoji)
-packages_slow=(fonts-noto-cjk g++-aarch64-linux-gnu qemu-user)
+packages_windows=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev)
+packages_slow=(fonts-noto-cjk g++-aarch64-linux-gnu qemu-user "${packages_windows[@]}" wine wine64)
 packages_fuzz=(clang libclang-rt-dev)
+packages_package=(file git zstd)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 print_help() { sed -n '2,/^set /s/^# \{0,1\}//p' "$1"; } # the comment at the top of a script

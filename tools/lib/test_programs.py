@@ -32,7 +32,7 @@ def main():
     build, *options = sys.argv[1:]
     tests = selected(build, options)
     path = re.compile(re.escape(build) + r"(?![\w.-])/?([\w./-]*)")
-    made = re.compile(r"(bin|fake_cuda)/[^/]+|canopy_kernels\.fatbin")
+    made = re.compile(r"(bin|fake_cuda)/[^/]+|lib/canopy/canopy_kernels\.fatbin")
     programs = set()
     for name, text in lines_of(build):
         if name in tests:

@@ -1,5 +1,5 @@
-// llamacpp_probe, a program for tools/bench_llamacpp: times llama.cpp, prints its likeliest tokens, or lets it write a
-// model as F32.
+// llamacpp_probe, a program for tools/bench_llamacpp and tools/second_opinion: times llama.cpp, prints its likeliest
+// tokens and its drafts, or lets it write a model as F32.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +11,7 @@
 namespace {
 
 using canopy::peer::Backend;
+using canopy::peer::DrafterKind;
 
 void add_peer_options(CLI::App& command, canopy::peer::PeerOptions& options) {
   command.add_option("--model", options.model, "GGUF file")->required();
@@ -53,6 +54,19 @@ int main(int argc, char** argv) {
   logits_command->add_option("--rows", logits_options.rows_file);
   logits_command->add_flag("--f32-cache", logits_options.peer.f32_cache);
 
+  canopy::peer::DraftsOptions drafts_options;
+  CLI::App* drafts_command = app.add_subcommand("drafts", "Print what a drafter drafts behind texts");
+  add_peer_options(*drafts_command, drafts_options.peer);
+  drafts_command->add_option("--drafter", drafts_options.drafter, "GGUF file")->required();
+  static const std::map<std::string, DrafterKind> kinds = {{"block", DrafterKind::block},
+                                                           {"eagle3", DrafterKind::eagle3},
+                                                           {"head", DrafterKind::head},
+                                                           {"assistant", DrafterKind::assistant}};
+  drafts_command->add_option("--kind", drafts_options.kind)->required()->transform(CLI::CheckedTransformer(kinds));
+  drafts_command->add_option("--depth", drafts_options.depth)->check(CLI::PositiveNumber);
+  drafts_command->add_option("--first-slot", drafts_options.first_slot);
+  drafts_command->add_option("--ids", drafts_options.ids_file)->required();
+
   std::string source, target;
   CLI::App* widen_command = app.add_subcommand("widen", "Write a model with its weights as F32");
   widen_command->add_option("source", source, "GGUF file")->required();
@@ -64,6 +78,8 @@ int main(int argc, char** argv) {
       bench(bench_options);
     } else if (logits_command->parsed()) {
       run_logits(logits_options);
+    } else if (drafts_command->parsed()) {
+      run_drafts(drafts_options);
     } else if (widen_command->parsed()) {
       canopy::peer::run_widen(source, target);
     }

@@ -43,6 +43,7 @@ PeerContext::PeerContext(const PeerOptions& options)
   llama_model_params model_params = llama_model_default_params();
   model_params.devices = offload;
   model_params.n_gpu_layers = options.backend == Backend::vulkan ? -1 : 0;  // -1: all
+  model_params.load_mtp = options.heads;
   model_.reset(llama_model_load_from_file(options.model.c_str(), model_params));
   if (!model_) throw std::runtime_error("llama.cpp could not load " + options.model + ".");
   vocab_ = static_cast<uint32_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_.get())));
@@ -50,6 +51,8 @@ PeerContext::PeerContext(const PeerOptions& options)
   llama_context_params params = llama_context_default_params();
   params.n_ctx = options.context;
   params.n_batch = options.context;
+  params.ctx_other = options.target;
+  if (options.reads_states) params.ctx_type = LLAMA_CONTEXT_TYPE_MTP;
   params.n_threads = static_cast<int32_t>(threads_);
   params.n_threads_batch = static_cast<int32_t>(threads_);
   if (options.f32_cache) {

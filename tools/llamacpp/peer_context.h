@@ -18,6 +18,11 @@ struct PeerOptions {
   uint32_t context = 512;  // positions of the K/V cache, and the most rows of one call
   uint32_t threads = 0;    // 0: one for each hardware thread
   bool f32_cache = false;  // K/V in f32, and attention step by step: with weights in F32 nothing is rounded below f32
+  bool heads = false;      // loads heads for further tokens that the file may bring
+  /// Of what drafts: the context of its target, which must outlive it, and whether it is a head that reads a state with
+  /// each token, rather than features.
+  llama_context* target = nullptr;
+  bool reads_states = false;
 };
 
 /// Starts the library. Its warnings and errors go to standard error; other messages are dropped.
@@ -32,6 +37,8 @@ class PeerContext {
   /// Uses the first Vulkan device that llama.cpp finds; GGML_VK_VISIBLE_DEVICES can choose another.
   explicit PeerContext(const PeerOptions& options);
 
+  llama_context* get() const { return context_.get(); }
+  const llama_model* model() const { return model_.get(); }
   const std::string& device() const { return device_; }
   uint32_t threads() const { return threads_; }
   uint32_t vocab() const { return vocab_; }

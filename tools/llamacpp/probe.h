@@ -34,6 +34,22 @@ struct LogitsOptions {
 /// Prints {backend, device, threads, top: [[[id, logit], ...] of each position]}.
 void run_logits(const LogitsOptions& options);
 
+/// DFlash and its relatives; heads of the model; assistants of Gemma 4.
+enum class DrafterKind { block, eagle3, head, assistant };
+
+struct DraftsOptions {
+  PeerOptions peer;     // of the target, with a cache in f32 whatever it says
+  std::string drafter;  // path of a GGUF file; of a head the target's own, too
+  DrafterKind kind = DrafterKind::block;
+  uint32_t depth = 1;       // tokens to draft
+  uint32_t first_slot = 1;  // of a block: the row that predicts the token behind the root
+  std::string ids_file;     // {"texts": [[id, ...], ...]}; a text's last token is the root
+};
+
+/// Prints {drafts: [{tokens: [id, ...], log_p: [...]} of each text]}: the likeliest token of each depth and its log
+/// probability behind those before it.
+void run_drafts(const DraftsOptions& options);
+
 /// Writes the GGUF file `source` to `target` with all its matrices as F32. The values are the same, but llama.cpp does
 /// not round the activations that it multiplies them with.
 void run_widen(const std::string& source, const std::string& target);
