@@ -11,11 +11,6 @@
 
 namespace canopy::app {
 
-DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model) {
-  if (chosen) return *chosen;
-  return model.is_software && !model.drafter.empty() ? DecodeMode::tree : DecodeMode::adaptive;
-}
-
 bool is_chosen(const ViewModel& view, DecodeMode mode) {
   return view.drafting == mode || (mode == DecodeMode::tree && view.shell.tree_budget != kShownBudget);
 }
@@ -255,7 +250,7 @@ void forget_cards_of_replies(ViewModel& view) {
 
 /// Completes a request by how it is drafted now, and makes the view wait for its reply.
 void begin_reading(ViewModel& view, Generate& command) {
-  if (view.model) command.mode = mode_for(view.drafting, *view.model);
+  if (view.model) command.mode = view.drafting.value_or(kUsualMode);
   command.budget = view.shell.tree_budget;
   command.sources = view.draft_sources;
   command.stop_loops = view.stop_loops;

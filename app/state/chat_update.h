@@ -17,12 +17,10 @@ namespace canopy::app {
 struct Effects;
 struct ViewModel;
 
-// How replies are drafted: the mode that is used for what the user chose, and texts about it.
+// How replies are drafted, and texts about it.
 
-/// The mode in which a reply is written: what the user chose, else the adaptive mode, which is the fastest. With a
-/// drafter on a device that computes on the CPU, where plain decoding is usually fastest, the default is small trees:
-/// then there is something to see, and a line of text says what it costs.
-DecodeMode mode_for(const std::optional<DecodeMode>& chosen, const ModelReady& model);
+/// The mode in which a reply is written where the user chose none: on every device it goes by what passes take there.
+inline constexpr DecodeMode kUsualMode = DecodeMode::adaptive;
 
 /// Who or what settled how many guesses a pass has.
 enum class TreeSetBy {
@@ -30,11 +28,11 @@ enum class TreeSetBy {
   user,        // by the mode, or by the size of its trees
   client,      // likewise, in a request to the served model
   recording,   // it was settled when the rounds were recorded; by whom, they do not say
-  fallback,    // nobody: what mode_for() takes with a drafter on a device that computes on the CPU; in earlier chats
-               // also plain decoding, where there was no drafter
+  fallback,    // nobody, in earlier chats: small trees on a device that computes on the CPU, and plain decoding where
+               // there was no drafter
 };
 
-/// Whether the user chose this mode of the next reply, or the size of its trees; else mode_for() did.
+/// Whether the user chose this mode of the next reply, or the size of its trees; else it is kUsualMode.
 bool is_chosen(const ViewModel& view, DecodeMode mode);
 
 /// Who settled it for a round of the shown log. reply: the index of its reply in the log.

@@ -161,12 +161,12 @@ HubHere hub_here(const ViewModel& view) {
     if (each.usable && (chosen || (device == nullptr && view.device_selector.empty()))) device = &each;
   }
   if (device != nullptr) {
-    here = {device->name, device->memory_bytes, device->type == "cpu" || device->type == "software"};
+    here = {device->name, device->memory_bytes, is_on_processor(device->type)};
   }
   if (loaded && (device == nullptr || view.model->device == device->name)) {
     here.device = view.model->device;
     here.available = after_release(view.models.memory).available;
-    here.processor = view.model->on_processor() || view.model->is_software;
+    here.processor = is_on_processor(view.model->device_type);
   }
   return here;
 }

@@ -199,7 +199,7 @@ std::string without_brackets(const std::string& text) {
 
 std::string memory_words(const DeviceChoice& device) {
   if (device.memory_bytes == 0) return "";
-  const bool shared = device.type == "integrated" || device.type == "cpu" || device.type == "software";
+  const bool shared = device.type == "integrated" || is_on_processor(device.type);
   return byte_figures(device.memory_bytes) + (shared ? " shared" : "");
 }
 

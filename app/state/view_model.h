@@ -163,7 +163,7 @@ struct ViewModel {
   uint32_t context_used = 0;
   uint32_t max_tokens = kMaxTokens;  // of a reply, 1 ... kMostMaxTokens; more after Continue
   SamplingSettings sampling = chat_sampling();
-  std::optional<DecodeMode> drafting;          // none: mode_for() chooses for the device
+  std::optional<DecodeMode> drafting;          // none: kUsualMode
   bool stop_loops = true;                      // later replies that repeat themselves end
   bool measures_when_idle = true;              // what passes cost, where that was measured badly or has changed
   std::optional<DecodeMode> guessed_as;        // what `drafting` was before plain decoding was chosen

@@ -326,8 +326,7 @@ void draw_mode_rows(const ViewModel& view, CommandSink& sink, float width) {
                                                           {DecodeMode::chain, "Ctrl+2"},
                                                           {DecodeMode::tree, "Ctrl+3"},
                                                           {DecodeMode::adaptive, "Ctrl+4"}};
-  const DecodeMode now =
-      view.model ? mode_for(view.drafting, *view.model) : view.drafting.value_or(DecodeMode::adaptive);
+  const DecodeMode now = view.drafting.value_or(kUsualMode);
   section_heading("Mode");
   for (const auto& [mode, keys] : kRows) {
     if (menu_row(mode_title(mode), mode_title(mode), keys, mode == now, true, width)) sink.post(SetDrafting{mode});

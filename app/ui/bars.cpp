@@ -105,7 +105,7 @@ constexpr const char* kGuessesOfTree = "Guesses in the tree of every pass";
 constexpr const char* kModePopup = "Mode menu";
 
 DecodeMode mode_now(const ViewModel& view) {
-  return view.model ? mode_for(view.drafting, *view.model) : view.drafting.value_or(DecodeMode::adaptive);
+  return view.drafting.value_or(kUsualMode);
 }
 
 std::string about_mode(DecodeMode mode) {

@@ -93,7 +93,7 @@ struct SweepSubject {
   std::string device_type;   // "discrete", "integrated", "cpu", ...; "server"
   std::string driver;
   std::string kernels;           // DeviceInfo::kernels
-  bool is_software = false;      // computes on the CPU
+  bool is_software = false;      // a GPU's interface on the processor
   std::string self_test;         // what the check of exactness found, as a sentence; empty where it did not run
   std::string energy;            // what tells the energy: "NVML", "amdgpu power"; empty: nothing does
   uint32_t earlier_replies = 0;  // that it drafts from, of a folder that was named; 0: every run begins with none

@@ -241,6 +241,44 @@ void add_agreement(const Sweep& sweep, std::vector<std::string>& sentences) {
   }
 }
 
+std::string with_digits(double value, int digits) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+struct PassSums {
+  double rounds = 0, rows = 0, ms = 0;
+  double mean_rows() const { return rounds > 0 ? rows / rounds : 0; }
+  double mean_ms() const { return rounds > 0 ? ms / rounds : 0; }
+};
+
+/// Says of each subject whose widest passes took more than half as long for a row as plain ones that they did.
+void add_dear_rows(const Sweep& sweep, std::vector<std::string>& sentences) {
+  std::vector<PassSums> sums(sweep.contestants.size());
+  for (const MeasuredRun& run : sweep.runs) {
+    PassSums& of = sums[run.key.contestant];
+    of.rounds += run.rounds;
+    of.rows += static_cast<double>(run.rows);
+    of.ms += run.ms.verify;
+  }
+  for (uint32_t subject = 0; subject < sweep.subjects.size(); ++subject) {
+    std::optional<uint32_t> widest;
+    for (uint32_t i = 0; i < sums.size(); ++i) {
+      const bool wider = !widest || sums[i].mean_rows() > sums[*widest].mean_rows();
+      if (sweep.contestants[i].subject == subject && wider) widest = i;
+    }
+    const std::optional<uint32_t> plain = widest ? sweep.plain_of(*widest) : std::nullopt;
+    if (!plain || sums[*plain].mean_ms() <= 0) continue;
+    const double rows = sums[*widest].mean_rows() / std::max(sums[*plain].mean_rows(), 1.0);
+    const double ratio = sums[*widest].mean_ms() / sums[*plain].mean_ms();
+    if (rows < 2 || ratio <= rows / 2) continue;
+    sentences.push_back("On " + sweep.subjects[subject].device + " a pass of " + with_digits(rows, 1) + " rows (" +
+                        sweep.name_of(*widest) + ") took " + with_digits(ratio, 1) +
+                        " times as long as one of a row: wide trees cost much more there than on most GPUs.");
+  }
+}
+
 }  // namespace
 
 std::vector<SweepCell> summarize(const Sweep& sweep, uint32_t baseline) {
@@ -281,20 +319,11 @@ std::vector<std::string> remarks(const Sweep& sweep) {
                         " from the first repeat to the last (clocks, heat, other programs): trust the ratios more than "
                         "the speeds.");
   }
-  if (std::ranges::any_of(sweep.subjects, &SweepSubject::is_software))
-    sentences.push_back(
-        "A device here is software: it computes every row of a pass one after the other, so wide trees "
-        "cost much more than on a GPU.");
+  add_dear_rows(sweep, sentences);
   return sentences;
 }
 
 namespace {
-
-std::string with_digits(double value, int digits) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 
 Agreement agreement_of(const Sweep& sweep) {
   Agreement agreement = sweep.runs.empty() ? Agreement::unknown : Agreement::same;

@@ -102,6 +102,10 @@ void check_part(const Buffer& whole, uint64_t offset, uint64_t bytes, std::strin
                   std::to_string(whole.bytes()) + " bytes, at multiples of " + std::to_string(kPartAlignment) + ".");
 }
 
+bool is_on_processor(std::string_view type) {
+  return type == "cpu" || type == "software";
+}
+
 std::string_view gpu_of(std::string_view uuid) {
   return uuid.substr(0, uuid.find('-'));
 }

@@ -46,11 +46,12 @@ struct DeviceInfo {
   /// Stable across launches, changes with the driver: the GPU's own identity in hex, which is the same whatever backend
   /// it is opened by (gpu_of), then '-' and the rest.
   std::string uuid;
-  bool is_software = false;
   std::string
       kernels;  // "VERSION; CHOICE; ...": version of the backend's shaders, then the variants chosen by timing so far
   bool draws_tokens = false;  // the op `sample` takes less time there than reading logits and drawing on the host
   uint32_t widest_tile = 1;   // most rows of a pass that one kernel of a product computes
+  /// Rows of a prompt's pass beyond which wider passes read no more of it in the same time, and tell of it later.
+  uint32_t prompt_rows = UINT32_MAX;
   /// Widths, ascending, that passes are padded to, so that those between share kernels and recordings; beyond the last,
   /// its multiples. Empty: no pass is padded.
   std::vector<uint32_t> width_buckets = {};
@@ -60,6 +61,9 @@ struct DeviceInfo {
   std::string pci_address = {};    // "0000:03:00.0"; empty where it has none, or the driver does not tell
   std::string backend = {};        // "vulkan", "cuda", "cpu"; empty for one that is none of these
 };
+
+/// Whether a device of this type computes on the machine's own cores, so that what else they do takes time from it.
+bool is_on_processor(std::string_view type);
 
 /// The GPU's own identity in a DeviceInfo::uuid; empty where there is none.
 std::string_view gpu_of(std::string_view uuid);

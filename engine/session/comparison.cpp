@@ -526,7 +526,7 @@ SweepSubject describe_subject(const Engine& engine, const DeviceSensors* sensors
   subject.device_type = ready.device_type;
   subject.driver = ready.driver;
   subject.kernels = engine.model->device().info().kernels;
-  subject.is_software = ready.is_software;
+  subject.is_software = ready.device_type == "software";
   subject.self_test = ready.self_test_note;
   if (sensors != nullptr) subject.energy = sensors->name();
   if (engine.replies != nullptr && engine.replies->read_only()) {
@@ -590,7 +590,7 @@ SweepSubject subject_of(const ModelReady& model, const std::string& server) {
   subject.device = model.device + " at " + server;
   subject.device_type = model.device_type;
   subject.driver = model.driver;
-  subject.is_software = model.is_software;
+  subject.is_software = model.device_type == "software";
   subject.self_test = model.self_test_note;
   return subject;
 }

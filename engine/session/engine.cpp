@@ -462,8 +462,7 @@ CostTable Engine::calibrate(double seconds, const OpenCallbacks& callbacks) {
   resident->clear();
   ModelTimer timer(*model, resident->current(), callbacks.stop, draft_model.get());
   const DeviceInfo& device = model->device().info();
-  const bool on_processor = device.is_software || device.type == "cpu";
-  const std::optional<ProcessorTime> before = on_processor ? processor_time() : std::nullopt;
+  const std::optional<ProcessorTime> before = is_on_processor(device.type) ? processor_time() : std::nullopt;
   CostTable table = canopy::calibrate(timer, plan, progress);
   const std::optional<ProcessorTime> after = before ? processor_time() : std::nullopt;
   table.set_under({unix_ms(), after ? share_of_others(*before, *after) : std::nullopt});
@@ -538,7 +537,6 @@ ModelReady Engine::describe() const {
   ready.drafted_by = draft_model != nullptr ? kFromDraft : drafter != nullptr ? drafter->source() : DraftSources{0};
   if (drafter != nullptr) ready.drafter_kind = drafter->kind();
   ready.drafter_note = drafter_note;
-  ready.is_software = device.is_software;
   ready.kv_type = to_string(model->limits().cache_type);
   ready.thinking = text.chat->thinking();
   ready.vocabulary = text.tokenizer->identity();

@@ -18,6 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
 #include "engine/bench/sweep.h"
+#include "engine/compute/types.h"
 #include "engine/format/quantize.h"
 #include "engine/speculation/calibration.h"
 #include "engine/speculation/controller.h"
@@ -385,9 +386,8 @@ struct ModelReady {
   DraftSources drafted_by = 0;  // of kFromModels, what that is; 0 without one
   std::string drafter_kind;     // of a block drafter: "DFlash", "DSpark", ...; empty for others
   std::string drafter_note;     // a sentence: why what could draft was left out; empty where nothing was
-  bool is_software = false;     // a GPU's interface on the processor: there autoregressive decoding is fastest
   /// What else the processor does then takes time from the device.
-  bool on_processor() const { return server.empty() && (is_software || device_type == "cpu"); }
+  bool on_processor() const { return server.empty() && is_on_processor(device_type); }
   std::vector<std::string> warnings;
   MemoryUse memory;
   uint32_t block = 0;                         // rows of a drafter's pass: the tree is at most block - 1 deep; 0 without

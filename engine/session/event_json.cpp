@@ -172,7 +172,6 @@ void each_field(Model& model, F&& visit) {
   visit("drafter", model.drafter);
   visit("drafter_kind", model.drafter_kind);
   visit("drafter_note", model.drafter_note);
-  visit("is_software", model.is_software);
   visit("block", model.block);
   visit("self_test_note", model.self_test_note);
   visit("vocabulary", model.vocabulary);

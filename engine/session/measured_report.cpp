@@ -21,7 +21,7 @@ ordered_json reported_device(const MeasuredReport& report) {
   ordered_json json = report.device;
   if (json.is_null()) json = {{"name", info.name}, {"type", info.type}, {"driver", info.driver}};
   json["backend"] = info.backend;
-  json["is_software"] = info.is_software;
+  json["is_software"] = info.type == "software";
   json["kernel_family"] = kernel_family_of(info.kernels);
   json["adds_in_halves"] = info.adds_in_halves;
   json["draws_tokens"] = info.draws_tokens;

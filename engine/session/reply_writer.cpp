@@ -143,9 +143,7 @@ float mean_of(std::span<const uint32_t> counts) {
 }  // namespace
 
 uint32_t prefill_chunk(const Model& model) {
-  constexpr uint32_t software_chunk = 32;
-  const uint32_t widest = model.limits().max_width;
-  return std::bit_floor(model.device().info().is_software ? std::min(software_chunk, widest) : widest);
+  return std::bit_floor(std::min(model.device().info().prompt_rows, model.limits().max_width));
 }
 
 ReplyWriter::ReplyWriter(const Parts& parts, std::span<const uint32_t> prompt, const ReplySettings& settings,

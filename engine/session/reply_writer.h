@@ -98,7 +98,7 @@ class SequenceDrafts final : public DraftSource {
   Draft draft_;
 };
 
-/// Rows of one pass while a prompt is read, a power of two: fewer on a software device, where a pass takes long.
+/// Rows of one pass while a prompt is read, a power of two: no more than DeviceInfo::prompt_rows.
 uint32_t prefill_chunk(const Model& model);
 
 /// Several may write by turns with the same parts: between two steps of one, any others may be made.

@@ -16,16 +16,28 @@ namespace {
 constexpr uint32_t kRows = 5;      // rows compared; they follow `base` positions of text
 constexpr uint32_t kWidest = 257;  // rows of the widest pass on a GPU: a prompt's is no wider than a few tiles more
 
-/// Widths at which tiles and buckets are full, and just are not: of one tile and of several.
-std::vector<uint32_t> wide_widths(const Model& model) {
-  const DeviceInfo& device = model.device().info();
-  const uint32_t tile = std::max(device.widest_tile, 2u);
+// Rows before those that are compared, and as many as let these straddle the first attention chunk's end.
+constexpr uint32_t kFewBefore = 14, kEnoughBefore = kAttentionChunk - 2;
+constexpr double kMostMsBefore = 500;  // that reading the rest of these may take
+constexpr double kMostMsWide = 1000;   // of wide passes, beyond which those that may be left out are
+
+/// A width at which tiles or buckets are full, or just are not: of one tile or of several.
+struct WideWidth {
+  uint32_t rows = 0;
+  bool always = false;  // else where there is time for it
+};
+
+/// Narrowest first.
+std::vector<WideWidth> wide_widths(const Model& model) {
+  const uint32_t tile = std::max(model.device().info().widest_tile, 2u);
   const uint32_t most = std::min({model.limits().max_width, model.limits().tree_slots, kWidest});
-  std::vector<uint32_t> widths = {tile, tile + 1, 2 * tile};
-  if (!device.is_software) widths.insert(widths.end(), {8, 9, 17, 33, 2 * tile + 1, most});
-  std::erase_if(widths, [&](uint32_t width) { return width > most; });
-  std::ranges::sort(widths);
-  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  const uint32_t always[] = {tile, tile + 1, 2 * tile};
+  std::vector<WideWidth> widths;
+  for (const uint32_t rows : {tile, tile + 1, 2 * tile, 8u, 9u, 17u, 33u, 2 * tile + 1, most}) {
+    if (rows <= most) widths.push_back({rows, std::ranges::find(always, rows) != std::end(always)});
+  }
+  std::ranges::sort(widths, {}, &WideWidth::rows);
+  widths.erase(std::ranges::unique(widths, {}, &WideWidth::rows).begin(), widths.end());
   return widths;
 }
 
@@ -43,10 +55,10 @@ class SelfTestRun {
  public:
   SelfTestRun(Model& model, const SelfTestCallbacks& callbacks)
       : model_(model), callbacks_(callbacks), text_(model.states()) {
-    // A software device takes a second for 62 rows; elsewhere the rows straddle the first attention chunk's end.
-    const uint32_t wanted = model.device().info().is_software ? 14 : kAttentionChunk - 2;
-    base_ = std::min(wanted, model.limits().context - std::min(model.limits().context, kRows));
     widths_ = wide_widths(model);
+    const uint32_t room = model.limits().context - std::min(model.limits().context, kRows);
+    few_ = std::min(kFewBefore, room);
+    enough_ = std::min(kEnoughBefore, room);
   }
 
   SelfTestReport run() {
@@ -57,13 +69,13 @@ class SelfTestRun {
       return report;
     }
     report.ran = true;
-    prefill();
+    read_text_before();
     compute_alone();
     compare_text(3);
     compare_text(kRows);
     compare_states();
     compare_tree();
-    for (const uint32_t width : widths_) compare_wide_tree(width);
+    compare_wide_trees();
     if (model_.device().info().draws_tokens) report.draws_alike = draws_alike();
     report.passed = difference_.empty();
     report.sentence = report.passed ? "Exactness checked on this device: rows gave the same bits alone, in wider "
@@ -86,9 +98,16 @@ class SelfTestRun {
 
   void add_text(RowBatch& batch, uint32_t row) const { batch.add_text(token(base_ + row), base_ + row); }
 
-  void prefill() {
-    for (uint32_t first = 0; first < base_;) {
-      const uint32_t end = std::min(base_, first + model_.limits().max_width);
+  /// More of it where that does not take long.
+  void read_text_before() {
+    read_text(few_);
+    if ((enough_ - few_) * ms_a_row_ > kMostMsBefore) enough_ = few_;
+    read_text(enough_);
+  }
+
+  void read_text(uint32_t count) {
+    for (uint32_t first = base_; first < count;) {
+      const uint32_t end = std::min(count, first + model_.limits().max_width);
       RowBatch batch;
       for (; first < end; ++first) batch.add_text(token(first), first);
       ForwardInput input{batch};
@@ -96,6 +115,7 @@ class SelfTestRun {
       pass(input);
       text_.take(batch.width());
     }
+    base_ = count;
   }
 
   /// The rows one by one, each with what came before it in the caches.
@@ -128,19 +148,24 @@ class SelfTestRun {
   }
 
   uint32_t passes() const {
-    const uint32_t widest = model_.limits().max_width;
     const auto draws = static_cast<uint32_t>(model_.device().info().draws_tokens ? drawn_settings().size() : 0);
-    // The prompt's, the rows alone, two of text and a small tree, the wide trees, those that draw.
-    return (base_ + widest - 1) / widest + kRows + 3 + static_cast<uint32_t>(widths_.size()) + draws;
+    const uint32_t widest = model_.limits().max_width;
+    const uint32_t before = (few_ + widest - 1) / widest + (enough_ - few_ + widest - 1) / widest;
+    // The rows before, the rows alone, two of text and a small tree, the wide trees, those that draw.
+    return before + kRows + 3 + static_cast<uint32_t>(widths_.size()) + draws;
   }
 
   ForwardOutput pass(const ForwardInput& input) {
     if (callbacks_.progress) callbacks_.progress(done_, passes());
+    const auto start = std::chrono::steady_clock::now();
     ForwardOutput output = model_.forward(input, callbacks_.stop);
+    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     if (!output.completed() || (callbacks_.stop.stop_requested())) {
       throw cancelled("Loading was cancelled.");
     }
     ++done_;
+    // By the device's clock, as the first pass of a width compiles its kernels.
+    ms_a_row_ = (output.device_ms() > 0 ? output.device_ms() : wall.count()) / input.batch.width();
     return output;
   }
 
@@ -199,6 +224,21 @@ class SelfTestRun {
     compare(0, slots, 0, "a tree's root");
     compare(2, slots + 2, 1, "a tree's node of depth 1");
     compare(4, slots + 4, 2, "a tree's node of depth 2");
+  }
+
+  /// Of the widths that may be left out those for which there is no time are.
+  void compare_wide_trees() {
+    double ms = 0;
+    for (size_t i = 0; i < widths_.size();) {
+      const WideWidth width = widths_[i];
+      if (!width.always && ms + width.rows * ms_a_row_ > kMostMsWide) {
+        widths_.erase(widths_.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      compare_wide_tree(width.rows);
+      ms += width.rows * ms_a_row_;
+      ++i;
+    }
   }
 
   /// A root whose children are all the same, and each has the same child: wherever they stand in the pass, they are
@@ -290,9 +330,11 @@ class SelfTestRun {
 
   Model& model_;
   const SelfTestCallbacks& callbacks_;
-  std::vector<uint32_t> widths_;  // of the wide trees
-  uint32_t base_ = 0;
-  uint32_t done_ = 0;  // passes
+  std::vector<WideWidth> widths_;  // of the wide trees
+  uint32_t few_ = 0, enough_ = 0;  // rows before those that are compared
+  uint32_t base_ = 0;              // of these, read so far
+  uint32_t done_ = 0;              // passes
+  double ms_a_row_ = 0;            // of the last pass
   std::vector<RowResult> alone_;
   std::vector<float> logits_;  // of the pass just computed
   StateLine text_;             // of recurrent layers, behind the text that the rows follow

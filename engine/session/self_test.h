@@ -26,10 +26,11 @@ struct SelfTestCallbacks {
 };
 
 /// Computes rows alone, in wider passes and as nodes of draft trees, and compares logits and K/V bit by bit: among the
-/// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time on
-/// a software device, a few hundred elsewhere, and overwrites the start of the K/V cache, so it belongs before the
-/// first prompt. A device that draws tokens (DeviceInfo::draws_tokens) draws some, which are compared with those of the
-/// host; where they differ the rest may have passed all the same. Throws cancelled when stop is requested.
+/// widths are those of the device's widest tile, of one row more, and of several tiles. Takes a few dozen rows' time,
+/// and up to some hundred rows' where that is about a second by what its passes take; overwrites the start of the K/V
+/// cache, so it belongs before the first prompt. A device that draws tokens (DeviceInfo::draws_tokens) draws some,
+/// which are compared with those of the host; where they differ the rest may have passed all the same. Throws cancelled
+/// when stop is requested.
 SelfTestReport run_self_test(Model& model, const SelfTestCallbacks& callbacks = {});
 
 /// The same; where it fails, or a kernel cannot be made (unavailable), the device falls back to its next kernels

@@ -262,11 +262,12 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.info.uuid = report.uuid;
   state_.info.pci_address = report.pci_address;
   state_.info.backend = "vulkan";
-  state_.info.is_software = report.type == vk::DeviceType::cpu;
-  if (state_.info.is_software) cores_.emplace();
-  state_.software = options.as_software.value_or(state_.info.is_software);
+  const bool on_processor = is_on_processor(state_.info.type);
+  if (on_processor) cores_.emplace();
+  state_.software = options.as_software.value_or(on_processor);
   // A processor draws as fast by itself, and for the rows alone that a walk visits.
   state_.info.draws_tokens = !state_.software;
+  if (on_processor) state_.info.prompt_rows = 32;  // each row takes as long as the one before
   state_.attention_lanes = state_.software ? 8 : 32;
   state_.flops_per_second = state_.software ? 5e9 : 5e11;
   state_.separate_steps = options.separate_steps;
@@ -298,9 +299,9 @@ VulkanDevice::VulkanDevice(const VulkanDeviceOptions& options) {
   state_.written_dummy = zeroed(256, "written dummy");
 }
 
-// On a software device times are noise.
+// On the processor times are noise.
 void VulkanDevice::make_tuner(const VulkanDeviceOptions& options) {
-  if (state_.info.is_software && !options.tuning) return;
+  if (is_on_processor(state_.info.type) && !options.tuning) return;
   const std::filesystem::path choices = options.cache_folder.empty()
                                             ? std::filesystem::path()
                                             : options.cache_folder / ("variants-" + state_.info.uuid + ".json");

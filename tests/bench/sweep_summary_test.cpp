@@ -125,8 +125,26 @@ TEST(SweepSummary, ADriftIsTold) {
   const auto sentences = remarks(sweep);
   ASSERT_EQ(sentences.size(), 1u);
   EXPECT_NE(sentences[0].find("ar became 15% slower"), std::string::npos) << sentences[0];
+}
+
+TEST(SweepSummary, WidePassesThatTakeLongAreToldByWhatTheyTook) {
+  Sweep sweep = test::measured_sweep(2);
+  const auto with_trees_times = [&](double ratio) {
+    for (MeasuredRun& run : sweep.runs) {
+      const bool tree = run.key.contestant == 2;
+      run.rows = (tree ? 9 : 1) * run.rounds;
+      run.ms.verify = (tree ? ratio : 1) * run.rounds;
+    }
+    return remarks(sweep);
+  };
+  EXPECT_TRUE(with_trees_times(4.4).empty());
+  const auto sentences = with_trees_times(4.6);
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_NE(sentences[0].find("a pass of 9.0 rows (tree 16) took 4.6 times as long"), std::string::npos)
+      << sentences[0];
+  sweep.subjects[0].device_type = "software";
   sweep.subjects[0].is_software = true;
-  EXPECT_EQ(remarks(sweep).size(), 2u);
+  EXPECT_TRUE(with_trees_times(1.5).empty()) << "what kind of device it is tells nothing";
 }
 
 TEST(SweepSummary, OneRepeatHasNoErrorAndSaysSo) {

@@ -28,7 +28,6 @@ class SleepingDevice final : public ForwardingDevice {
   SleepingDevice(std::unique_ptr<Device> inner, std::chrono::microseconds pass, SleepingPasses& passes)
       : ForwardingDevice(std::move(inner)), info_(ForwardingDevice::info()), pass_(pass), passes_(passes) {
     info_.name = "Made-up device that sleeps";
-    info_.is_software = false;
   }
   const DeviceInfo& info() const override { return info_; }
 

@@ -123,7 +123,13 @@ class ReferenceDevice : public Device {
   }
 
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
-  DeviceInfo info_{"Reference", "reference", "plain C++, double accumulation", "reference", true, "formulas", false, 4};
+  DeviceInfo info_{.name = "Reference",
+                   .type = "reference",
+                   .driver = "plain C++, double accumulation",
+                   .uuid = "reference",
+                   .kernels = "formulas",
+                   .widest_tile = 4,
+                   .prompt_rows = 32};
 };
 
 std::unique_ptr<Weight> ReferenceDevice::make_weight(std::span<const WeightPart> parts, WeightLayout layout,

@@ -28,9 +28,13 @@ class WideFaultDevice : public ForwardingDevice {
   }
   bool run(Commands& commands, const std::stop_token& stop) override {
     const auto width = widths_.find(&commands);
-    if (width != widths_.end()) wide_ = width->second >= from_;
+    if (width != widths_.end()) {
+      width_ = width->second;
+      wide_ = width_ >= from_;
+    }
     return ForwardingDevice::run(commands, stop);
   }
+  uint32_t width() const { return width_; }  // of the last pass
   void read_all(std::span<const BufferRead> reads) override {
     ForwardingDevice::read_all(reads);
     for (const BufferRead& r : reads) {
@@ -42,6 +46,7 @@ class WideFaultDevice : public ForwardingDevice {
   uint32_t from_;
   Row row_;
   std::map<const Commands*, uint32_t> widths_;
+  uint32_t width_ = 0;
   bool wide_ = false;
 };
 
@@ -216,8 +221,37 @@ TEST(SelfTest, ComparesFullTilesAndPassesOfSeveral) {
   const SelfTestReport report = test_on(several, 32);
   EXPECT_FALSE(report.passed);
   EXPECT_NE(report.sentence.find("the logits of row 8 of 8"), std::string::npos) << report.sentence;
-  WideFaultDevice none(make_reference_device(), 9, WideFaultDevice::Row::last);
-  EXPECT_TRUE(test_on(none, 32).passed) << "a software device is not asked for more";
+}
+
+/// Says that each row takes so long, by its clock.
+class TimedDevice : public WideFaultDevice {
+ public:
+  TimedDevice(double ms_a_row, uint32_t fault_from)
+      : WideFaultDevice(make_reference_device(), fault_from, Row::last), ms_a_row_(ms_a_row) {}
+  double last_run_ms() const override { return width() * ms_a_row_; }
+
+ private:
+  double ms_a_row_;
+};
+
+// The wider ones are compared where that takes about a second, whatever kind of device it is.
+TEST(SelfTest, ComparesAsManyWidthsAsTheDeviceHasTimeFor) {
+  const auto report_of = [](double ms_a_row, uint32_t fault_from) {
+    TimedDevice device(ms_a_row, fault_from);
+    SelfTestCallbacks callbacks;
+    uint32_t done = 0, total = 0;
+    callbacks.progress = [&](uint32_t so_far, uint32_t all) { done = so_far, total = all; };
+    const SelfTestReport report = test_on(device, 40, callbacks);
+    EXPECT_LT(done, total);
+    return report;
+  };
+  const SelfTestReport fast = report_of(0.001, 33);
+  EXPECT_FALSE(fast.passed);
+  EXPECT_NE(fast.sentence.find("row 33 of 33"), std::string::npos) << fast.sentence;
+  EXPECT_TRUE(report_of(20, 33).passed) << "with up to 17 rows it took 0.86 s";
+  EXPECT_FALSE(report_of(20, 17).passed);
+  EXPECT_TRUE(report_of(500, 9).passed);
+  EXPECT_FALSE(report_of(500, 8).passed) << "two full tiles are always compared";
 }
 
 TEST(SelfTest, SaysWhenItCouldNotRun) {

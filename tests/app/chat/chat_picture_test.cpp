@@ -185,7 +185,6 @@ TEST_F(ChatPicture, BelowAReplyOfWatchStandFactsAndVerdicts) {
     if (std::holds_alternative<LoadModel>(command)) {
       ModelReady model = small_model();
       model.drafter = "SmolLM2 DFlash";
-      model.is_software = true;
       engine.publish(model);
     }
     const auto* generate = std::get_if<Generate>(&command);

@@ -23,7 +23,7 @@ app::AppSettings in_layout(WindowLayout layout) {
   return settings;
 }
 
-/// The application with an engine on a processor, which drafts only to be looked at. A reply has a first token and nine
+/// The application with an engine that drafts trees. A reply has a first token and nine
 /// passes of three; it ends when finish() is called, and a check of it at once.
 class DraftedChat {
  public:
@@ -33,7 +33,6 @@ class DraftedChat {
       if (std::holds_alternative<LoadModel>(command)) {
         ModelReady model = small_model();
         model.drafter = "drafter.gguf";
-        model.is_software = true;
         engine.publish(model);
       }
       const auto* generate = std::get_if<Generate>(&command);
@@ -43,6 +42,7 @@ class DraftedChat {
     };
     ui.app().run(OpenModel{"/models/a.gguf"});
     ui.app().pump();
+    ui.app().run(SetDrafting{DecodeMode::tree});
     ui.app().run(SendMessage{"Hello"});
     ui.app().pump();
     frames(4);

@@ -22,7 +22,6 @@ ModelReady pair_on(const std::string& device) {
   model.device = device;
   model.drafter = "smollm2-135m-dflash.gguf";
   model.block = 8;
-  model.is_software = true;
   model.memory.weights = 3 * gib;
   model.memory.cache = 4 * gib;
   model.memory.context = 8192;

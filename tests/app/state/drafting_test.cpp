@@ -13,10 +13,10 @@ namespace {
 
 using namespace canopy::app;
 
-ModelReady drafted_model(bool is_software) {
+ModelReady drafted_model(const std::string& device_type = "discrete") {
   ModelReady model = small_model();
   model.drafter = "drafter.gguf";
-  model.is_software = is_software;
+  model.device_type = device_type;
   return model;
 }
 
@@ -31,28 +31,24 @@ const Generate& sent(const Effects& effects) {
   return std::get<Generate>(effects.engine.at(0));
 }
 
-TEST(Drafting, SuitsTheDeviceUntilTheUserChooses) {
-  ModelReady alone = small_model();  // its guesses come from the text
-  EXPECT_EQ(mode_for({}, alone), DecodeMode::adaptive);
-  EXPECT_EQ(mode_for(DecodeMode::tree, alone), DecodeMode::tree);
-  alone.is_software = true;
-  EXPECT_EQ(mode_for({}, alone), DecodeMode::adaptive);
-  EXPECT_EQ(mode_for({}, drafted_model(false)), DecodeMode::adaptive);
-  EXPECT_EQ(mode_for({}, drafted_model(true)), DecodeMode::tree);
-  EXPECT_EQ(mode_for(DecodeMode::ar, drafted_model(true)), DecodeMode::ar);
-  EXPECT_EQ(mode_for(DecodeMode::chain, drafted_model(false)), DecodeMode::chain);
+// What passes take decides there, not the kind of device.
+TEST(Drafting, IsAdaptiveOnEveryDeviceUntilTheUserChooses) {
+  for (const char* type : {"discrete", "integrated", "virtual", "cpu", "software"}) {
+    ViewModel view = view_with(drafted_model(type));
+    EXPECT_EQ(sent(update(view, UiCommand(SendMessage{"Hello"}))).mode, DecodeMode::adaptive) << type;
+  }
 }
 
 TEST(Drafting, TheChoiceGoesWithTheNextReply) {
-  ViewModel view = view_with(drafted_model(true));
-  EXPECT_EQ(sent(update(view, UiCommand(SendMessage{"Hello"}))).mode, DecodeMode::tree);
+  ViewModel view = view_with(drafted_model());
+  EXPECT_EQ(sent(update(view, UiCommand(SendMessage{"Hello"}))).mode, DecodeMode::adaptive);
   update(view, Event(ReplyFinished{view.reply_id, FinishReason::stop_token, 1, 0, 1, 9, 1, 1, 1}));
   EXPECT_TRUE(update(view, UiCommand(SetDrafting{DecodeMode::ar})).engine.empty());
   EXPECT_EQ(sent(update(view, UiCommand(RunAgain{}))).mode, DecodeMode::ar);
 }
 
 TEST(Drafting, TheSourcesGoWithTheNextReply) {
-  ViewModel view = view_with(drafted_model(false));
+  ViewModel view = view_with(drafted_model());
   const auto asked = [&](const UiCommand& command) {
     const DraftSources sources = sent(update(view, command)).sources;
     update(view, Event(ReplyFinished{view.reply_id, FinishReason::stop_token, 1, 0, 1, 9, 1, 1, 1}));
@@ -92,19 +88,16 @@ TreeSetBy newest_set_by(const ViewModel& view) {
 }
 
 TEST(Drafting, WhoSetTheTreeStaysWithItsReply) {
-  ViewModel view = view_with(drafted_model(true));
+  ViewModel view = view_with(drafted_model());
   const auto asked = [&] {
     const Effects effects = update(view, UiCommand(SendMessage{"Hello"}));
     write_round(view, *sent(effects).mode);
     return newest_set_by(view);
   };
-  EXPECT_EQ(asked(), TreeSetBy::fallback) << "small trees are the default here";
+  EXPECT_EQ(asked(), TreeSetBy::controller);
   update(view, UiCommand(SetDrafting{DecodeMode::tree}));
-  EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback) << "the choice is for later replies";
+  EXPECT_EQ(newest_set_by(view), TreeSetBy::controller) << "the choice is for later replies";
   EXPECT_EQ(asked(), TreeSetBy::user);
-  update(view, UiCommand(SetDrafting{}));
-  update(view, UiCommand(ShellCommand(SetTreeBudget{32})));
-  EXPECT_EQ(asked(), TreeSetBy::user) << "the size was chosen";
   update(view, UiCommand(SetDrafting{DecodeMode::ar}));
   EXPECT_EQ(asked(), TreeSetBy::user);
   update(view, UiCommand(SetDrafting{DecodeMode::adaptive}));
@@ -124,13 +117,16 @@ TEST(Drafting, AModelWithoutADrafterIsAskedForTreesToo) {
   EXPECT_EQ(asked(), TreeSetBy::user);
 }
 
-/// Before guesses came from the text, too, nobody had asked for plain decoding where there was no drafter.
-TEST(Drafting, PlainDecodingOfAnEarlierChatWasNotAskedFor) {
-  ViewModel view = view_with(small_model());
-  update(view, UiCommand(SendMessage{"Hello"}));
-  view.messages.back().parameters.mode_chosen = false;
-  write_round(view, DecodeMode::ar);
-  EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback);
+/// Before guesses came from the text, too, nobody had asked for plain decoding where there was no drafter, nor for
+/// small trees where the device was software.
+TEST(Drafting, WhatAnEarlierChatWasWrittenWithWasNotAskedFor) {
+  for (const DecodeMode mode : {DecodeMode::ar, DecodeMode::tree}) {
+    ViewModel view = view_with(small_model());
+    update(view, UiCommand(SendMessage{"Hello"}));
+    view.messages.back().parameters.mode_chosen = false;
+    write_round(view, mode);
+    EXPECT_EQ(newest_set_by(view), TreeSetBy::fallback);
+  }
 }
 
 TEST(Drafting, ARecordingDoesNotSayWhoSetItsTrees) {
@@ -146,20 +142,20 @@ TEST(Drafting, ARecordingDoesNotSayWhoSetItsTrees) {
       trace.end(builder.end());
       trace.finish();
     }
-    ViewModel view = view_with(drafted_model(true));
+    ViewModel view = view_with(drafted_model());
     open_trace(view, file);
     EXPECT_EQ(newest_set_by(view), mode == DecodeMode::tree ? TreeSetBy::recording : TreeSetBy::controller);
   }
 }
 
 TEST(Drafting, PlainAndGuessingAreASwitchThatGoesBack) {
-  ViewModel view = view_with(drafted_model(false));
+  ViewModel view = view_with(drafted_model());
   EXPECT_TRUE(is_guessing(view));
   update(view, UiCommand(SetGuessing{false}));
   EXPECT_EQ(view.drafting, DecodeMode::ar);
   EXPECT_FALSE(is_guessing(view));
   update(view, UiCommand(SetGuessing{true}));
-  EXPECT_EQ(mode_for(view.drafting, *view.model), DecodeMode::adaptive) << "as it was, which is the default";
+  EXPECT_EQ(view.drafting.value_or(kUsualMode), DecodeMode::adaptive) << "as it was, which is the default";
   for (const DecodeMode before : {DecodeMode::chain, DecodeMode::tree, DecodeMode::adaptive}) {
     update(view, UiCommand(SetDrafting{before}));
     update(view, UiCommand(SetDrafting{DecodeMode::ar}));  // in whatever way it is chosen

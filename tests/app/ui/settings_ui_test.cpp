@@ -87,7 +87,6 @@ TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
 TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
   ModelReady model = small_model();
   model.drafter = "drafter.gguf";
-  model.is_software = true;
   const auto script = [model](ScriptedEngine& engine, const Command& command) {
     if (std::holds_alternative<LoadModel>(command)) engine.publish(model);
     const auto* generate = std::get_if<Generate>(&command);
@@ -109,7 +108,7 @@ TEST_F(SettingsUi, DraftingIsChosenInTheTopBarAndRemembered) {
       ctx->KeyChars("One");
       ctx->KeyPress(ImGuiKey_Enter);
       ctx->Yield(3);
-      IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::tree);
+      IM_CHECK(ui.engine().last<Generate>().mode == DecodeMode::adaptive);
       ctx->ItemClick("//Top bar/Plain");
       ctx->Yield(2);
       IM_CHECK(ui.view().drafting == DecodeMode::ar);
