@@ -1,5 +1,5 @@
-// canopy-cli predict: what the passes of a model would take on GPUs that need not be here. Everything it prints is
-// predicted.
+// canopy-cli predict: what the passes of a model would take on GPUs and processors that need not be here. Everything it
+// prints is predicted.
 
 #include <cmath>
 #include <cstdint>
@@ -97,9 +97,6 @@ std::vector<MeasuredPasses> read_measured(const std::filesystem::path& path) {
   });
 }
 
-// canopy-cli predict: what the passes of a model would take on GPUs that need not be here. Everything it prints is
-// predicted.
-
 using nlohmann::ordered_json;
 
 struct PredictOptions {
@@ -118,7 +115,7 @@ struct DevicePrediction {
   double ms_of_one = 0;
 };
 
-/// Rules to replace are those of the Vulkan kernels: the CUDA backend's go by their machine code.
+/// Rules to replace are those of the Vulkan kernels: those of CUDA and of processors go by their instructions.
 predict::Kernels kernels_of(const PredictOptions& options, const predict::DeviceProfile& device) {
   if (!options.kernels.empty()) return predict::kernels_named(options.kernels);
   return options.assumptions.empty() ? predict::default_kernels(device) : predict::vulkan_kernels(device);
@@ -131,9 +128,13 @@ DevicePrediction predict_device(predict::RecordedModel& model, const predict::De
   result.kernels = kernels_of(options, device);
   predict::KernelRules rules = predict::rules_of(result.kernels);
   predict::assume(rules, options.assumptions);
+  if (device.is_processor() && !options.assumptions.empty()) {
+    throw bad_input("The " + std::string(device.name) +
+                    " is a processor, whose kernels have no rules to replace: --assume is for GPUs.");
+  }
   const bool integers = result.kernels == predict::Kernels::matrix_i8;
-  if ((integers && device.integer_tops <= 0) ||
-      (result.kernels == predict::Kernels::matrix && device.matrix_tflop_s <= 0)) {
+  const bool on_matrix_cores = !device.is_processor() && (integers || result.kernels == predict::Kernels::matrix);
+  if (on_matrix_cores && (integers ? device.integer_tops : device.matrix_tflop_s) <= 0) {
     throw bad_input("The " + std::string(device.name) + " has no matrix cores" + (integers ? " for integers" : "") +
                     "; allowed kernels: fma, llama.cpp.");
   }
@@ -247,8 +248,16 @@ void print(const DevicePrediction& prediction, const std::string& shape, const P
   if (options.with_ops) print_ops(prediction);
 }
 
+/// Of all devices those that the named kernels are for.
+std::span<const predict::DeviceProfile> devices_of(const PredictOptions& options) {
+  if (options.device != "all" || (options.kernels.empty() && options.assumptions.empty()))
+    return predict::chosen_profiles(options.device);
+  const bool processors = !options.kernels.empty() && is_of_processors(predict::kernels_named(options.kernels));
+  return processors ? predict::processor_profiles() : predict::gpu_profiles();
+}
+
 int run_predict(PredictOptions options) {
-  const std::span<const predict::DeviceProfile> devices = predict::chosen_profiles(options.device);
+  const std::span<const predict::DeviceProfile> devices = devices_of(options);
   if (options.widths.empty()) {
     const std::span<const uint32_t> usual = predict::usual_widths();
     options.widths.assign(usual.begin(), usual.end());
@@ -263,6 +272,8 @@ int run_predict(PredictOptions options) {
   }
   ordered_json list = ordered_json::array();
   for (const predict::DeviceProfile& device : devices) {
+    const predict::Kernels kernels = kernels_of(options, device);
+    if (devices.size() > 1 && is_of_processors(kernels) && !has(device.processor, kernels)) continue;
     const DevicePrediction prediction = predict_device(*opened.model, device, options);
     if (options.as_json) {
       list.push_back(to_json(prediction, opened.name, options));
@@ -289,8 +300,8 @@ int run_predict(PredictOptions options) {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("predict", "Predict the time of a model's passes on GPUs that need not be here");
+  CLI::App* command = app.add_subcommand(
+      "predict", "Predict the time of a model's passes on GPUs and processors that need not be here");
   const auto options = std::make_shared<PredictOptions>();
   command
       ->add_option("-m,--model", options->model,
@@ -298,7 +309,7 @@ void add_predict(CLI::App& app, Action& action) {
       ->required();
   std::string names;
   for (const predict::DeviceProfile& each : predict::device_profiles()) names += std::string(each.name) + ", ";
-  command->add_option("-d,--device", options->device, names + "or all")->capture_default_str();
+  command->add_option("-d,--device", options->device, names + "gpus, processors or all")->capture_default_str();
   command->add_option("--context", options->context, "Positions before the pass")
       ->transform(app::numbers<uint32_t>(0, UINT32_MAX))
       ->capture_default_str();
@@ -308,10 +319,11 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option(
       "--kernels", options->kernels,
       "fma and matrix: by multiply-adds and on matrix cores; matrix_i8: the same with activations of 8 "
-      "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison (default: what Canopy "
-      "uses there: cuda on NVIDIA's GPUs; elsewhere and with --assume matrix where there are matrix cores, else fma)");
+      "bits; cuda: the CUDA backend's, on NVIDIA's GPUs; llama.cpp: at width 1, for comparison; avx2, vnni, avx512, "
+      "neon: of processors (default: what Canopy uses there: cuda on NVIDIA's GPUs; elsewhere and with --assume matrix "
+      "where there are matrix cores, else fma; on a processor those of its widest registers)");
   command->add_option("--assume", options->assumptions,
-                      "Rules of the kernels to replace, not of CUDA's: tile_rows=128,...");
+                      "Rules of the kernels to replace, not of CUDA's or a processor's: tile_rows=128,...");
   command->add_option("--measured", options->measured, "JSON file of measured passes to print beside them");
   command->add_flag("--ops", options->with_ops, "Print the time of each op, too");
   command->add_flag("--json", options->as_json, "Print a JSON object");

@@ -146,7 +146,8 @@ class Answering {
   /// As it is called also where nothing can be said of it.
   void name(WhatIfThere& there) const {
     there.times = TimesFrom::recorded;
-    there.name = question_.trace != nullptr ? "As recorded" : "This machine";
+    const bool processor = question_.header.backend == "cpu";
+    there.name = question_.trace != nullptr ? "As recorded" : processor ? "This processor" : "This machine";
     there.detail = question_.header.device.substr(0, question_.header.device.find(" ("));
     if (there.choice.empty()) return;
     if (const predict::OwnDevice* const own = own_named(question_.own, there.choice)) {

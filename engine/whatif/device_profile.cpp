@@ -46,6 +46,22 @@ namespace {
 // RTX 5090, 4060, 3060, A770, M4 Max: bandwidth and f32 rate (units and clock make it) are those that data sheets give;
 // caches are what is commonly said of them and were not looked up again, the rest is the estimate of their class. Of
 // these a run of a model is known of the RTX 5090 alone.
+//
+// Processors. memory_gb_s: channels and speed of the memory by the data sheet; of the fastest that it names, where it
+// names several. memory_share: estimate. Desktops of Ryzen 0.8, as reads of two dies go through one fabric clock;
+// Intel's
+//   0.85; EPYC 0.8 (STREAM of two 9654 is given as some 780 of 922 GB/s); the laptop 0.65 and Apple 0.6, whose memory
+//   is wider than what its cores ask for (243 of 400 GB/s were seen from all cores of an M1 Max).
+// core_gb_s: estimate, +-30%. EPYC's dies share a link that brings 8 cores some 55 GB/s, one alone more than its share.
+// count: cores, not threads, as the device takes; low-power cores of the 155H count among the slow ones.
+// clock_ghz: estimate below the boost, with all cores at work on vector instructions; of the 9654 the all-core boost.
+// of_256, of_512, of_128: what the makers' optimization guides and measured tables of instructions say of vpmaddwd,
+//   vpdpwssd, vfmadd, additions and logic. Zen 4 takes two turns for 512 bits, Zen 5 of desktops one. Cores from Golden
+//   Cove on multiply on two of three units of 256 bits; the efficient ones have as many of 128, which is half of it
+//   for 256. Apple's fast cores have four units of 128 bits that do everything, the others three (estimate).
+// step_us: of threads that all add to one counter in turn: cores times what a line takes from one to another, 40 to 60
+//   ns within a package, 80 across the dies of an EPYC. Two threads took 0.2 us on a Xeon.
+// Nothing of these was measured with Canopy.
 constexpr DeviceProfile kProfiles[] = {
     {.name = "rtx4060",
      .gpu = "GeForce RTX 4060, 8 GB GDDR6",
@@ -371,7 +387,55 @@ constexpr DeviceProfile kProfiles[] = {
      .submission_us = 15,
      .round_trip_us = 10,
      .bus_gb_s = 200},
+    {.name = "ryzen9-7950x",
+     .gpu = "Ryzen 9 7950X, 16 cores, DDR5-5200",
+     .memory_gb_s = 83.2,
+     .memory_share = 0.8,
+     .step_us = 0.8,
+     .processor = {.fast = {16, 5.0, {}, {2, 4}, {1, 2}}, .core_gb_s = 35}},
+    {.name = "ryzen9-9950x",
+     .gpu = "Ryzen 9 9950X, 16 cores, DDR5-5600",
+     .memory_gb_s = 89.6,
+     .memory_share = 0.8,
+     .step_us = 0.8,
+     .processor = {.fast = {16, 4.8, {}, {2, 4}, {2, 4}}, .core_gb_s = 35, .avx_vnni = true}},
+    {.name = "epyc-9654",
+     .gpu = "EPYC 9654, 96 cores, 12 channels of DDR5-4800",
+     .memory_gb_s = 460.8,
+     .memory_share = 0.8,
+     .step_us = 7.7,
+     .processor = {.fast = {96, 3.55, {}, {2, 4}, {1, 2}}, .core_gb_s = 20}},
+    {.name = "i9-14900k",
+     .gpu = "Core i9-14900K, 8 and 16 cores, DDR5-5600",
+     .memory_gb_s = 89.6,
+     .memory_share = 0.85,
+     .step_us = 1,
+     .processor =
+         {.fast = {8, 5.5, {}, {2, 3}, {}}, .slow = {16, 4.2, {}, {1, 1.5}, {}}, .core_gb_s = 30, .avx_vnni = true}},
+    {.name = "ultra7-155h",
+     .gpu = "Core Ultra 7 155H, 6 and 10 cores, LPDDR5X-7467",
+     .memory_gb_s = 119.5,
+     .memory_share = 0.65,
+     .step_us = 0.9,
+     .processor =
+         {.fast = {6, 3.8, {}, {2, 3}, {}}, .slow = {10, 2.8, {}, {1, 1.5}, {}}, .core_gb_s = 22, .avx_vnni = true}},
+    {.name = "m4max-cpu",
+     .gpu = "Apple M4 Max (processor), 12 and 4 cores, LPDDR5X",
+     .memory_gb_s = 546,
+     .memory_share = 0.6,
+     .step_us = 0.8,
+     .processor = {.fast = {12, 4.3, {4, 4}, {}, {}}, .slow = {4, 2.6, {3, 3}, {}, {}}, .core_gb_s = 80}},
 };
+
+constexpr bool processors_come_last() {
+  bool seen = false;
+  for (const DeviceProfile& each : kProfiles) {
+    if (seen && !each.is_processor()) return false;
+    seen = each.is_processor();
+  }
+  return true;
+}
+static_assert(processors_come_last());
 
 }  // namespace
 
@@ -379,16 +443,28 @@ std::span<const DeviceProfile> device_profiles() {
   return kProfiles;
 }
 
+std::span<const DeviceProfile> gpu_profiles() {
+  return device_profiles().first(std::size(kProfiles) - processor_profiles().size());
+}
+
+std::span<const DeviceProfile> processor_profiles() {
+  const auto first = std::ranges::find_if(kProfiles, &DeviceProfile::is_processor);
+  return {first, std::end(kProfiles)};
+}
+
 const DeviceProfile& device_profile(std::string_view name) {
   const auto found = std::ranges::find(kProfiles, name, &DeviceProfile::name);
   if (found != std::end(kProfiles)) return *found;
   std::string names;
   for (const DeviceProfile& each : kProfiles) names += std::string(each.name) + ", ";
-  throw bad_input("There is no profile of a device named '" + printable(name) + "'; allowed: " + names + "all.");
+  throw bad_input("There is no profile of a device named '" + printable(name) + "'; allowed: " + names +
+                  "gpus, processors, all.");
 }
 
 std::span<const DeviceProfile> chosen_profiles(std::string_view name) {
   if (name == "all") return kProfiles;
+  if (name == "gpus") return gpu_profiles();
+  if (name == "processors") return processor_profiles();
   return {&device_profile(name), 1};
 }
 

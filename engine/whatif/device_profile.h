@@ -1,5 +1,5 @@
 #pragma once
-// GPUs that times can be predicted for, as data.
+// GPUs and processors that times can be predicted for, as data.
 
 #include <cstdint>
 #include <span>
@@ -8,10 +8,33 @@
 
 namespace canopy::predict {
 
-/// Rates are of the whole device, in 10^9 bytes or 10^12 operations a second.
+/// Instructions on registers of one width that a core starts in a clock; 0: it has none.
+struct VectorUnits {
+  double multiplies = 0;  // multiply-adds of floats and of pairs of 16-bit numbers, conversions
+  double all = 0;         // these, additions, shifts and logic together
+};
+
+/// Cores of one kind.
+struct ProcessorCores {
+  uint32_t count = 0;
+  double clock_ghz = 0;  // with all cores at work on vector instructions
+  VectorUnits of_128, of_256, of_512;
+};
+
+/// What a processor has in place of the figures of a GPU.
+struct ProcessorFigures {
+  ProcessorCores fast, slow;  // slow: none where all are alike
+  double core_gb_s = 0;       // that one core alone brings from memory
+  bool avx_vnni = false;
+
+  constexpr uint32_t cores() const { return fast.count + slow.count; }
+};
+
+/// Rates are of the whole device, in 10^9 bytes or 10^12 operations a second. A processor has `processor`, its memory
+/// and step_us, the time in which its threads wait for each other, and nothing else.
 struct DeviceProfile {
   std::string_view name;  // "rx7900xtx"
-  std::string_view gpu;   // "Radeon RX 7900 XTX, 24 GB GDDR6"
+  std::string_view gpu;   // "Radeon RX 7900 XTX, 24 GB GDDR6"; also of a processor what it is called
 
   double memory_gb_s = 0;          // peak bandwidth, by the data sheet
   double memory_share = 1;         // of the peak that long reads reach
@@ -42,18 +65,23 @@ struct DeviceProfile {
   double round_trip_us = 0;  // end of the work until the host goes on
   double bus_gb_s = 0;       // between host and device
 
+  ProcessorFigures processor = {};
+
+  constexpr bool is_processor() const { return processor.fast.count > 0; }
   /// Instructions × lanes, 10^12 a second.
   double lane_tops() const { return units * 1e-3 * lanes_a_clock * clock_ghz; }
   double workgroup_shared_bytes() const { return workgroup_shared_kb * 1024; }
 };
 
-/// By ascending bandwidth within a vendor, NVIDIA, AMD, Intel, Apple.
+/// GPUs by ascending bandwidth within a vendor, NVIDIA, AMD, Intel, Apple; then processors likewise.
 std::span<const DeviceProfile> device_profiles();
+std::span<const DeviceProfile> gpu_profiles();
+std::span<const DeviceProfile> processor_profiles();
 
 /// Throws bad_input that lists the names for one that is not among them.
 const DeviceProfile& device_profile(std::string_view name);
 
-/// Those that a user names: one, or "all".
+/// Those that a user names: one, "all", "gpus" or "processors".
 std::span<const DeviceProfile> chosen_profiles(std::string_view name);
 
 /// A device that a user describes, by the figures that decide most.

@@ -14,11 +14,10 @@ struct NamedKernels {
   const char* name;
   Kernels kernels;
 };
-constexpr NamedKernels kNames[] = {{"fma", Kernels::fma},
-                                   {"matrix", Kernels::matrix},
-                                   {"matrix_i8", Kernels::matrix_i8},
-                                   {"cuda", Kernels::cuda},
-                                   {"llama.cpp", Kernels::llama_cpp}};
+constexpr NamedKernels kNames[] = {
+    {"fma", Kernels::fma},   {"matrix", Kernels::matrix},       {"matrix_i8", Kernels::matrix_i8},
+    {"cuda", Kernels::cuda}, {"llama.cpp", Kernels::llama_cpp}, {"avx2", Kernels::avx2},
+    {"vnni", Kernels::vnni}, {"avx512", Kernels::avx512},       {"neon", Kernels::neon}};
 
 // Machine code: what RADV 25.0.7 makes of the shaders for navi31, as vector instructions of the main loop that are no
 // matrix instructions and move nothing, for each weight that an invocation decodes. The main loops of
@@ -149,7 +148,27 @@ Kernels kernels_named(std::string_view name) {
   const auto found = std::ranges::find_if(kNames, [&](const NamedKernels& each) { return each.name == name; });
   if (found != std::end(kNames)) return found->kernels;
   throw bad_input("There are no kernels named '" + printable(name) +
-                  "'; allowed: fma, matrix, matrix_i8, cuda, llama.cpp.");
+                  "'; allowed: fma, matrix, matrix_i8, cuda, llama.cpp; of processors avx2, vnni, avx512, neon.");
+}
+
+bool is_of_processors(Kernels kernels) {
+  switch (kernels) {
+    case Kernels::avx2:
+    case Kernels::vnni:
+    case Kernels::avx512:
+    case Kernels::neon: return true;
+    default: return false;
+  }
+}
+
+bool has(const ProcessorFigures& processor, Kernels kernels) {
+  switch (kernels) {
+    case Kernels::avx2: return processor.fast.of_256.all > 0;
+    case Kernels::vnni: return processor.avx_vnni;
+    case Kernels::avx512: return processor.fast.of_512.all > 0;
+    case Kernels::neon: return processor.fast.of_128.all > 0;
+    default: return false;
+  }
 }
 
 Kernels vulkan_kernels(const DeviceProfile& device) {
@@ -157,6 +176,8 @@ Kernels vulkan_kernels(const DeviceProfile& device) {
 }
 
 Kernels default_kernels(const DeviceProfile& device) {
+  for (const Kernels kernels : {Kernels::avx512, Kernels::vnni, Kernels::avx2, Kernels::neon})
+    if (has(device.processor, kernels)) return kernels;
   return device.cuda_capability > 0 ? Kernels::cuda : vulkan_kernels(device);
 }
 
@@ -168,6 +189,10 @@ KernelRules rules_of(Kernels kernels) {
     case Kernels::matrix_i8: rules = integer_rules(); break;
     case Kernels::cuda: rules.width_buckets = {1, 8, 16, 32, 64}; break;
     case Kernels::llama_cpp: rules = llama_cpp_rules(); break;
+    case Kernels::avx2:
+    case Kernels::vnni:
+    case Kernels::avx512:
+    case Kernels::neon: break;  // processor_work.cpp has them
   }
   rules.kernels = kernels;
   return rules;
@@ -220,8 +245,8 @@ double decode_ops(Kernels kernels, WeightType type) {
     case Kernels::matrix_i8: return ops.integers;
     case Kernels::cuda: return 0;  // op_work.cpp has them
     case Kernels::llama_cpp: return kDotOps;
+    default: return 0;  // processor_work.cpp has them
   }
-  return 0;
 }
 
 }  // namespace canopy::predict

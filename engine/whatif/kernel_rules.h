@@ -18,7 +18,16 @@ enum class Kernels {
   matrix_i8,  // the same in integers of 8 bits, scaled in f32 for each block; others bits, so never by itself
   cuda,       // those of the CUDA backend, by their machine code (op_work.cpp): NVIDIA only
   llama_cpp,  // a workgroup for two weight rows, ops fused as its Vulkan backend does: width 1 only, for comparison
+  // Those of processors (engine/cpu), by their instructions: processor_work.cpp.
+  avx2,
+  vnni,
+  avx512,
+  neon,
 };
+
+bool is_of_processors(Kernels kernels);
+/// Whether the processor has the instructions.
+bool has(const ProcessorFigures& processor, Kernels kernels);
 
 struct KernelRules {
   Kernels kernels = Kernels::matrix;
@@ -59,13 +68,14 @@ struct KernelRules {
   double submissions = 1;  // each waited for
 };
 
-/// The name on the command line: "fma", "matrix", "matrix_i8", "cuda", "llama.cpp".
+/// The name on the command line: "fma", "matrix", "matrix_i8", "cuda", "llama.cpp", "avx2", "vnni", "avx512", "neon".
 const char* to_string(Kernels kernels);
 /// Nothing else: throws bad_input that lists them.
 Kernels kernels_named(std::string_view name);
 /// What a device gets from the Vulkan backend: matrix where it has matrix cores, else fma.
 Kernels vulkan_kernels(const DeviceProfile& device);
-/// What Canopy uses there unless told otherwise: cuda on NVIDIA's GPUs, else the Vulkan backend's.
+/// What Canopy uses there unless told otherwise: cuda on NVIDIA's GPUs, on other GPUs the Vulkan backend's; of a
+/// processor those of its widest registers.
 Kernels default_kernels(const DeviceProfile& device);
 
 KernelRules rules_of(Kernels kernels);

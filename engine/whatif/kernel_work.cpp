@@ -155,6 +155,7 @@ std::vector<ProductCut> named_cuts(const Weight& weight, uint32_t width, Kernels
     case Kernels::llama_cpp:
       return {
           {.rows = 2, .columns = 1, .columns_in_flight = kMatVecColumns, .step = kMatVecColumns, .invocations = 64}};
+    default: break;  // processor_work.cpp has them
   }
   return {{}};
 }

@@ -558,6 +558,10 @@ Work together(Work a, const Work& b) {
 }
 
 Work work_of(const Op& op, const KernelRules& rules, const DeviceProfile& device) {
+  if (is_of_processors(rules.kernels) || device.is_processor()) {
+    throw bad_input("The " + std::string(device.name) + " is " + (device.is_processor() ? "a" : "no") +
+                    " processor: the kernels '" + to_string(rules.kernels) + "' do not run there.");
+  }
   if (rules.kernels == Kernels::cuda) return cuda_work_of(op, device);
   return std::visit([&](const auto& args) { return work_of_args(args, rules, device); }, op);
 }

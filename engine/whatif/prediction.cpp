@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/numbers.h"
 #include "engine/whatif/op_work.h"
+#include "engine/whatif/processor_work.h"
 
 namespace canopy::predict {
 namespace {
@@ -442,13 +444,21 @@ constexpr uint32_t kWidths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 12
 /// Of rows, ancestor lists and results: a few dozen bytes for each row.
 constexpr double kBusBytesPerRow = 256;
 
+/// 0 on a processor, which reads what its host wrote.
 double host_us(const DeviceProfile& device, const KernelRules& rules, uint32_t width) {
+  if (device.is_processor()) return 0;
   return rules.submissions * (device.submission_us + device.round_trip_us) +
          width * kBusBytesPerRow / (device.bus_gb_s * 1e3);
 }
 
 std::string shapes_of(const Op& op) {
   return std::visit([](const auto& args) { return args.shapes(); }, op);
+}
+
+std::pair<Work, WorkTime> timed(const Op& op, const KernelRules& rules, const DeviceProfile& device) {
+  if (device.is_processor()) return processor_work(op, rules.kernels, device);
+  const Work work = work_of(op, rules, device);
+  return {work, time_of(work, device)};
 }
 
 void add_op(PassPrediction& pass, const Op& op, const Work& work, const WorkTime& time) {
@@ -471,8 +481,7 @@ PassPrediction predict_pass(RecordedModel& model, const DeviceProfile& device, c
   pass.width = width;
   double us = 0;
   for (const Op& op : model.record(width, context, 0)) {
-    const Work work = work_of(op, rules, device);
-    const WorkTime time = time_of(work, device);
+    const auto [work, time] = timed(op, rules, device);
     us += time.total;
     pass.weight_bytes += weight_bytes_of(op);
     add_op(pass, op, work, time);
@@ -495,7 +504,7 @@ namespace {
 /// Milliseconds of some ops on the device, the host's part left out.
 double predict_ops_ms(const OpList& ops, const DeviceProfile& device, const KernelRules& rules) {
   double us = 0;
-  for (const Op& op : ops) us += time_of(work_of(op, rules, device), device).total;
+  for (const Op& op : ops) us += timed(op, rules, device).second.total;
   return us / 1e3;
 }
 

@@ -8,7 +8,9 @@ import unittest
 from cli import GOLDEN, run
 
 OF_NVIDIA = ["rtx4060", "rtx3060", "rtx3090", "rtx4090", "rtx5090", "h100", "h200"]
-DEVICES = OF_NVIDIA + ["strix-halo", "rx9070xt", "rx7900xtx", "b580", "a770", "m4max"]
+GPUS = OF_NVIDIA + ["strix-halo", "rx9070xt", "rx7900xtx", "b580", "a770", "m4max"]
+PROCESSORS = {"ryzen9-7950x": "avx512", "ryzen9-9950x": "avx512", "epyc-9654": "avx512", "i9-14900k": "vnni",
+              "ultra7-155h": "vnni", "m4max-cpu": "neon"}
 
 
 class Predictions(unittest.TestCase):
@@ -21,7 +23,7 @@ class Predictions(unittest.TestCase):
     def test_json_has_every_device(self):
         devices = json.loads(self.predicted("--model", "qwen3-8b-q4_k", "--device", "all", "--context", "0",
                                             "--json"))["devices"]
-        self.assertEqual([device["name"] for device in devices], DEVICES)
+        self.assertEqual([device["name"] for device in devices], GPUS + list(PROCESSORS))
         for device in devices:
             self.assertEqual(len(device["widths"]), len(device["ms"]))
             self.assertEqual(device["widths"], sorted(device["widths"]))
@@ -31,7 +33,31 @@ class Predictions(unittest.TestCase):
             self.assertTrue(0 < device["bandwidth_share"] < 1)
             self.assertEqual(device["source"], "predicted")
             self.assertEqual(device["shape"], "qwen3-8b-q4_k")
-            self.assertEqual(device["kernels"], "cuda" if device["name"] in OF_NVIDIA else "matrix")
+            of_gpu = "cuda" if device["name"] in OF_NVIDIA else "matrix"
+            self.assertEqual(device["kernels"], PROCESSORS.get(device["name"], of_gpu))
+
+    def test_processors_are_predicted_with_the_instructions_they_have(self):
+        def names(*arguments):
+            text = self.predicted("-m", "smollm2-135m-q4_1", "--widths", "1,8", "--json", *arguments)
+            return [device["name"] for device in json.loads(text)["devices"]]
+        self.assertEqual(names("-d", "processors"), list(PROCESSORS))
+        self.assertEqual(names("-d", "gpus"), GPUS)
+        self.assertEqual(names("--kernels", "avx512"), ["ryzen9-7950x", "ryzen9-9950x", "epyc-9654"])
+        self.assertEqual(names("--kernels", "fma"), GPUS)
+        text = self.predicted("-m", "smollm2-135m-q4_1", "-d", "ryzen9-9950x", "--kernels", "avx2", "--widths", "1,8")
+        self.assertIn("Ryzen 9 9950X", text)
+        self.assertIn("'avx2'", text.splitlines()[0])
+        for line in text.splitlines()[2:]:
+            self.assertIn("predicted", line)
+        for words, arguments in (("no instructions for the kernels 'avx512'; allowed: avx2, vnni.",
+                                  ("-d", "i9-14900k", "--kernels", "avx512")),
+                                 ("are those of GPUs; allowed on processors: avx2", ("-d", "epyc-9654", "--kernels", "matrix")),
+                                 ("is no processor", ("-d", "h100", "--kernels", "avx2")),
+                                 ("--assume is for GPUs", ("-d", "epyc-9654", "--assume", "decode=2"))):
+            with self.subTest(arguments=arguments):
+                result = run("predict", "-m", "smollm2-135m-q4_1", *arguments)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(words, result.stderr)
 
     def test_share_and_time_agree(self):
         (device,) = json.loads(self.predicted("-m", "qwen3-8b-bf16", "-d", "h100", "--widths", "1", "--json"))["devices"]

@@ -43,7 +43,7 @@ TEST(DeviceProfiles, HasTheDevicesThatPeopleHave) {
 }
 
 TEST(DeviceProfiles, FiguresArePlausible) {
-  for (const DeviceProfile& device : device_profiles()) {
+  for (const DeviceProfile& device : gpu_profiles()) {
     SCOPED_TRACE(device.name);
     EXPECT_FALSE(device.gpu.empty());
     const auto within = [](double value, double low, double high) { return value >= low && value <= high; };
@@ -98,6 +98,9 @@ TEST(DeviceProfiles, AreChosenByNameOrAll) {
   EXPECT_EQ(chosen_profiles("b580").size(), 1u);
   EXPECT_EQ(chosen_profiles("b580")[0].name, "b580");
   EXPECT_EQ(chosen_profiles("all").size(), device_profiles().size());
+  EXPECT_EQ(chosen_profiles("gpus").size() + chosen_profiles("processors").size(), device_profiles().size());
+  EXPECT_FALSE(chosen_profiles("gpus").back().is_processor());
+  EXPECT_TRUE(chosen_profiles("processors").front().is_processor());
   const std::string message = message_of([] { chosen_profiles("gtx\n480"); });
   for (const DeviceProfile& device : device_profiles()) EXPECT_NE(message.find(device.name), message.npos) << message;
   EXPECT_NE(message.find("all."), message.npos) << message;

@@ -83,7 +83,7 @@ TEST(RecordedModel, CutsTheHeadWhereLogitsNeedMemory) {
 TEST(Prediction, WiderPassesNeverTakeLess) {
   for (const char* shape : {"smollm2-135m-q4_1", "llama-2-7b-q4_0", "qwen3-8b-q4_k_m", "qwen3-4b-bf16"}) {
     RecordedModel model(model_shape(shape));
-    for (const DeviceProfile& device : device_profiles()) {
+    for (const DeviceProfile& device : gpu_profiles()) {
       for (const Kernels kernels : kAllKernels) {
         for (const uint32_t context : {0u, 300u, 4096u}) {
           double before = 0;
@@ -115,7 +115,7 @@ TEST(Prediction, WidthsOfABucketTakeTheSameProducts) {
 
 TEST(Prediction, NothingIsFasterThanTheMemory) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
-  for (const DeviceProfile& device : device_profiles()) {
+  for (const DeviceProfile& device : gpu_profiles()) {
     for (const Kernels kernels : kAllKernels) {
       const PassPrediction pass = predict_pass(model, device, rules_of(kernels), 1, 0);
       EXPECT_GT(bandwidth_share(pass, device), 0.1) << device.name;
@@ -130,7 +130,7 @@ TEST(Prediction, NothingIsFasterThanTheMemory) {
 
 TEST(Prediction, ALongerContextTakesLonger) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
-  for (const DeviceProfile& device : device_profiles()) {
+  for (const DeviceProfile& device : gpu_profiles()) {
     for (const Kernels kernels : kAllKernels) {
       double before = 0;
       for (const uint32_t context : {0u, 64u, 130u, 512u, 1024u, 4096u, 32768u}) {
@@ -145,7 +145,7 @@ TEST(Prediction, ALongerContextTakesLonger) {
 TEST(Prediction, CudaKernelsReadTheWeightsOnce) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   const KernelRules rules = rules_of(Kernels::cuda);
-  for (const DeviceProfile& device : device_profiles()) {
+  for (const DeviceProfile& device : gpu_profiles()) {
     if (device.cuda_capability == 0) {
       EXPECT_NE(message_of([&] { predict_pass(model, device, rules, 1, 0); }).find("NVIDIA"), std::string::npos);
       continue;
@@ -166,7 +166,7 @@ TEST(Prediction, CudaKernelsReadTheWeightsOnce) {
 TEST(Prediction, CudaKernelsStartEarlyFromComputeCapability90On) {
   RecordedModel model(model_shape("qwen3-8b-q4_k"));
   const OpList ops = model.record(1, 0, 0);
-  for (const DeviceProfile& device : device_profiles()) {
+  for (const DeviceProfile& device : gpu_profiles()) {
     if (device.cuda_capability == 0) continue;
     const bool early = device.name == "h100" || device.name == "h200" || device.name == "rtx5090";
     for (const Op& op : ops) {
