@@ -636,7 +636,7 @@ ordered_json by_width(const std::map<uint32_t, double>& values) {
   return object;
 }
 
-ordered_json to_json(const BenchResult& result, const Engine& model) {
+ordered_json to_json(const BenchResult& result, const Engine& model, double emulated) {
   const DeviceInfo& device = model.model->device().info();
   ordered_json json = {{"device", device.name},
                        {"driver", device.driver},
@@ -656,6 +656,7 @@ ordered_json to_json(const BenchResult& result, const Engine& model) {
                        {"share_of_plain_fma", by_width(result.share_of_plain_fma)},
                        {"share_of_matrix_peak", by_width(result.share_of_matrix_peak)},
                        {"share_of_roofline", by_width(result.share_of_roofline)}};
+  if (emulated > 0) json["emulated_memory"] = emulation_json(emulated, json["kernels"], {});
   const WorstStep worst = worst_step(result);
   if (worst.width > 0) json["worst_step"] = {{"width", worst.width}, {"above_neighbours", worst.above}};
   if (result.distinct_experts.empty()) return json;
@@ -751,11 +752,13 @@ int run(BenchOptions& options) {
   if (options.settings.widths.empty()) options.settings.widths = standard_widths();
   fit_to_model(options.settings, *opened.model);
   const auto step = [](const char* what) { note(what); };
+  const double emulated = options.model.settings.memory_gb_s;
   const BenchResult result = run_bench(*opened.model->model, options.settings, step, interruption());
   if (!options.modes.json.empty()) {
-    write_report(options.modes.json, json_text(to_json(result, *opened.model)));
+    write_report(options.modes.json, json_text(to_json(result, *opened.model, emulated)));
   }
   if (options.modes.json != "-") print_table(result, options.settings, *opened.model);
+  if (emulated > 0) note(emulation_words(emulated, "", {}));
   return 0;
 }
 
@@ -790,11 +793,18 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_flag("--load", options->load,
                     "Measure instead how fast the weights are loaded, beside what disk, memory and device reach by "
                     "themselves");
+  command
+      ->add_option("--emulate-memory", options->model.settings.memory_gb_s,
+                   "Emulate memory that brings each thread of the processor so many GB/s, to see where guesses pay: no "
+                   "speed is then this machine's own (default: its own memory)")
+      ->transform(app::numbers(0.1, 1000.0));
   add_modes_options(*command, options->modes);
   command->callback([&action, options, command, repeats] {
     if (repeats->count() > 0) options->modes.repeats = options->settings.repeats;
     const bool modes = asks_for_modes(*command, options->modes);
     if (modes && options->load) throw UsageError("--load measures something else than --modes and --forced; name one.");
+    if (options->load && options->model.settings.memory_gb_s > 0)
+      throw UsageError("--emulate-memory slows passes, not loading: leave --load away.");
     action = [options, modes] {
       check_bench_targets(options->model, options->modes);
       if (options->load) {

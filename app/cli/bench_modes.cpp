@@ -527,10 +527,14 @@ int measure(ModelChoice choice, const ModesOptions& options) {
   json["repeats"] = result.repeats;
   json["modes"] = to_json(result.modes);
   json["contexts"] = to_json(result.contexts);
+  const double emulated = choice.settings.memory_gb_s;
+  const std::string kernels = json["kernels"];
+  if (emulated > 0) json["emulated_memory"] = emulation_json(emulated, kernels, result.modes);
   std::vector<TextTable> tables = {table_of(result.modes)};
   const bool several = !result.contexts.empty() && result.contexts.front().first != result.contexts.back().first;
   if (several) tables.push_back(table_of(result.contexts));
   report(options, model, json, tables);
+  if (emulated > 0) note(emulation_words(emulated, kernels, result.modes));
   if (interrupted()) {
     note("Stopped: the figures are of " + std::to_string(result.prompts) + " prompts, each measured " +
          (result.repeats == 1 ? "once." : std::to_string(result.repeats) + " times."));

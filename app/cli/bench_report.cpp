@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "app/cli/terminal.h"
 #include "app/state/built_commit.h"
@@ -270,6 +272,47 @@ TextTable table_of(const std::vector<ForcedResult>& results) {
          percent(share(result.same_lengths, result.same_starts), 1)});
   }
   return table;
+}
+
+namespace {
+
+/// Of the mode adaptive with all sources, over all prompts.
+std::optional<double> adaptive_times_ar(const std::vector<ModeResult>& modes) {
+  for (const ModeResult& mode : modes) {
+    if (mode.way.mode == DecodeMode::adaptive && mode.category == all_categories && mode.times_ar.known())
+      return mode.times_ar.value;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> aim_of(double gb_s, const std::string& kernels) {
+  const EmulationAim aim;
+  return gb_s == aim.gb_s && kernels == "avx512" ? std::optional(aim.times_ar) : std::nullopt;
+}
+
+ordered_json or_null(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+ordered_json emulation_json(double gb_s, const std::string& kernels, const std::vector<ModeResult>& modes) {
+  return {{"gb_s_a_thread", gb_s},
+          {"adaptive_times_ar", or_null(adaptive_times_ar(modes))},
+          {"aim", or_null(aim_of(gb_s, kernels))}};
+}
+
+std::string emulation_words(double gb_s, const std::string& kernels, const std::vector<ModeResult>& modes) {
+  const EmulationAim aim;
+  char text[160];
+  std::snprintf(text, sizeof text, "Memory is emulated: %g GB/s for each thread. No speed here is this machine's own.",
+                gb_s);
+  std::string words = text;
+  const std::optional<double> reached = adaptive_times_ar(modes);
+  if (!reached) return words;
+  words += "\nThere adaptive is " + fixed(*reached, 2) + " times as fast as plain decoding";
+  if (aim_of(gb_s, kernels)) return words + "; the aim is " + fixed(aim.times_ar, 1) + ".";
+  return words + ". (The aim of " + fixed(aim.times_ar, 1) + " is for AVX-512 at " + fixed(aim.gb_s, 0) + " GB/s.)";
 }
 
 std::string json_text(const ordered_json& json) {

@@ -48,6 +48,19 @@ std::string json_text(const nlohmann::ordered_json& json);
 /// Writes to a file, to standard output if the target is "-", nowhere if it is empty. Throws bad_input.
 void write_report(const std::string& target, const std::string& content);
 
+// Memory that is emulated (DeviceSettings::memory_gb_s): what is said of it beside what was measured with it.
+
+/// What the mode adaptive is to reach there over plain decoding, with kernels of AVX-512.
+struct EmulationAim {
+  double gb_s = 7, times_ar = 1.1;
+};
+
+/// {"gb_s_a_thread", "adaptive_times_ar", "aim"}: the aim is null with other kernels and at other rates, the ratio
+/// where the mode adaptive was not measured over all prompts.
+nlohmann::ordered_json emulation_json(double gb_s, const std::string& kernels, const std::vector<ModeResult>& modes);
+/// The same as sentences, which say that no speed is the machine's own.
+std::string emulation_words(double gb_s, const std::string& kernels, const std::vector<ModeResult>& modes);
+
 /// The line above a table: "SmolLM2..., drafter ..., on llvmpipe (...)".
 std::string headline(const Engine& model);
 

@@ -78,6 +78,8 @@ struct FoundDevices {
 struct DeviceSettings {
   std::string kernels = "auto";  // one of Backend::kernels
   uint32_t threads = 0;          // of a device on the processor; 0: its own choice
+  /// For measurements: that each thread of the processor brings from memory that is emulated; 0: the machine's own.
+  double memory_gb_s = 0;
 };
 
 struct Backend {

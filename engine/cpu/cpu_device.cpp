@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -49,13 +50,21 @@ std::string driver_words(const InstructionSet& set, uint32_t threads) {
   return set.title + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
+/// Such a device is told from the real one wherever its driver is told, also by what calibrations are kept for.
+std::string emulation_words(double gb_s) {
+  char text[64];
+  std::snprintf(text, sizeof text, ", emulated memory of %g GB/s a thread", gb_s);
+  return gb_s > 0 ? text : "";
+}
+
 class CpuDevice : public Device {
  public:
-  CpuDevice(const InstructionSet& set, uint32_t threads) : kernels_(*set.kernels), team_(threads) {
+  CpuDevice(const InstructionSet& set, uint32_t threads, double memory_gb_s)
+      : kernels_(*set.kernels), memory_gb_s_(memory_gb_s), team_(threads, PacedMemory(memory_gb_s)) {
     ledger_->at_start = system_memory().available;
     info_.name = processor_name();
     info_.type = "cpu";
-    info_.driver = driver_words(set, threads);
+    info_.driver = driver_words(set, threads) + emulation_words(memory_gb_s);
     info_.uuid = identity(set);
     info_.backend = "cpu";
     info_.kernels = std::string(kVersion) + " " + kernels_.name;
@@ -167,6 +176,7 @@ class CpuDevice : public Device {
   const Kernels& kernels_;
   std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();
   DeviceInfo info_;
+  double memory_gb_s_;  // emulated, of each thread; 0: not
   Team team_;
   std::shared_ptr<Memory> block_;  // in which the next weights lie
   uint64_t block_used_ = 0;
@@ -282,6 +292,7 @@ DevicePeak CpuDevice::measure_peak() {
       },
       64);
   peak.read_gb_s = static_cast<double>(memory.bytes()) / seconds * 1e-9;
+  if (memory_gb_s_ > 0) peak.read_gb_s = std::min(peak.read_gb_s, memory_gb_s_ * team_.threads());
   return peak;
 }
 
@@ -340,7 +351,7 @@ std::unique_ptr<Device> open_cpu_device(const DeviceSettings& options) {
     log_warning("The processor computes with portable kernels; those of " + sets[1].title +
                 " are several times as fast.");
   }
-  return std::make_unique<CpuDevice>(set, options.threads > 0 ? options.threads : usable_cores());
+  return std::make_unique<CpuDevice>(set, options.threads > 0 ? options.threads : usable_cores(), options.memory_gb_s);
 }
 
 Backend cpu_backend() {

@@ -247,6 +247,7 @@ void Compiler::add(const LinearArgs& args) {
       [&k = k_, weight, in, out, width, stride, eps](Worker& worker, uint32_t first, uint32_t end) {
         float* factors = worker.scratch();
         norm_factors(in, eps, 0, width, factors);
+        const Reading reading(worker, (end - first) * weight.band_bytes);
         const uint32_t whole = std::min(end, weight.rows / kBand);
         if (whole > first) {
           k.product(weight, first, whole - first, in, 0, width, factors, out + size_t{first} * kBand, stride);
@@ -275,6 +276,7 @@ void Compiler::add(const LinearAddArgs& args) {
         const uint32_t band = block * kBandsOfBlock, bands = std::min(kBandsOfBlock, weight.bands - band);
         const uint32_t count = std::min(kBlock, weight.rows - block * kBlock);
         std::fill_n(factors, kRowsAtOnce, 1.0f);
+        const Reading reading(worker, bands * weight.band_bytes);
         for (uint32_t w = 0; w < width; w += kRowsAtOnce) {
           const uint32_t rows = std::min(kRowsAtOnce, width - w);
           k.product(weight, band, bands, in, w, rows, factors, products, kBlock);
@@ -311,6 +313,7 @@ void Compiler::add(const LinearSwigluArgs& args) {
         float* products = factors + kRowsAtOnce;
         const uint32_t band = block * kBandsOfGatedBlock, bands = std::min(kBandsOfGatedBlock, weight.bands - band);
         const uint32_t count = std::min(kBlock, out.cols - block * kBlock);
+        const Reading reading(worker, bands * weight.band_bytes);
         for (uint32_t w = 0; w < width; w += kRowsAtOnce) {
           const uint32_t rows = std::min(kRowsAtOnce, width - w);
           norm_factors(in, eps, w, rows, factors);

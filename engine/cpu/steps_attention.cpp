@@ -106,6 +106,7 @@ struct Attention {
   const uint32_t* pages;
   const CpuKv* cache;
   uint32_t heads, group, dim, value_dim, value_stride, window, page_count, slots;
+  uint64_t page_bytes;  // of keys and values of a head
   uint64_t ancestor_count;
   bool causal;
   float scale, softcap;
@@ -243,6 +244,7 @@ void Compiler::add(const AttentionArgs& args) {
   a.window = args.window;
   a.page_count = page_count(args.max_positions);
   a.slots = args.shape.slots;
+  a.page_bytes = static_cast<uint64_t>(args.shape.planes() * kPage * a.dim * mean_element_bytes(args.shape));
   a.causal = args.mask == AttentionMask::causal;
   a.scale = args.scale;
   a.softcap = args.softcap;
@@ -270,6 +272,7 @@ void Compiler::add(const AttentionArgs& args) {
       if (first_page >= end_page) return;
       uint32_t unit = 0, next = 0;
       while (worker.next(kv_heads * (end_page - first_page), 1, unit, next)) {
+        const Reading reading(worker, a.page_bytes);
         a.attend(k, begin, end, unit % kv_heads, first_page + unit / kv_heads, worker.scratch(), worker.common());
       }
     };

@@ -250,6 +250,7 @@ void Compiler::add(const ExpertSwigluArgs& args) {
       const uint32_t start = order.starts[expert], count = order.starts[expert + 1] - start;
       if (count == 0) continue;
       const uint32_t at = block * kBlock, outputs = std::min(kBlock, out.cols - at);
+      const Reading reading(worker, 2 * outputs * weight.band_bytes / kBand);
       products.run(k, expert, 2 * at, 2 * outputs, order.pairs + start, count, worker.scratch() + lists,
                    [&](uint32_t pair, float* own) {
                      const float* more = bias != nullptr ? bias + uint64_t{expert} * rows + 2 * at : nullptr;
@@ -291,6 +292,7 @@ void Compiler::add(const ExpertAddArgs& args) {
       const uint32_t start = order.starts[expert], count = order.starts[expert + 1] - start;
       if (count == 0) continue;
       const uint32_t outputs = std::min(kOutputs, rows - at);
+      const Reading reading(worker, outputs * weight.band_bytes / kBand);
       own_products.run(k, expert, at, outputs, order.pairs + start, count, worker.scratch() + lists,
                        [&](uint32_t pair, const float* own) {
                          float* result = products + uint64_t{pair} * rows + at;

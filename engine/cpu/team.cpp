@@ -24,7 +24,11 @@ constexpr uint32_t kSpinsBetween = 10000;
 
 }  // namespace
 
-Team::Team(uint32_t threads) : scratch_(threads) {
+void Reading::wait_until(PacedMemory::Time time) {
+  while (std::chrono::steady_clock::now() < time) pause_briefly();
+}
+
+Team::Team(uint32_t threads, PacedMemory memory) : memory_(memory), scratch_(threads) {
   for (uint32_t i = 1; i < threads; ++i) {
     threads_.emplace_back([this, i](const std::stop_token& stop) { work(i, stop); });
   }
@@ -95,6 +99,7 @@ void Team::go_through(uint32_t index) {
   Worker worker;
   worker.index_ = index;
   worker.threads_ = threads();
+  worker.memory_ = memory_;
   worker.scratch_ = scratch_[index].data();
   worker.common_ = common_.data();
   const auto count = static_cast<uint32_t>(steps_.size());

@@ -1,7 +1,9 @@
 #pragma once
 // The threads that compute a pass together: all go through the same steps, and wait for each other between two.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +13,28 @@
 #include <vector>
 
 namespace canopy::cpu {
+
+/// Memory that is slower than the machine's, as one thread sees it, for measurements: what it reads comes one behind
+/// the other at a given rate, while it computes.
+class PacedMemory {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  PacedMemory() = default;  // the machine's own
+  explicit PacedMemory(double gb_s) : ns_a_byte_(gb_s > 0 ? 1 / gb_s : 0) {}
+
+  bool is_emulated() const { return ns_a_byte_ > 0; }
+  /// When so many bytes are there that are asked for now.
+  Time read(uint64_t bytes, Time now) {
+    const std::chrono::duration<double, std::nano> takes(static_cast<double>(bytes) * ns_a_byte_);
+    free_ = std::max(free_, now) + std::chrono::duration_cast<Time::duration>(takes);
+    return free_;
+  }
+
+ private:
+  double ns_a_byte_ = 0;
+  Time free_{};  // when all is there that was asked for before
+};
 
 /// One thread at work on a step.
 class Worker {
@@ -32,10 +56,31 @@ class Worker {
 
  private:
   friend class Team;
+  friend class Reading;
+  PacedMemory memory_;
   uint32_t index_ = 0, threads_ = 1;
   float* scratch_ = nullptr;
   float* common_ = nullptr;
   std::atomic<uint32_t>* taken_ = nullptr;
+};
+
+/// Stands where a thread reads so many bytes of weights, keys or values, until it has computed with them: with emulated
+/// memory that is no shorter than reading them would take.
+class Reading {
+ public:
+  Reading(Worker& worker, uint64_t bytes) {
+    if (worker.memory_.is_emulated()) there_ = worker.memory_.read(bytes, std::chrono::steady_clock::now());
+  }
+  ~Reading() {
+    if (there_ != PacedMemory::Time()) wait_until(there_);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  static void wait_until(PacedMemory::Time time);
+
+  PacedMemory::Time there_{};
 };
 
 /// What all threads do at once; it may be run any number of times, and must not throw.
@@ -46,8 +91,8 @@ struct Step {
 
 class Team {
  public:
-  /// So many threads, the caller of run() included.
-  explicit Team(uint32_t threads);
+  /// So many threads, the caller of run() included. memory: what each of them reads from.
+  explicit Team(uint32_t threads, PacedMemory memory = {});
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -67,6 +112,7 @@ class Team {
   /// Waits until `value` is no longer `old`: first awake, then asleep.
   static void wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, uint32_t spins);
 
+  const PacedMemory memory_;
   std::vector<std::vector<float>> scratch_;
   std::vector<float> common_;
 

@@ -40,6 +40,10 @@ std::unique_ptr<Device> open(const FoundDevice& device, const DeviceSettings& se
   if (kernels != "auto" && std::ranges::find(backend.kernels, kernels) == backend.kernels.end()) {
     throw Error(ErrorKind::unavailable, "The " + backend.title + " backend has no kernels " + kernels + ".");
   }
+  if (settings.memory_gb_s > 0 && device.type != "cpu") {
+    throw bad_input("Memory is emulated on the processor alone, and " + device.name + " is " + device.type +
+                    ": choose the device cpu.");
+  }
   return backend.open(device.ordinal, settings);
 }
 

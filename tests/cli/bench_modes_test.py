@@ -116,6 +116,21 @@ class OnDevice(Folder):
         self.assertEqual(len(table), len(modes) + 2)
         self.assertEqual({line.count("|") for line in table}, {table[0].count("|")})
 
+    def test_emulated_memory_is_labelled_and_set_beside_its_aim(self):
+        result = run(*PAIR, "--device", "cpu", "--threads", "1", "--emulate-memory", "7", "--modes", "adaptive", "--prompts",
+                     self.prompts, "--limit", "1", "--max-tokens", "6", "--repeats", "1", "--json", icd=ICD)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        bench = json.loads(result.stdout)
+        emulated = bench["emulated_memory"]
+        adaptive = [m for m in bench["modes"] if m["mode"] == "adaptive" and m["category"] == "all"]
+        self.assertEqual(emulated["gb_s_a_thread"], 7)
+        self.assertEqual(emulated["adaptive_times_ar"], adaptive[0]["times_ar"])
+        self.assertEqual(emulated["aim"], 1.1 if bench["kernels"] == "avx512" else None)
+        self.assertIn("emulated memory of 7 GB/s a thread", bench["driver"])
+        words = f"There adaptive is {adaptive[0]['times_ar']:.2f} times as fast as plain decoding"
+        self.assertIn(words, result.stderr)
+        self.assertIn("the aim is 1.1." if emulated["aim"] else "(The aim of 1.1 is for AVX-512 at 7 GB/s.)", result.stderr)
+
     def test_long_prompts(self):
         output = self.bench("--modes", "chain", "--prompts", self.prompts, "--prompt-tokens", "64,520", "--limit", "1",
                             "--max-tokens", "6", "--repeats", "1", "--json")

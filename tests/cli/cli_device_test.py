@@ -389,6 +389,23 @@ class OnDevice(unittest.TestCase):
         self.assertNotIn("distinct_experts", bench)
         self.assertNotIn("worst_step", bench)  # two steps have no eight neighbours
 
+    def test_bench_with_emulated_memory_says_so_everywhere(self):
+        options = ("bench", "--model", MODEL, "--context", "512", "--widths", "1,2", "--repeats", "1", "--decode-tokens", "2",
+                   "--prefill-tokens", "8", "--at", "16", "--device", "cpu", "--threads", "1", "--emulate-memory", "0.5")
+        result = self.succeed(*options, "--json")
+        bench = json.loads(result.stdout)
+        self.assertEqual(bench["emulated_memory"], {"gb_s_a_thread": 0.5, "adaptive_times_ar": None, "aim": None})
+        self.assertTrue(bench["driver"].endswith(", emulated memory of 0.5 GB/s a thread"), bench["driver"])
+        self.assertLessEqual(bench["peak"]["read_gb_s"], 0.5)
+        self.assertIn("Memory is emulated: 0.5 GB/s for each thread. No speed here is this machine's own.", result.stderr)
+        self.assertIn("emulated memory of 0.5 GB/s a thread), kernels", self.succeed(*options).stdout)
+        refused = run(*options[:-4], "--device", "software", "--emulate-memory", "7", icd=ICD)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("Memory is emulated on the processor alone", refused.stderr)
+        refused = run("bench", "--load", "--model", MODEL, "--emulate-memory", "7", icd=ICD)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("slows passes, not loading", refused.stderr)
+
     def test_bench_names_the_worst_step(self):
         widths = [*range(1, 12), 20]
         options = ("bench", "--model", MODEL, "--context", "512", "--widths", ",".join(map(str, widths)), "--repeats", "1",

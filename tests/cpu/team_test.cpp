@@ -80,6 +80,37 @@ TEST(TeamTest, EachThreadHasItsScratchAndAllHaveOneCommonMemory) {
   EXPECT_TRUE(common[0] == common[1] && common[1] == common[2] && common[0] != nullptr);
 }
 
+// Whatever computing takes: bytes come one behind the other, and none before they are asked for.
+TEST(PacedMemoryTest, BringsBytesOneBehindTheOther) {
+  using std::chrono::microseconds;
+  const PacedMemory::Time start{microseconds(1000)};
+  PacedMemory memory(7);  // bytes a nanosecond
+  EXPECT_TRUE(memory.is_emulated());
+  EXPECT_EQ(memory.read(7'000, start), start + microseconds(1));
+  EXPECT_EQ(memory.read(14'000, start), start + microseconds(3)) << "behind what was asked for before";
+  EXPECT_EQ(memory.read(0, start), start + microseconds(3));
+  EXPECT_EQ(memory.read(7'000, start + microseconds(10)), start + microseconds(11)) << "it does not read ahead";
+  EXPECT_FALSE(PacedMemory().is_emulated());
+  EXPECT_FALSE(PacedMemory(0).is_emulated());
+}
+
+TEST(PacedMemoryTest, AReadingLastsNoShorterThanThereItWould) {
+  for (const uint32_t threads : {1u, 3u}) {
+    Team team(threads, PacedMemory(1));
+    std::atomic<uint32_t> readings = 0;
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(team.run(std::vector<Step>{{[&](Worker& worker) {
+                                              for (int i = 0; i < 2; ++i) {
+                                                const Reading reading(worker, 500'000);
+                                                ++readings;
+                                              }
+                                            },
+                                            true}}));
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1)) << "each thread has its own";
+    EXPECT_EQ(readings, 2 * threads);
+  }
+}
+
 TEST(TeamTest, SleepsWhenItHasNothingToDo) {
   Team team(4);
   ASSERT_TRUE(team.run(std::vector<Step>{{[](Worker&) {}, true}}));

@@ -253,6 +253,27 @@ TEST(DevicesTest, TheBestIsPreferredAndWhatWasNamedIsKept) {
   EXPECT_EQ(opened, "cuda cpu ") << "where none was named the next best is tried";
 }
 
+TEST(DevicesTest, MemoryIsEmulatedOnTheProcessorAlone) {
+  std::string opened;
+  const std::vector<Backend> backends = {made_up_backend("vulkan", "software", opened),
+                                         made_up_backend("cuda", "discrete", opened)};
+  for (const char* selector : {"", "vulkan"}) {
+    try {
+      open_device(selector, {.memory_gb_s = 7}, backends);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::bad_input);
+      EXPECT_NE(std::string(e.what()).find("Memory is emulated on the processor alone, and The "), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_EQ(opened, "");
+  const DeviceInfo slow = open_device("cpu", {.threads = 1, .memory_gb_s = 7.5})->info();
+  const DeviceInfo own = open_device("cpu", {.threads = 1})->info();
+  EXPECT_EQ(slow.driver, own.driver + ", emulated memory of 7.5 GB/s a thread");
+  EXPECT_EQ(slow.kernels, own.kernels) << "the same bits";
+}
+
 TEST(DevicesTest, HelpNamesEveryTypeAndBackend) {
   const std::string help = device_help();
   EXPECT_NE(help.find("a type (discrete, integrated, virtual, cpu, software)"), std::string::npos) << help;
