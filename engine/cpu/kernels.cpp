@@ -354,6 +354,16 @@ void cap(float* x, uint64_t count, float multiplier, float softcap) {
       x, count, [=](F v) __attribute__((always_inline)) { return capped(v, multiplier, softcap); });
 }
 
+/// A register of floats from element `at` on, which is what is read in order.
+template <bool halves>
+CANOPY_LANES V load_element(const float* floats, const uint16_t* half_floats, size_t at) {
+  if constexpr (halves) {
+    if (at * sizeof(uint16_t) % kLine == 0) __builtin_prefetch(half_floats + at + kAhead / sizeof(uint16_t), 0, 2);
+    return load_halves(half_floats + at);
+  }
+  return load(floats + at);
+}
+
 void to_halves(const float* from, uint16_t* to, uint32_t count) {
   uint32_t i = 0;
   for (; i + kWide <= count; i += kWide) store_halves(to + i, load(from + i));
@@ -361,108 +371,130 @@ void to_halves(const float* from, uint16_t* to, uint32_t count) {
 }
 void from_halves(const uint16_t* from, float* to, uint32_t count) {
   uint32_t i = 0;
-  for (; i + kWide <= count; i += kWide) store(to + i, load_halves(from + i));
+  for (; i + kWide <= count; i += kWide) store(to + i, load_element<true>(nullptr, from, i));
   for (; i < count; ++i) to[i] = half_to_float(from[i]);
 }
 
 // ---- attention ----------------------------------------------------------------------------------------------------
 
-// Queries that share each load of a key or a value. A query's sums do not depend on the others.
-constexpr uint32_t kQueries = 4;
-constexpr uint32_t kSide = 2;  // registers of positions, or of columns, at once
-
+// Queries share each load of a key or a value. A query's sums do not depend on the others.
+// Registers of positions, or of columns, at once: as many sums as do not wait for each other and fit into registers.
 template <uint32_t Q>
+inline constexpr uint32_t kSide = Q* kWide <= (kWide == 16 ? 48 : 16) ? 4 : 2;
+
+template <uint32_t Q, bool halves>
 CANOPY_LANES void scores(const PageView& page, const PageQuery* queries, float (*to)[kPage]) {
-  for (uint32_t at = 0; at < kPage; at += kSide * kWide) {
-    V acc[Q][kSide] = {};
+  constexpr uint32_t side = kSide<Q>;
+  for (uint32_t at = 0; at < kPage; at += side * kWide) {
+    V acc[Q][side] = {};
     for (uint32_t d = 0; d < page.dim; ++d) {
-      V key[kSide];
-#pragma GCC unroll 2
-      for (uint32_t s = 0; s < kSide; ++s) key[s] = load(page.keys + size_t{d} * kPage + at + s * kWide);
+      V key[side];
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < side; ++s) {
+        key[s] = load_element<halves>(page.keys, page.half_keys, size_t{d} * kPage + at + s * kWide);
+        if (Q > 1) hold(key[s]);
+      }
 #pragma GCC unroll 4
       for (uint32_t q = 0; q < Q; ++q) {
         const V element = all(queries[q].query[d]);
-#pragma GCC unroll 2
-        for (uint32_t s = 0; s < kSide; ++s) acc[q][s] = fma(element, key[s], acc[q][s]);
+#pragma GCC unroll 4
+        for (uint32_t s = 0; s < side; ++s) acc[q][s] = fma(element, key[s], acc[q][s]);
       }
     }
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < Q; ++q) {
-#pragma GCC unroll 2
-      for (uint32_t s = 0; s < kSide; ++s) store(to[q] + at + s * kWide, acc[q][s]);
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < side; ++s) store(to[q] + at + s * kWide, acc[q][s]);
     }
   }
 }
 
-/// Adds positions [first, end) to the weighted sums of values of Q queries.
-template <uint32_t Q>
+/// Adds positions [first, end) to the weighted sums of S registers of values, from column `d` on, of Q queries.
+template <uint32_t Q, uint32_t S, bool halves>
+CANOPY_LANES void weigh_columns(const PageView& page, float (*const weights)[kPage], uint32_t first, uint32_t end,
+                                uint32_t d, float (*sums)[kMostValueDim]) {
+  V acc[Q][S];
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < Q; ++q) {
+#pragma GCC unroll 4
+    for (uint32_t s = 0; s < S; ++s) acc[q][s] = load(sums[q] + d + s * kWide);
+  }
+  for (uint32_t j = first; j < end; ++j) {
+    V v[S];
+#pragma GCC unroll 4
+    for (uint32_t s = 0; s < S; ++s) {
+      v[s] = load_element<halves>(page.values, page.half_values, size_t{j} * page.value_stride + d + s * kWide);
+      if (Q > 1) hold(v[s]);
+    }
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < Q; ++q) {
+      const V weight = all(weights[q][j]);
+#pragma GCC unroll 4
+      for (uint32_t s = 0; s < S; ++s) acc[q][s] = fma(weight, v[s], acc[q][s]);
+    }
+  }
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < Q; ++q) {
+#pragma GCC unroll 4
+    for (uint32_t s = 0; s < S; ++s) store(sums[q] + d + s * kWide, acc[q][s]);
+  }
+}
+
+/// The same of all columns.
+template <uint32_t Q, bool halves>
 CANOPY_LANES void weigh(const PageView& page, float (*const weights)[kPage], uint32_t first, uint32_t end,
                         float (*sums)[kMostValueDim]) {
-  constexpr uint32_t columns = kSide * kWide < 16 ? 16 : kSide * kWide;
-  constexpr uint32_t registers = columns / kWide;
+  constexpr uint32_t side = kSide<Q>;
   uint32_t d = 0;
-  for (; d + columns <= page.value_stride; d += columns) {
-    V acc[Q][registers];
-    for (uint32_t q = 0; q < Q; ++q) {
-      for (uint32_t s = 0; s < registers; ++s) acc[q][s] = load(sums[q] + d + s * kWide);
-    }
-    for (uint32_t j = first; j < end; ++j) {
-      const float* value = page.values + size_t{j} * page.value_stride + d;
-      V v[registers];
-#pragma GCC unroll 4
-      for (uint32_t s = 0; s < registers; ++s) v[s] = load(value + s * kWide);
-#pragma GCC unroll 4
-      for (uint32_t q = 0; q < Q; ++q) {
-        const V weight = all(weights[q][j]);
-#pragma GCC unroll 4
-        for (uint32_t s = 0; s < registers; ++s) acc[q][s] = fma(weight, v[s], acc[q][s]);
-      }
-    }
-    for (uint32_t q = 0; q < Q; ++q) {
-      for (uint32_t s = 0; s < registers; ++s) store(sums[q] + d + s * kWide, acc[q][s]);
-    }
-  }
-  for (; d < page.value_stride; d += kWide) {  // the last 16 columns where registers at once have more
-    for (uint32_t q = 0; q < Q; ++q) {
-      V acc = load(sums[q] + d);
-      for (uint32_t j = first; j < end; ++j) {
-        acc = fma(all(weights[q][j]), load(page.values + size_t{j} * page.value_stride + d), acc);
-      }
-      store(sums[q] + d, acc);
-    }
-  }
+  for (; d + side * kWide <= page.value_stride; d += side * kWide)
+    weigh_columns<Q, side, halves>(page, weights, first, end, d, sums);
+  for (; d < page.value_stride; d += kWide) weigh_columns<Q, 1, halves>(page, weights, first, end, d, sums);
 }
 
-/// Scores to exponentials relative to the largest, which it returns, and their sum; 0 where the query sees nothing.
-CANOPY_LANES float exponentials(const PageView& page, const PageQuery& query, float* scores, float* sum) {
-  for (uint32_t j = 0; j < kPage; j += 16) store16(scores + j, capped(load16(scores + j), page.scale, page.softcap));
-  float most = -__builtin_inff();
-  bool some_nan = false;
-  for (uint32_t j = query.first; j < query.end; ++j) {
-    most = scores[j] > most ? scores[j] : most;
-    some_nan |= scores[j] != scores[j];
-  }
-  if (some_nan) most = __builtin_nanf("");
-  F total = all16(0);
+/// Sixteen positions of a page from `j` on: x where the query sees them, otherwise the other one.
+CANOPY_LANES F seen(const PageQuery& query, uint32_t j, F x, F other) {
+  const F position = lane_numbers() + all16(static_cast<float>(j));
+  const F before_end = where_less(position, all16(static_cast<float>(query.end)), x, other);
+  return where_less(position, all16(static_cast<float>(query.first)), other, before_end);
+}
+
+/// Scales the scores of a page, and gives the largest that the query sees; NaN where it sees one.
+CANOPY_LANES float scale_scores(const PageView& page, const PageQuery& query, float* scores) {
+  F largest = all16(-__builtin_inff()), nans = all16(0);
+#pragma GCC unroll 4
   for (uint32_t j = 0; j < kPage; j += 16) {
-    float x[16];
-    store16(x, exp16(load16(scores + j) - all16(most)));
-    for (uint32_t i = 0; i < 16; ++i) x[i] = j + i >= query.first && j + i < query.end ? x[i] : 0.0f;
-    store16(scores + j, load16(x));
-    total = total + load16(x);
+    const F x = capped(load16(scores + j), page.scale, page.softcap);
+    store16(scores + j, x);
+    largest = larger(seen(query, j, x, all16(-__builtin_inff())), largest);
+    nans = nans + seen(query, j, nan_marks(x), all16(0));
   }
-  *sum = sum_of(total);
-  return most;
+  return sum_of(nans) > 0 ? __builtin_nanf("") : largest_of(largest);
 }
 
-template <uint32_t Q>
+/// Scores to exponentials relative to the largest, and their sum; 0 where the query sees nothing.
+CANOPY_LANES float exponentials(const PageQuery& query, float largest, float* scores) {
+  F total = all16(0);
+#pragma GCC unroll 4
+  for (uint32_t j = 0; j < kPage; j += 16) {
+    const F x = seen(query, j, exp16(load16(scores + j) - all16(largest)), all16(0));
+    store16(scores + j, x);
+    total = total + x;
+  }
+  return sum_of(total);
+}
+
+template <uint32_t Q, bool halves>
 __attribute__((noinline)) void attend_together(const PageView& page, const PageQuery* queries) {
   alignas(64) float weights[Q][kPage];
   alignas(64) float sums[Q][kMostValueDim];
-  scores<Q>(page, queries, weights);
+  scores<Q, halves>(page, queries, weights);
   uint32_t first = 0, end = kPage;  // what all of them see
+  // One step of all before the next: they do not wait for each other.
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < Q; ++q) queries[q].part[0] = scale_scores(page, queries[q], weights[q]);
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < Q; ++q) queries[q].part[1] = exponentials(queries[q], queries[q].part[0], weights[q]);
   for (uint32_t q = 0; q < Q; ++q) {
-    queries[q].part[0] = exponentials(page, queries[q], weights[q], &queries[q].part[1]);
     first = queries[q].first > first ? queries[q].first : first;
     end = queries[q].end < end ? queries[q].end : end;
     std::memset(sums[q], 0, page.value_stride * sizeof(float));
@@ -470,26 +502,37 @@ __attribute__((noinline)) void attend_together(const PageView& page, const PageQ
   if (first >= end) first = end = kPage;
   for (uint32_t q = 0; q < Q; ++q) {
     const uint32_t own_end = queries[q].end < first ? queries[q].end : first;
-    if (queries[q].first < own_end) weigh<1>(page, weights + q, queries[q].first, own_end, sums + q);
+    if (queries[q].first < own_end) weigh<1, halves>(page, weights + q, queries[q].first, own_end, sums + q);
   }
-  weigh<Q>(page, weights, first, end, sums);
+  weigh<Q, halves>(page, weights, first, end, sums);
   for (uint32_t q = 0; q < Q; ++q) {
-    if (first < end && end < queries[q].end) weigh<1>(page, weights + q, end, queries[q].end, sums + q);
+    if (first < end && end < queries[q].end) weigh<1, halves>(page, weights + q, end, queries[q].end, sums + q);
     std::memcpy(queries[q].part + 2, sums[q], page.value_dim * sizeof(float));
   }
 }
 
-void attend(const PageView& page, const PageQuery* queries, uint32_t count) {
-  for (; count >= kQueries; count -= kQueries, queries += kQueries) attend_together<kQueries>(page, queries);
-  if (count == 3) attend_together<3>(page, queries);
-  if (count == 2) attend_together<2>(page, queries);
-  if (count == 1) attend_together<1>(page, queries);
+template <bool halves>
+CANOPY_LANES void attend_all(const PageView& page, const PageQuery* queries, uint32_t count) {
+  constexpr uint32_t most = kQueriesTogether;
+  for (; count >= most; count -= most, queries += most) attend_together<most, halves>(page, queries);
+  if (count == 3) attend_together<3, halves>(page, queries);
+  if (count == 2) attend_together<2, halves>(page, queries);
+  if (count == 1) attend_together<1, halves>(page, queries);
 }
 
-CANOPY_LANES float exp_of(float x) {
+void attend(const PageView& page, const PageQuery* queries, uint32_t count) {
+  if (page.half_keys != nullptr) return attend_all<true>(page, queries, count);
+  attend_all<false>(page, queries, count);
+}
+
+struct Pair {
+  float a, b;
+};
+CANOPY_LANES Pair exp_of(float a, float b) {
+  const F lane = lane_numbers();
   float y[16];
-  store16(y, exp16(all16(x)));
-  return y[0];
+  store16(y, exp16(where_less(lane, all16(1.0f), all16(a), all16(b))));
+  return {y[0], y[1]};
 }
 
 /// The larger; a NaN where either is.
@@ -500,7 +543,7 @@ CANOPY_LANES float larger_or_nan(float a, float b) {
 
 void merge(float* sum, const float* part, uint32_t dim) {
   const float most = larger_or_nan(sum[0], part[0]);
-  const float before = exp_of(sum[0] - most), now = exp_of(part[0] - most);
+  const auto [before, now] = exp_of(sum[0] - most, part[0] - most);
   sum[0] = most;
   sum[1] = sum[1] * before + part[1] * now;
   float* x = sum + 2;
@@ -512,8 +555,9 @@ void finish(const float* sum, float sink, float* out, uint32_t dim) {
   float factor = 1, total = sum[1];
   if (sink > -__builtin_inff() || sink != sink) {
     const float most = larger_or_nan(sum[0], sink);
-    factor = exp_of(sum[0] - most);
-    total = total * factor + exp_of(sink - most);
+    const auto [own, of_sink] = exp_of(sum[0] - most, sink - most);
+    factor = own;
+    total = total * factor + of_sink;
   }
   for (uint32_t d = 0; d < dim; ++d) out[d] = sum[2 + d] * factor / total;
 }

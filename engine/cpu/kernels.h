@@ -71,13 +71,18 @@ struct PageQuery {
   float* part = nullptr;         // [2 + dim]: largest score, sum of exponentials, weighted sum of values
 };
 
-/// Keys [dim][64] and values [64][value_stride] of a page. value_stride is dim filled up to a multiple of 16.
 /// Elements of a value in attention, at most.
 inline constexpr uint32_t kMostValueDim = 512;
+/// Queries that a kernel takes together: with no more, halves are converted while they are read.
+inline constexpr uint32_t kQueriesTogether = 4;
 
+/// Keys [dim][64] and values [64][value_stride] of a page. value_stride is dim filled up to a multiple of 16.
+/// As floats, or as halves where these are set: then values lie without anything between two positions.
 struct PageView {
   const float* keys = nullptr;
   const float* values = nullptr;
+  const uint16_t* half_keys = nullptr;
+  const uint16_t* half_values = nullptr;
   uint32_t dim = 0, value_dim = 0, value_stride = 0;
   float scale = 0, softcap = 0;  // softcap 0: none
 };

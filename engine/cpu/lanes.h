@@ -39,6 +39,19 @@ CANOPY_LANES V load(const float* from) {
 CANOPY_LANES void store(float* to, V v) {
   std::memcpy(to, &v, sizeof v);
 }
+/// Holds a value in a register: GCC 12 would else load it again for each use, where a core has more multiply-adds to
+/// start than loads.
+CANOPY_LANES void hold(V& v) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(v));
+#elif defined(__AVX2__)
+  asm("" : "+x"(v));
+#elif defined(CANOPY_CPU_NEON)
+  asm("" : "+w"(v));
+#else
+  (void)v;
+#endif
+}
 CANOPY_LANES V all(float x) {
   return x - V{};
 }
@@ -264,6 +277,15 @@ CANOPY_LANES F magnitude(F x) {
 CANOPY_LANES F where_less(F a, F b, F yes, F no) {
   return each([&](uint32_t i) __attribute__((always_inline)) { return a.v[i] < b.v[i] ? yes.v[i] : no.v[i]; });
 }
+/// 1 where x is a NaN, else 0.
+CANOPY_LANES F nan_marks(F x) {
+  return each([&](uint32_t i) __attribute__((always_inline)) { return x.v[i] != x.v[i] ? all(1.0f) : all(0.0f); });
+}
+/// 0 ... 15.
+CANOPY_LANES F lane_numbers() {
+  constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return load16(numbers);
+}
 /// To the nearest whole number, ties to even, of magnitudes below 2^22.
 CANOPY_LANES F rounded(F x) {
   return (x + all16(0x1.8p23f)) - all16(0x1.8p23f);
@@ -274,22 +296,25 @@ CANOPY_LANES F power_of_two(F n) {
                   __attribute__((always_inline)) { return (V)((__builtin_convertvector(n.v[i], I) + 127) << 23); });
 }
 
-/// As a fixed tree: lanes i and i + 8, then + 4, + 2, + 1.
+typedef float V4 __attribute__((vector_size(16)));
+
+/// All lanes by `join`: lanes i and i + 8, then + 4, + 2, + 1.
+template <class Join>
+CANOPY_LANES float joined_lanes(F a, Join join) {
+  V4 quarters[4];
+  std::memcpy(quarters, &a, sizeof quarters);
+  const V4 four = join(join(quarters[0], quarters[2]), join(quarters[1], quarters[3]));
+  return join(join(four[0], four[2]), join(four[1], four[3]));
+}
+
 CANOPY_LANES float sum_of(F a) {
-  float x[16];
-  store16(x, a);
-#pragma GCC unroll 4
-  for (uint32_t half = 8; half > 0; half /= 2) {
-    for (uint32_t i = 0; i < half; ++i) x[i] += x[i + half];
-  }
-  return x[0];
+  return joined_lanes(
+      a, [](auto x, auto y) __attribute__((always_inline)) { return x + y; });
 }
 /// The largest, NaN left aside; -infinity where there is nothing else.
 CANOPY_LANES float largest_of(F a) {
-  float x[16], most = -__builtin_inff();
-  store16(x, a);
-  for (uint32_t i = 0; i < 16; ++i) most = x[i] > most ? x[i] : most;
-  return most;
+  return joined_lanes(
+      larger(a, all16(-__builtin_inff())), [](auto x, auto y) __attribute__((always_inline)) { return x > y ? x : y; });
 }
 
 /// exp: 2^n times a polynomial in what is left of it (coefficients of Cephes' expf). Beyond what a float holds as a

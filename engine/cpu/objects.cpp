@@ -207,6 +207,10 @@ void CpuKv::load_keys(const Kernels& kernels, uint32_t page, uint32_t head, floa
 void CpuKv::load_values(const Kernels& kernels, uint32_t page, uint32_t head, uint32_t stride, float* to) const {
   const std::byte* from = values(page, head);
   const uint32_t dim = shape_.head_dim;
+  if (shape_.type == CacheType::f16 && stride == dim) {
+    kernels.from_halves(reinterpret_cast<const uint16_t*>(from), to, kPage * dim);
+    return;
+  }
   for (uint32_t j = 0; j < kPage; ++j, to += stride) {
     if (shape_.type == CacheType::f32) {
       std::memcpy(to, from + size_t{j} * dim * sizeof(float), dim * sizeof(float));

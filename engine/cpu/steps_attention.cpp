@@ -147,6 +147,7 @@ struct Attention {
     };
     // Rows all of whose keys lie in the page share it; of the others each puts its own ancestors into it.
     bool loaded = false, alone = false;
+    uint32_t shared = begin;   // one of the rows that share it
     uint32_t changed = kPage;  // from here on the page has some row's own ancestors
     const auto load = [&](uint32_t w) {
       const bool needs = page * kPage < std::min(placed_end(rows[w]), visible(w).end);
@@ -167,10 +168,20 @@ struct Attention {
         alone = true;
         continue;
       }
-      load(w);
+      shared = w;
       add(w);
     }
-    if (count > 0) k.attend(view, queries, count);
+    const bool as_halves = cache->shape().type == CacheType::f16 && !cache->shape().is_latent() && value_stride == dim;
+    if (count > 0 && count <= kQueriesTogether && as_halves && !alone) {
+      const uint32_t stored = std::min(pages[page], (slots - 1) / kPage);
+      view.half_keys = reinterpret_cast<const uint16_t*>(cache->keys(stored, kv_head));
+      view.half_values = reinterpret_cast<const uint16_t*>(cache->values(stored, kv_head));
+      return k.attend(view, queries, count);
+    }
+    if (count > 0) {
+      load(shared);
+      k.attend(view, queries, count);
+    }
     for (uint32_t w = begin; alone && w < end; ++w) {
       const Visible own = visible(w);
       const uint32_t placed = std::max(placed_end(rows[w]), page * kPage);
@@ -270,10 +281,15 @@ void Compiler::add(const AttentionArgs& args) {
         end_page = std::max(end_page, std::min(own.end_page(), a.page_count));
       }
       if (first_page >= end_page) return;
+      // Some that lie behind each other, so that what is fetched ahead is the thread's own.
+      const uint32_t units = kv_heads * (end_page - first_page);
+      const uint32_t most = std::max(1u, units / (worker.threads() * kTakesOfThread));
       uint32_t unit = 0, next = 0;
-      while (worker.next(kv_heads * (end_page - first_page), 1, unit, next)) {
-        const Reading reading(worker, a.page_bytes);
-        a.attend(k, begin, end, unit % kv_heads, first_page + unit / kv_heads, worker.scratch(), worker.common());
+      while (worker.next(units, most, unit, next)) {
+        for (; unit < next; ++unit) {
+          const Reading reading(worker, a.page_bytes);
+          a.attend(k, begin, end, unit % kv_heads, first_page + unit / kv_heads, worker.scratch(), worker.common());
+        }
       }
     };
     plan_.scratch_floats = std::max(plan_.scratch_floats, a.scratch_floats(at_once));
