@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "engine/base/figures.h"
+
 namespace canopy::cuda {
 namespace {
 
@@ -11,13 +13,13 @@ namespace {
 constexpr uint64_t kAskedBytes = uint64_t{16} << 20;
 
 Error no_memory(std::string_view name, uint64_t bytes, uint64_t available) {
-  return out_of_memory("There is no memory for " + std::string(name) + ": " + std::to_string(bytes) +
-                       " bytes are needed, " + std::to_string(available) + " are free.");
+  return out_of_memory("There is no memory for " + std::string(name) + ": " + byte_figures(bytes, available) +
+                       " are needed, " + byte_figures(available, bytes) + " are free.");
 }
 
 Error no_host_memory(std::string_view name, uint64_t bytes) {
   return out_of_memory("The host has no memory for " + std::string(name) +
-                       " that could be pinned: " + std::to_string(bytes) + " bytes are needed.");
+                       " that could be pinned: " + byte_figures(bytes) + " are needed.");
 }
 
 }  // namespace
@@ -176,8 +178,7 @@ void Context::check(Result result, const char* doing) const {
   const Error error = error_of(api_, result, doing);
   size_t available = 0, total = 0;
   if (result != kOutOfMemory || api_.memory_info(&available, &total) != kSuccess) throw error;
-  throw out_of_memory(std::string(error.what()) + " " + std::to_string(available) +
-                      " bytes of the GPU's memory are free.");
+  throw out_of_memory(std::string(error.what()) + " " + byte_figures(available) + " of the GPU's memory are free.");
 }
 
 MemoryInfo Context::memory() const {

@@ -43,6 +43,11 @@ std::string byte_figures(uint64_t bytes) {
   return number(static_cast<double>(bytes) / unit.bytes, unit.digits) + " " + unit.name;
 }
 
+std::string byte_figures(uint64_t bytes, uint64_t beside) {
+  const std::string figures = byte_figures(bytes);
+  return bytes != beside && figures == byte_figures(beside) ? std::to_string(bytes) + " bytes" : figures;
+}
+
 std::string duration_figures(double seconds) {
   constexpr double kLongest = 99 * 3600;  // longer times are shown as this
   const double s = std::ceil(std::clamp(seconds, 1.0, kLongest));

@@ -15,6 +15,7 @@
 #endif
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/machine.h"
 #include "engine/base/numbers.h"
 #include "engine/compute/kv_slots.h"
@@ -95,8 +96,8 @@ uint64_t Ledger::available() const {
 Memory::Memory(std::shared_ptr<Ledger> ledger, uint64_t bytes, std::string_view name, Pages pages)
     : ledger_(std::move(ledger)), bytes_(bytes) {
   const auto refuse = [&](uint64_t available) {
-    throw out_of_memory("Allocating " + std::string(name) + " takes " + std::to_string(bytes) +
-                        " bytes of the computer's memory, but " + std::to_string(available) + " are available.");
+    throw out_of_memory("Allocating " + std::string(name) + " takes " + byte_figures(bytes, available) +
+                        " of the computer's memory, but " + byte_figures(available, bytes) + " are available.");
   };
   // Small memory is not worth asking the system what it has.
   if (bytes >= kLargePage || ledger_->used + bytes > ledger_->at_start) {

@@ -8,6 +8,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/format/draft_file.h"
@@ -297,20 +298,6 @@ void add_config(json& result, const fs::path& path) {
   }
 }
 
-/// "98.4 MB"
-std::string size_text(uint64_t bytes) {
-  char text[32];
-  const auto value = static_cast<double>(bytes);
-  if (bytes < 1'000'000) {
-    std::snprintf(text, sizeof text, "%.1f kB", value / 1e3);
-  } else if (bytes < 1'000'000'000) {
-    std::snprintf(text, sizeof text, "%.1f MB", value / 1e6);
-  } else {
-    std::snprintf(text, sizeof text, "%.2f GB", value / 1e9);
-  }
-  return text;
-}
-
 std::string padded(std::string text, size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text + " ";
@@ -349,7 +336,7 @@ json describe_json(const fs::path& path) {
 
 std::string describe_text(const json& d) {
   std::string text = d["path"].get<std::string>() + "\n" + d["format"].get<std::string>() + ", " +
-                     size_text(d["file_bytes"].get<uint64_t>());
+                     byte_figures(d["file_bytes"].get<uint64_t>());
   if (d.contains("files") && d["files"].size() > 1) text += " in " + std::to_string(d["files"].size()) + " files";
   text += "\n";
   if (d["config"].is_null()) {
@@ -361,16 +348,16 @@ std::string describe_text(const json& d) {
   text += "\nTensors\n";
   for (const json& tensor : d["tensors"]) {
     text += "  " + padded(tensor["name"].get<std::string>(), 48) + padded(tensor["type"].get<std::string>(), 7) +
-            padded(tensor["shape"].dump(), 16) + size_text(tensor["bytes"].get<uint64_t>()) + "\n";
+            padded(tensor["shape"].dump(), 16) + byte_figures(tensor["bytes"].get<uint64_t>()) + "\n";
   }
   text += "\nTotals\n";
   for (const auto& [type, total] : d["types"].items()) {
     text += "  " + padded(type, 7) + padded(total["tensors"].dump() + " tensors", 14) +
-            padded(total["elements"].dump() + " elements", 24) + size_text(total["bytes"].get<uint64_t>()) + "\n";
+            padded(total["elements"].dump() + " elements", 24) + byte_figures(total["bytes"].get<uint64_t>()) + "\n";
   }
   const json& totals = d["totals"];
   return text + "  " + padded("all", 7) + padded(totals["tensors"].dump() + " tensors", 14) +
-         padded(totals["elements"].dump() + " elements", 24) + size_text(totals["bytes"].get<uint64_t>()) + "\n";
+         padded(totals["elements"].dump() + " elements", 24) + byte_figures(totals["bytes"].get<uint64_t>()) + "\n";
 }
 
 }  // namespace canopy

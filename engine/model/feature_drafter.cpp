@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/model/model.h"
 
 namespace canopy {
@@ -148,8 +149,8 @@ void FeatureDrafter::allocate(const ModelConfig& layers, uint64_t weight_bytes, 
   ReclaimableMemory nothing_replaced;
   ReclaimableMemory& reclaimable = memory != nullptr ? *memory : nothing_replaced;
   if (const uint64_t available = reclaimable.available(device_); device_bytes_ > available) {
-    throw out_of_memory("The drafter needs " + mebibytes(device_bytes_) + " on the device, but only " +
-                        mebibytes(available) +
+    throw out_of_memory("The drafter needs " + byte_figures(device_bytes_, available) + " on the device, but only " +
+                        byte_figures(available, device_bytes_) +
                         " are available beside the model. Choose a shorter context, or go on "
                         "without a drafter.");
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/numbers.h"
 #include "engine/compute/kv_slots.h"
 #include "engine/compute/rows.h"
@@ -152,27 +153,24 @@ uint32_t states_for(const ModelConfig& config, uint32_t texts, uint64_t rest) {
 [[noreturn]] void refuse(const MemoryPlan& plan, const ModelLimits& limits, uint64_t available) {
   std::string states;
   if (limits.states > 0)
-    states = ", " + std::to_string(limits.states) + " states of recurrent layers " + mebibytes(plan.states);
+    states = ", " + std::to_string(limits.states) + " states of recurrent layers " + byte_figures(plan.states);
   const bool is_one = limits.texts == 1;
   const std::string several = is_one ? "" : std::to_string(limits.texts) + " texts at once, each of ";
-  throw out_of_memory("The model needs " + mebibytes(plan.total()) + " on the device (weights " +
-                      mebibytes(plan.weights) + ", K/V cache of " + several + std::to_string(limits.context) +
-                      " positions " + mebibytes(plan.cache) + states + ", working memory " +
-                      mebibytes(plan.working + plan.reserve) + "), but only " + mebibytes(available) +
-                      " are available. Choose a shorter context, " +
+  throw out_of_memory("The model needs " + byte_figures(plan.total(), available) + " on the device (weights " +
+                      byte_figures(plan.weights) + ", K/V cache of " + several + std::to_string(limits.context) +
+                      " positions " + byte_figures(plan.cache) + states + ", working memory " +
+                      byte_figures(plan.working + plan.reserve) + "), but only " +
+                      byte_figures(available, plan.total()) + " are available. Choose a shorter context, " +
                       (is_one ? "" : "fewer texts at once (--parallel), ") + "a smaller model, or another device.");
 }
 
 }  // namespace
 
-std::string mebibytes(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
-
 void require_memory(const Device& device, uint64_t bytes, const std::string& what) {
   const uint64_t available = device.memory().available;
   if (bytes <= available) return;
-  throw out_of_memory(what + " needs " + mebibytes(bytes) + " on the device, but only " + mebibytes(available) +
+  throw out_of_memory(what + " needs " + byte_figures(bytes, available) + " on the device, but only " +
+                      byte_figures(available, bytes) +
                       " are available. Close another text, or load the model with a shorter context.");
 }
 
@@ -308,7 +306,7 @@ class LoadPlanner {
       const uint64_t total = plan_memory(file_.config(), limits, weights, device_).total();
       const bool fits = total <= available_;
       if (fits && !advice.fits) advice.fits = choice;
-      advice.text += " Quantized while loading it would need " + mebibytes(total) + " (--quantize " +
+      advice.text += " Quantized while loading it would need " + byte_figures(total) + " (--quantize " +
                      std::string(to_string(choice)) + ")" + (fits ? ", which fits." : ", still too much.");
     }
     return advice;

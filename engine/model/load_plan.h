@@ -72,9 +72,6 @@ inline constexpr uint32_t kFewestTokenLogits = 16;
 /// A pass that draws tokens is recorded for a power of two of adjustments, no smaller than this.
 inline constexpr uint32_t kFewestAdjustments = 256;
 
-/// "93 MiB", rounded up: how messages about memory count.
-std::string mebibytes(uint64_t bytes);
-
 /// Throws out_of_memory, with needed and available bytes, where the device has fewer available: "`what` needs ...".
 void require_memory(const Device& device, uint64_t bytes, const std::string& what);
 

@@ -167,7 +167,7 @@ class Planner {
                              std::string(to_string(converted_type_)) +
                              ", have no kernel in the combination the file holds them in; they are kept as F32, which "
                              "changes no value but takes " +
-                             std::to_string(converted_bytes_ >> 20) + " MiB.");
+                             byte_figures(converted_bytes_) + ".");
   }
 
   const ModelFile& file_;

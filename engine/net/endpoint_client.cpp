@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/text.h"
 #include "engine/format/json_text.h"
 #include "engine/net/sockets.h"
@@ -115,12 +116,12 @@ std::optional<uint32_t> count_in(const json& usage, const char* field) {
 std::string ChatStream::push(std::string_view bytes) {
   bytes_ += bytes.size();
   if (bytes_ > limits_.reply_bytes)
-    throw bad_input("The server sent more than " + std::to_string(limits_.reply_bytes >> 20) + " MiB for one reply.");
+    throw bad_input("The server sent more than " + byte_figures(limits_.reply_bytes) + " for one reply.");
   std::string added;
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     if (line_.size() + end > limits_.event_bytes)
-      throw bad_input("The server sent a line of more than " + std::to_string(limits_.event_bytes >> 20) + " MiB.");
+      throw bad_input("The server sent a line of more than " + byte_figures(limits_.event_bytes) + ".");
     line_ += bytes.substr(0, end);
     if (end == bytes.size()) break;
     bytes.remove_prefix(end + 1);
@@ -366,8 +367,8 @@ void read_all(E& exchange, const EndpointAddress& address, const EndpointLimits&
       give_up(no_server("The server at " + address.shown() + " did not end its reply within " +
                         std::to_string(static_cast<int>(limits.whole_s)) + " s."));
     if (exchange.floods())
-      give_up(no_server("The server at " + address.shown() + " sent more than " +
-                        std::to_string(kMostHeaderBytes >> 20) + " MiB of headers."));
+      give_up(no_server("The server at " + address.shown() + " sent more than " + byte_figures(kMostHeaderBytes) +
+                        " of headers."));
     if (bytes->empty()) continue;
     try {
       take(*bytes);
@@ -408,8 +409,8 @@ EndpointAnswer EndpointClient::get(const std::string& path, size_t most_bytes, c
   EndpointAnswer answer;
   read_all(*last_, address_, limits_, stop, [&](const std::string& bytes) {
     if (answer.body.size() + bytes.size() > most_bytes)
-      throw bad_input("The server at " + address_.shown() + " sent more than " + std::to_string(most_bytes >> 10) +
-                      " KiB at " + path + ".");
+      throw bad_input("The server at " + address_.shown() + " sent more than " + byte_figures(most_bytes) + " at " +
+                      path + ".");
     answer.body += bytes;
   });
   answer.status = last_->status();

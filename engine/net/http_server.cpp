@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/text.h"
 #include "engine/net/sockets.h"
 
@@ -171,10 +172,11 @@ class Connection final : public HttpAnswer {
     const ServerClock::time_point until = after(limits_.head_s);
     size_t end = 0;
     while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
-      if (buffer_.size() > kMostHeadBytes) throw HttpFault(431, "The head has more than 32 KiB.");
+      if (buffer_.size() > kMostHeadBytes)
+        throw HttpFault(431, "The head has more than " + byte_figures(kMostHeadBytes) + ".");
       if (!receive(until)) throw HttpFault(408, "The head did not come in time.");
     }
-    if (end + 4 > kMostHeadBytes) throw HttpFault(431, "The head has more than 32 KiB.");
+    if (end + 4 > kMostHeadBytes) throw HttpFault(431, "The head has more than " + byte_figures(kMostHeadBytes) + ".");
     HttpRequest request = parse_http_head(std::string_view(buffer_).substr(0, end + 4));
     version_11_ = request.is_1_1;
     buffer_.erase(0, end + 4);

@@ -554,7 +554,7 @@ ComparisonSubjects::ComparisonSubjects(const LoadedSubject& loaded, const OpenDe
     if (drafts && column.way.sources != 0 && column.way.sources != 0 && (column.way.sources & ~kFromModels) == 0 &&
         writer.engine->block() == 0)
       throw bad_input("The column '" + column.way.name() + "' needs a drafter, and " + writer.engine->file_name +
-                      " has none here: name one, or let it draft from the text.");
+                      " has none here: name one, or let it guess from the text.");
     if (drafts) require_room_for(column.way, *writer.engine);
   }
 }

@@ -219,7 +219,7 @@ std::optional<DraftFile> open_own_head(const OpenRequest& request, const ModelFi
     if (!MtpFile::is_in(target)) {
       if (request.drafter_is_optional) return std::nullopt;
       throw bad_input(loaded.file_name +
-                      " has no head that predicts further tokens ('nextn' or 'mtp' tensors), which was to draft.");
+                      " has no head that predicts further tokens ('nextn' or 'mtp' tensors), which was to guess.");
     }
     MtpFile head = MtpFile::open(request.path);
     loaded.drafter_warnings = check_pair(target, head);
@@ -258,7 +258,7 @@ std::optional<DraftFile> open_drafter(const OpenRequest& request, const ModelFil
 void load_drafter(const DraftFile& drafter, const ModelFile& target, const OpenRequest& request,
                   const OpenCallbacks& callbacks, ReclaimableMemory* memory, Engine& loaded) {
   constexpr const char* kStages[] = {"Loading the drafter", "Loading the head for further tokens",
-                                     "Loading the EAGLE-3 head", "Loading the assistant", "Loading the draft model"};
+                                     "Loading the EAGLE-3 head", "Loading the assistant", "Loading the smaller model"};
   const std::string stage = kStages[drafter.index()];
   const LoadCallbacks told = load_callbacks(callbacks, stage);
   Model& model = *loaded.model;
@@ -284,7 +284,7 @@ void load_drafter(const DraftFile& drafter, const ModelFile& target, const OpenR
     });
   } catch (const Error& e) {
     if (!request.drafter_is_optional || e.kind() != ErrorKind::out_of_memory) throw;
-    leave_out("Nothing drafts but the text", e, loaded);
+    leave_out("Nothing guesses but the text", e, loaded);
   }
 }
 

@@ -829,7 +829,7 @@ void EngineThread::Worker::make_dense(const std::stop_token& stop) {
   } catch (...) {
     // One that was cancelled says so with its title; the window shows no card of it.
     failed(
-        std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+        std::current_exception(), [](ErrorKind) { return "The recording got no guesses behind every token"; }, 0);
   }
   if (!current_ || current_->trace == nullptr) return;  // the device was lost meanwhile
   tell_of_recording(false);
@@ -839,14 +839,14 @@ void EngineThread::Worker::make_dense(const std::stop_token& stop) {
 void EngineThread::Worker::densify(const DensifyTrace& command, const std::stop_token& stop) {
   TraceDensified done{command.path, 0, ""};
   try {
-    if (stop.stop_requested()) throw cancelled("The drafts behind every token were cancelled.");
+    if (stop.stop_requested()) throw cancelled("The guesses behind every token were cancelled.");
     done.added = canopy::densify(model(), command.path, dense_callbacks(stop)).added;
   } catch (const Error& e) {
     done.cancelled = e.kind() == ErrorKind::cancelled;
     if (!done.cancelled) done.problem = e.what();
     if (e.kind() == ErrorKind::device_lost) {
       failed(
-          std::current_exception(), [](ErrorKind) { return "The recording got no drafts behind every token"; }, 0);
+          std::current_exception(), [](ErrorKind) { return "The recording got no guesses behind every token"; }, 0);
     }
   } catch (...) {
     done.problem = as_error(std::current_exception()).what();

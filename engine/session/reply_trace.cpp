@@ -271,8 +271,8 @@ class ReplyDensifier {
     unlike_ += *best != draft.tokens.front() ? 1 : 0;
     if (seen_ < enough || 2 * unlike_ < seen_) return;
     refuse_text(
-        "of the first " + std::to_string(seen_) + " recorded drafts, " + std::to_string(unlike_) +
-        " have another most probable token than what this drafter drafts; it must be another model or drafter.");
+        "of the first " + std::to_string(seen_) + " recorded guesses, " + std::to_string(unlike_) +
+        " have another most probable token than what this drafter guesses; it must be another model or drafter.");
   }
 
   const Engine& model_;
@@ -306,7 +306,7 @@ void draft_behind_every_root(const Engine& model, std::span<const uint32_t> text
     return draft.has_value();
   };
   const uint32_t chunk = prefill_chunk(*model.model);
-  const auto stopped = [] { throw cancelled("The drafts behind every token were cancelled."); };
+  const auto stopped = [] { throw cancelled("The guesses behind every token were cancelled."); };
   while (sequence.length() + 1 < end) {
     const uint32_t at = sequence.length();
     const bool is_prompt = at < first;

@@ -262,7 +262,7 @@ void ReplyWriter::check(std::span<const uint32_t> prompt) const {
       (!asks_drafter() || parts_.texts.drafter()->by_token())) {
     throw bad_input(
         "The paper's rule needs a DFlash drafter, and none is loaded or asked; without one the policy measured is "
-        "possible, which drafts by another model and from the text.");
+        "possible, which guesses by another model and from the text.");
   }
   if (settings_.mode == DecodeMode::adaptive && parts_.state == nullptr) {
     throw bad_input("The mode adaptive needs to know what passes cost on this device; this session was not told.");

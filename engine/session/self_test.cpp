@@ -79,9 +79,9 @@ class SelfTestRun {
     if (model_.device().info().draws_tokens) report.draws_alike = draws_alike();
     report.passed = difference_.empty();
     report.sentence = report.passed ? "Exactness checked on this device: rows gave the same bits alone, in wider "
-                                      "passes and as nodes of a draft tree."
+                                      "passes and as guesses of a tree."
                                     : "This device rounds differently in wider passes (" + difference_ +
-                                          "): drafted text may differ from plain decoding.";
+                                          "): guessed text may differ from plain decoding.";
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return report;
   }

@@ -515,7 +515,7 @@ void BpeTokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::v
   symbols.clear();
   base_.append(piece, symbols);
   if (symbols.size() >= std::numeric_limits<uint32_t>::max()) {
-    throw bad_input("A text of more than 4 GiB cannot be tokenized.");
+    throw bad_input("A text of more than 4 GB cannot be tokenized.");
   }
   merges_.apply(symbols, scratch.merging);
   base_.release_places(symbols);

@@ -283,7 +283,7 @@ class GrowthLimit {
   void check(size_t bytes) const {
     if (bytes / 64 <= text_ + 1024) return;
     throw bad_input("The normalizer of tokenizer.json makes " + std::to_string(bytes) + " bytes of a text of " +
-                    std::to_string(text_) + "; at most 64 times as many and 64 KiB are allowed.");
+                    std::to_string(text_) + "; at most 64 times as many and 65,536 more are allowed.");
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/figures.h"
 #include "engine/base/machine.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/instance.h"
@@ -112,10 +113,6 @@ constexpr VkBufferUsageFlags all_usages = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | V
                                           VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                           VK_BUFFER_USAGE_TRANSFER_DST_BIT;
 
-std::string mebibytes(uint64_t bytes) {
-  return bytes < (1ull << 20) ? std::to_string(bytes) + " bytes" : std::to_string(bytes >> 20) + " MiB";
-}
-
 }  // namespace
 
 // The heap that device buffers come from.
@@ -151,10 +148,10 @@ MemoryInfo Context::memory_info() const {
 
 void Context::check_room(BufferKind kind, uint64_t bytes, std::string_view name) const {
   const DeviceLimits& limits = report_.limits;
-  const std::string what = "The buffer \"" + std::string(name) + "\" of " + mebibytes(bytes);
+  const std::string what = "The buffer \"" + std::string(name) + "\" of " + byte_figures(bytes);
   if (bytes > limits.max_allocation) {
     throw out_of_memory(what + " is larger than the device " + report_.name + " allocates at once: at most " +
-                        mebibytes(limits.max_allocation) + ".");
+                        byte_figures(limits.max_allocation) + ".");
   }
   if (allocations_ >= limits.max_allocations) {
     throw out_of_memory(what + " cannot be made: all " + std::to_string(limits.max_allocations) +
@@ -166,7 +163,7 @@ void Context::check_room(BufferKind kind, uint64_t bytes, std::string_view name)
   const MemoryInfo memory = memory_info();
   if (bytes > memory.available()) {
     throw out_of_memory(what + " does not fit the memory of the device " + report_.name + ": " +
-                        mebibytes(memory.available()) + " are available of " + mebibytes(memory.budget) + ".");
+                        byte_figures(memory.available()) + " are available of " + byte_figures(memory.budget) + ".");
   }
 }
 
@@ -212,14 +209,14 @@ VkMemoryRequirements Context::requirements(const Buffer& buffer) const {
 // The driver's word on what is free says how far off the plan was: another program may have taken memory meanwhile.
 void Context::throw_no_memory(VkResult result, const std::string& doing) const {
   const MemoryInfo memory = memory_info();
-  throw out_of_memory(vk_error(result, doing).what() + (" By the driver " + mebibytes(memory.available()) +
-                                                        " are available of " + mebibytes(memory.budget) + "."));
+  throw out_of_memory(vk_error(result, doing).what() + (" By the driver " + byte_figures(memory.available()) +
+                                                        " are available of " + byte_figures(memory.budget) + "."));
 }
 
 std::shared_ptr<MemoryBlock> Context::allocate_block(const VkMemoryRequirements& needs, BufferKind kind, uint64_t bytes,
                                                      std::string_view name) {
   check_room(kind, bytes, name);
-  const std::string doing = "Allocating " + mebibytes(bytes) + " for \"" + std::string(name) + "\"";
+  const std::string doing = "Allocating " + byte_figures(bytes) + " for \"" + std::string(name) + "\"";
   const std::optional<uint32_t> type = select_memory_type(memory_, needs.memoryTypeBits, kind, bytes, unified_);
   if (!type) {
     throw out_of_memory(doing + " failed: the device " + report_.name + " has no memory of that kind and size.");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "engine/base/files.h"
 #include "engine/base/machine.h"
 #include "engine/compute/kv_slots.h"
@@ -389,8 +390,8 @@ std::unique_ptr<KvCache> VulkanDevice::allocate_kv(const KvShape& shape, uint32_
   }
   const uint64_t bytes = shape.slots * slot_bytes(shape);
   if (bytes > context().limits().max_storage_range) {
-    throw out_of_memory("One layer's keys take " + std::to_string(bytes) + " bytes for " + std::to_string(shape.slots) +
-                        " positions; the device allows " + std::to_string(context().limits().max_storage_range) +
+    throw out_of_memory("One layer's keys take " + byte_figures(bytes) + " for " + std::to_string(shape.slots) +
+                        " positions; the device allows " + byte_figures(context().limits().max_storage_range) +
                         " in one buffer. Choose a shorter context.");
   }
   constexpr uint64_t alignment = 256;  // of a plane: the largest that Vulkan lets a device ask for

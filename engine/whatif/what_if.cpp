@@ -386,7 +386,7 @@ void ReplyRerun::note_doubt() {
   }
   if (!doubt_.empty()) return;
   if (drafts_.is_shallow()) {
-    doubt_ = "Some drafts were recorded with fewer tokens than this would have drafted.";
+    doubt_ = "Some guesses were recorded with fewer tokens than this would have made.";
   } else if (drafts_.is_starved()) {
     doubt_ = "Some trees would have asked for more candidates of a token than were recorded.";
   }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 namespace canopy::test {
 namespace {
 
@@ -10,6 +14,33 @@ TEST(Figures, CountBytesAsFileManagersDo) {
   EXPECT_EQ(byte_figures(999'949), "999.9 kB");
   EXPECT_EQ(byte_figures(98'362'432), "98.4 MB");
   EXPECT_EQ(byte_figures(16'060'522'496), "16.06 GB");
+}
+
+// "needs 1.50 GB, but only 1.50 GB are available" would say nothing.
+TEST(Figures, OfTwoSizesThatDifferAreNeverTheSame) {
+  EXPECT_EQ(byte_figures(1'500'000'000, 1'400'000'000), "1.50 GB");
+  EXPECT_EQ(byte_figures(1'500'000'001, 1'500'000'000), "1500000001 bytes");
+  EXPECT_EQ(byte_figures(1'500'000'000, 1'500'000'000), "1.50 GB");
+}
+
+// Files, memory and downloads are told in the same units, or nobody could hold one against the other.
+TEST(Figures, HaveOneSystemOfUnitsInAllThatPeopleRead) {
+  for (const char* part : {"app", "engine", "cuda_backend"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(CANOPY_SOURCE_DIR "/") + part)) {
+      const std::filesystem::path path = entry.path();
+      if (path.extension() != ".cpp" && path.extension() != ".h") continue;
+      std::ifstream file(path);
+      size_t number = 0;
+      for (std::string line; std::getline(file, line);) {
+        ++number;
+        const std::string code = line.substr(0, line.find("// "));
+        for (const char* unit : {"KiB", "MiB", "GiB", "TiB"}) {
+          const size_t at = code.find(unit), quote = code.find('"');
+          EXPECT_FALSE(at != std::string::npos && quote < at && code.find('"', at) != std::string::npos)
+              << path.string() << ":" << number << ": " << line;
+        }
+      }
+    }
 }
 
 TEST(Figures, RoundTimesUp) {

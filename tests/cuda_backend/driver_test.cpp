@@ -168,7 +168,7 @@ TEST(CudaDriverTest, MemoryThatRunsOutIsSaidWithNeededAndFreeBytes) {
   const auto [kind, message] = error_of([&] { device->allocate(1 << 20, "the cache"); });
   EXPECT_EQ(kind, ErrorKind::out_of_memory);
   EXPECT_NE(message.find("the cache"), std::string::npos);
-  EXPECT_NE(message.find("1048576 bytes are needed, 524288 are free"), std::string::npos);
+  EXPECT_NE(message.find("1.0 MB are needed, 524.3 kB are free"), std::string::npos);
   EXPECT_EQ(device->memory().available, 1u << 19);
   EXPECT_NO_THROW(device->allocate(1 << 19, "what still fits"));
 }

@@ -106,9 +106,9 @@ TEST_F(LoadPlanTest, ARefusalNamesTheOptionAndTheSizes) {
   const uint64_t q8_0 = needed(QuantizeOnLoad::q8_0, kMinimumContext);
   const uint64_t q4_k = needed(QuantizeOnLoad::q4_k, kMinimumContext);
   const std::string both = refusal(q8_0, QuantizeOnLoad::none);
-  EXPECT_NE(both.find("it would need " + mebibytes(q8_0) + " (--quantize q8_0), which fits."), std::string::npos)
+  EXPECT_NE(both.find("it would need " + byte_figures(q8_0) + " (--quantize q8_0), which fits."), std::string::npos)
       << both;
-  EXPECT_NE(both.find("it would need " + mebibytes(q4_k) + " (--quantize q4_k), which fits."), std::string::npos)
+  EXPECT_NE(both.find("it would need " + byte_figures(q4_k) + " (--quantize q4_k), which fits."), std::string::npos)
       << both;
   const std::string tight = refusal(q4_k, QuantizeOnLoad::none);
   EXPECT_NE(tight.find("(--quantize q8_0), still too much."), std::string::npos) << tight;

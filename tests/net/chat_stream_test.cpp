@@ -72,12 +72,12 @@ TEST(ChatStream, GivesEventsOfACanopyByTheirNames) {
 }
 
 TEST(ChatStream, IsBounded) {
-  test::expect_error("a line of more than 1 MiB", [] {
+  test::expect_error("a line of more than 1.0 MB", [] {
     ChatStream stream;
     const std::string piece(1 << 16, 'a');
     for (int i = 0; i < 100; ++i) stream.push(piece);
   });
-  test::expect_error("more than 8 MiB for one reply", [] {
+  test::expect_error("more than 8.4 MB for one reply", [] {
     ChatStream stream;
     const std::string comment = ": " + std::string(1 << 16, 'a') + "\n";
     for (int i = 0; i < 200; ++i) stream.push(comment);

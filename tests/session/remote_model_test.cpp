@@ -272,7 +272,7 @@ TEST_F(RemoteModelTest, WhatCannotBeOpenedSaysWhyAndWhatWasThereStays) {
     for (int i = 0; i < 256 && to.send(piece); ++i) {
     }
   });
-  EXPECT_NE(flood.find("more than 1024 KiB at /canopy"), std::string::npos) << flood;
+  EXPECT_NE(flood.find("more than 1.0 MB at /canopy"), std::string::npos) << flood;
 
   const auto refused_about = [&](const std::function<void(json&)>& change) {
     json about = made_up_about();
@@ -317,7 +317,7 @@ TEST_F(RemoteModelTest, AReplyThatIsLostInTheMiddleKeepsItsText) {
        }},
       {"began the reply twice", [](const To& to) { send_event(to, made_up_start()); }},
       {"The server says: ", [](const To& to) { to.send("data: {\"error\": {\"message\": \"gone\"}}\n\n"); }},
-      {"a line of more than 16 MiB",
+      {"a line of more than 16.8 MB",
        [](const To& to) {
          to.send("event: canopy.round\ndata: ");
          const std::string piece(1 << 20, ' ');

@@ -23,7 +23,7 @@ RESULT = {
          "drafter": {"block": 16, "passes": [{"context": 0, "backlog": 1, "ms": 1.25}],
                      "rounds": [{"context": 0, "width": 16, "emitted": 8, "ms": 9.5, "wall_ms": 9.75,
                                  "host_gap_ms": 0.25, "host_ms": 0.0625, "repeats": 5, "speedup": 5.5}]}},
-        {"shape": "qwen3-32b-bf16", "weights": "random", "skipped": "It needs 70 GiB."}],
+        {"shape": "qwen3-32b-bf16", "weights": "random", "skipped": "It needs 75 GB."}],
     "devices": [{"name": "Some GPU", "shape": "qwen3-8b-q4_k", "context": 0, "widths": [1, 8], "ms": [7.0, 7.7],
                  "host_gap_ms": [0.1, 0.2], "bandwidth_share": 0.66}],
 }
@@ -42,8 +42,8 @@ class Pages(unittest.TestCase):
         done = self.page(RESULT)
         self.assertEqual(done.returncode, 0, done.stderr)
         for words in (r"# Some \| GPU \<b\>, measured", "16×16×16 f16→f32", "| ops | ran out of time | 150 | 12 | 1 |",
-                      "**not exact**: Row 3 differs.", "| 900.5 | 30000 | 650000 |", "It needs 70 GiB.", "| 66 % | 7.000 (1.00) | 7.700 (1.10) |",
-                      "| 0.100 | 0.200 |", "| 0 | 1 | 1.250 |", "| 0 | 16 | 8 | 9.750 | 0.250 | 0.062 | 5.50 |", "| 0 | 64 | 190.5 | 0.4 |", "16.0 GiB, of which 8.0 GiB"):
+                      "**not exact**: Row 3 differs.", "| 900.5 | 30000 | 650000 |", "It needs 75 GB.", "| 66 % | 7.000 (1.00) | 7.700 (1.10) |",
+                      "| 0.100 | 0.200 |", "| 0 | 1 | 1.250 |", "| 0 | 16 | 8 | 9.750 | 0.250 | 0.062 | 5.50 |", "| 0 | 64 | 190.5 | 0.4 |", "17.18 GB, of which 8.59 GB"):
             self.assertIn(words, done.stdout)
 
     def test_what_is_missing_is_left_out(self):

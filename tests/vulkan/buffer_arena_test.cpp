@@ -101,9 +101,9 @@ TEST_P(BufferArenaTest, fillsABudgetToTheLastBuffer) {
     for (const uint64_t bytes : sizes) buffers.push_back(arena.create(bytes, "weight"));
   });
   EXPECT_EQ(buffers.size(), 5u);
-  EXPECT_NE(refusal.find("out of memory: The buffer \"weight\" of 131072 bytes does not fit"), std::string::npos)
+  EXPECT_NE(refusal.find("out of memory: The buffer \"weight\" of 131.1 kB does not fit"), std::string::npos)
       << refusal;
-  EXPECT_NE(refusal.find("61440 bytes are available of 716800 bytes"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("61.4 kB are available of 716.8 kB"), std::string::npos) << refusal;
   buffers.clear();
   EXPECT_EQ(context->memory_info().used, 0u);
 }
@@ -117,9 +117,8 @@ TEST_P(BufferArenaTest, aFailureAtEachAllocationLeavesNothingBehind) {
     hook.failing = n;
     hook.for_good = true;
     const std::string refusal = error_of([&] { create_all(arena, sizes); });
-    EXPECT_NE(refusal.find("out of memory: Allocating 131072 bytes for \"weight\" failed"), std::string::npos)
-        << refusal;
-    EXPECT_NE(refusal.find("are available of 64 MiB"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("out of memory: Allocating 131.1 kB for \"weight\" failed"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("are available of 67.1 MB"), std::string::npos) << refusal;
     EXPECT_EQ(context->memory_info().used, 0u);
   }
   BufferArena arena(*context, {sizes.begin(), sizes.end()});
