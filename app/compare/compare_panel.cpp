@@ -181,7 +181,7 @@ struct RaceScale {
 void draw_race_head(const ComparisonState& state, ImVec2 pos, float width, CommandSink& sink) {
   const Theme& t = colours();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const bool there = state.race_end() > 0 && !state.writing;
+  const bool there = state.can_race();
   const float top = pos.y + px(8), middle = top + px(14);
   ImGui::SetCursorScreenPos({pos.x + px(kRaceInset), top});
   if (icon_button("To the start", Icon::first, "To the start", there)) sink.post(ComparisonCommand(SeekRace{0.0}));

@@ -418,7 +418,7 @@ ComparisonWish update(ComparisonState& state, const ComparisonCommand& command, 
     state.race = {seek->ms, false};
   } else if (const auto* play = std::get_if<PlayRace>(&command)) {
     if (play->playing && state.race_now() >= state.race_end()) state.race.at_ms = 0;
-    state.race.playing = play->playing && state.race_end() > 0 && !state.writing;
+    state.race.playing = play->playing && state.can_race();
   } else if (const auto* baseline = std::get_if<SetBaseline>(&command)) {
     if (state.sweep && baseline->column < state.sweep->sweep.contestants.size()) state.baseline = baseline->column;
   } else if (const auto* open = std::get_if<OpenSweep>(&command)) {

@@ -175,6 +175,8 @@ struct ComparisonState {
   const ComparedReply* reply(uint32_t prompt, uint32_t column) const;
   /// The end of the longest reply to the shown prompt; 0 where there is none.
   double race_end() const;
+  /// Whether there is a race to play: replies, all of them whole.
+  bool can_race() const { return race_end() > 0 && !writing; }
   /// The present time of the shared clock: while a column writes, that of its reply.
   double race_now() const;
 };

@@ -270,7 +270,7 @@ constexpr Action kActions[] = {
      [](const ViewModel& v) {
        const bool elsewhere = shows_rounds(v) && v.shell.layout == WindowLayout::what_if;
        if (elsewhere) return press(v.rounds.log->rounds() > 0, "Run the race");
-       return press(v.shell.page == WindowPage::compare, "Play the race");
+       return press(v.shell.page == WindowPage::compare && v.comparison.can_race(), "Play the race");
      }},
     {"Compare", "Go on with this sweep", "", 0,
      [](const ViewModel& v) {

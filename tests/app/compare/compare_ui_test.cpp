@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <string_view>
 
+#include "app/ui/actions.h"
 #include "engine/bench/sweep_file.h"
 #include "tests/app/compare/compare_samples.h"
 #include "tests/app/support/drawn_texts.h"
@@ -55,6 +57,10 @@ class CompareUi : public testing::Test {
 TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
   ui_.resize(1800, 1000);  // the bar has room for the page's name
   DrawnTexts texts;
+  const auto race_offered = [this] {
+    const auto race = std::ranges::find(app::actions(), std::string_view("Play the race"), &app::Action::name);
+    return race != app::actions().end() && race->command(ui_.view());
+  };
   EXPECT_TRUE(ui_.run([&](ImGuiTestContext* ctx) {
     ctx->ItemClick("//Top bar/Compare");
     ctx->Yield(3);
@@ -70,6 +76,7 @@ TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
     texts.clear();
     ctx->Yield(3);
     IM_CHECK(texts.any_contains("2 of 12"));
+    IM_CHECK(!race_offered());  // a reply is being written
     comparing_.make();
     comparing_.finish();
     texts.clear();
@@ -77,6 +84,7 @@ TEST_F(CompareUi, RunsShowsAVerdictAndPlaysTheRace) {
     IM_CHECK(texts.any_contains("All four texts are the same"));
     IM_CHECK(texts.any_contains("\u00d7 plain here; same text"));
     IM_CHECK(texts.has("reference"));
+    IM_CHECK(race_offered());
     ctx->ItemClick("//Compare/Play the race");
     ctx->Yield(3);
     IM_CHECK(state().race.playing);
