@@ -152,7 +152,6 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.shell.welcome = settings.welcome;
   view_.user_scale = settings.user_scale;
   view_.default_model = settings.default_model;
-  view_.device_selector = settings.device;
   view_.quantize = settings.quantize;
   view_.kv = settings.kv;
   view_.max_tokens = settings.max_tokens;
@@ -183,6 +182,9 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   for (Command& each : begin_serving(view_.served)) engine.post(std::move(each));
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
+  view_.models.device = settings.saved.device;
+  view_.device_selector =
+      settings.device.empty() ? selector_of(settings.saved.device, view_.devices) : settings.device;
   view_.chat.now_ms = clock_();
   desk_.begin(view_);
   view_.shell.chat_list = settings.saved.chat_list;
@@ -553,6 +555,7 @@ void App::keep_settings(bool now) {
   remembered_.as_if_on = view_.shell.as_if_on;
   remembered_.own_devices = view_.what_if.own;
   remembered_.recent = view_.models.recent;
+  remembered_.device = view_.models.device;
   remembered_.device_tests = view_.models.device_tests;
   remembered_.thinking = view_.thinking;
   remembered_.threads = view_.models.threads;

@@ -192,6 +192,15 @@ std::string joined(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+std::string selector_of(const KeptDevice& kept, const std::vector<DeviceChoice>& devices) {
+  const DeviceChoice* found = nullptr;
+  for (const DeviceChoice& each : devices) {
+    const bool same = each.usable && !kept.name.empty() && each.backend == kept.backend && each.name == kept.name;
+    if (same && (!found || each.selector == kept.selector)) found = &each;
+  }
+  return found ? found->selector : "";
+}
+
 std::string without_brackets(const std::string& text) {
   const size_t bracket = text.find(" (");
   return bracket == 0 || bracket == std::string::npos ? text : text.substr(0, bracket);

@@ -77,8 +77,18 @@ struct DeviceTest {
   bool operator==(const DeviceTest&) const = default;
 };
 
+/// A device that the user chose, as it is found again at the next start: its selector may then be another one's.
+struct KeptDevice {
+  std::string selector, backend, name;  // as DeviceChoice has them; all empty: the best device
+  bool operator==(const KeptDevice&) const = default;
+};
+/// The selector of a kept device now: of two with its name the one that has its selector, too; empty where it is gone or
+/// cannot be used.
+std::string selector_of(const KeptDevice& kept, const std::vector<DeviceChoice>& devices);
+
 struct ModelsState {
   // What the user chose:
+  KeptDevice device;
   std::string drafter;   // path; empty: the one that comes with Canopy, where it fits
   bool draft = true;     // false: without a drafter
   uint32_t context = 0;  // positions; 0: what the model and the memory allow

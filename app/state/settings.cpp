@@ -357,6 +357,13 @@ std::vector<UnfinishedDownload> downloads_in(const JsonFields& fields) {
   return downloads;
 }
 
+KeptDevice device_in(const JsonFields& fields) {
+  const nlohmann::json* kept = fields.object("device");
+  if (!kept) return {};
+  const JsonFields device(*kept, fields.what() + ": \"device\"");
+  return {device.text("selector"), device.text("backend"), device.text("name")};
+}
+
 SavedSettings parse_settings(std::string_view text) {
   const nlohmann::json json = parse_json(text, "settings.json");
   const JsonFields fields(json, "settings.json");
@@ -381,6 +388,7 @@ SavedSettings parse_settings(std::string_view text) {
   s.as_if_on = as_if_on_in(fields, s.own_devices);
   s.stop_loops = fields.boolean_or("stop_loops", s.stop_loops);
   s.measures_when_idle = fields.boolean_or("measures_when_idle", s.measures_when_idle);
+  s.device = device_in(fields);
   s.recent = recent_in(fields);
   s.reduced_motion = fields.boolean_or("reduced_motion", s.reduced_motion);
   s.tour_seen = fields.boolean_or("tour_seen", s.tour_seen);
@@ -414,7 +422,7 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
          tree_budget == other.tree_budget && draft_sources == other.draft_sources && stop_loops == other.stop_loops &&
          measures_when_idle == other.measures_when_idle && as_if_on == other.as_if_on &&
-         own_devices == other.own_devices && recent == other.recent && reduced_motion == other.reduced_motion &&
+         own_devices == other.own_devices && device == other.device && recent == other.recent && reduced_motion == other.reduced_motion &&
          tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
          device_tests == other.device_tests && idle_minutes == other.idle_minutes && threads == other.threads &&
          chat_list == other.chat_list && chat_width == other.chat_width && last_chat == other.last_chat &&
@@ -461,6 +469,8 @@ void write_settings(const std::string& path, const SavedSettings& settings) {
   for (const predict::OwnDevice& own : settings.own_devices)
     json["own_devices"].push_back(
         {{"name", own.name}, {"gb_s", own.gb_s}, {"tflops", own.tflops}, {"dispatch_us", own.dispatch_us}});
+  if (const KeptDevice& device = settings.device; !device.name.empty())
+    json["device"] = {{"selector", device.selector}, {"backend", device.backend}, {"name", device.name}};
   if (!settings.recent.empty()) json["recent"] = settings.recent;
   if (settings.reduced_motion) json["reduced_motion"] = true;
   if (settings.tour_seen) json["tour_seen"] = true;

@@ -165,6 +165,7 @@ struct SavedSettings {
   /// The device of Watch's prediction, a profile of engine/whatif or an own one; empty: the usual one.
   std::string as_if_on;
   std::vector<predict::OwnDevice> own_devices;  // of What if
+  KeptDevice device;                            // that models are loaded on, unless the command line names one
   std::vector<std::string> recent;              // paths of models, the newest first
   bool reduced_motion = false;
   bool tour_seen = false;

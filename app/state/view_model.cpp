@@ -66,6 +66,8 @@ Effects load_again(ViewModel& view) {
 
 Effects choose_device(ViewModel& view, const std::string& selector) {
   view.device_selector = selector;
+  const auto chosen = std::ranges::find(view.devices, selector, &DeviceChoice::selector);
+  if (chosen != view.devices.end()) view.models.device = {selector, chosen->backend, chosen->name};
   Effects effects = load_again(view);
   if (view.shell.page == WindowPage::models) effects.hub.pairs = hub_here(view);
   return effects;

@@ -29,6 +29,20 @@ DeviceChoice by_cuda() {
   return device;
 }
 
+TEST(KeptDevices, AreFoundAgainByBackendAndName) {
+  DeviceChoice second = by_vulkan();
+  second.selector = "vulkan:2";
+  std::vector<DeviceChoice> devices = {by_vulkan(), second, by_cuda()};
+  const std::string name = by_cuda().name;
+  EXPECT_EQ(selector_of({"cuda:0", "cuda", name}, devices), "cuda:0");
+  EXPECT_EQ(selector_of({"vulkan:2", "vulkan", name}, devices), "vulkan:2") << "of two with one name";
+  EXPECT_EQ(selector_of({"vulkan:7", "vulkan", name}, devices), "vulkan:1") << "the order has changed";
+  EXPECT_EQ(selector_of({}, devices), "");
+  EXPECT_EQ(selector_of({"vulkan:1", "vulkan", "Radeon RX 7900 XTX"}, devices), "") << "it was taken out";
+  devices[2].usable = false;
+  EXPECT_EQ(selector_of({"cuda:0", "cuda", name}, devices), "") << "its driver is gone";
+}
+
 TEST(DeviceWords, TellTheTwoBackendsOfOneGpuApart) {
   EXPECT_EQ(device_words(by_cuda()), "discrete, 25.77 GB, NVIDIA 580.65.06, CUDA 13.0, compute capability 8.9");
   const std::vector<DeviceChoice> devices = {by_vulkan(), by_cuda()};

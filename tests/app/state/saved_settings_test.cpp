@@ -48,6 +48,7 @@ TEST_F(SavedSettingsTest, ComeBackAsTheyWereWritten) {
   s.max_tokens = 2000;
   s.as_if_on = "own:My GPU";
   s.own_devices = {{"My GPU", 672, 31.5, 1.3}, {"Another", 100, 4, 3}};
+  s.device = {"cuda:0", "cuda", "NVIDIA GeForce RTX 4090"};
   s.recent = {"/models/b.gguf", "/models/a"};
   s.reduced_motion = true;
   s.idle_minutes = 15;
@@ -136,6 +137,8 @@ TEST_F(SavedSettingsTest, ABrokenFileIsIgnoredWithANoteThatNamesTheFault) {
       {"{\"idle_minutes\": 1441}", "\"idle_minutes\" is 1441; it must be 0 to 1440."},
       {"{\"chat_width\": -1}", "\"chat_width\" is -1; it must be 0 to 8192."},
       {"{\"chat_list\": 3}", "chat_list"},
+      {"{\"device\": \"cuda:0\"}", "device"},
+      {"{\"device\": {\"selector\": \"cuda:0\", \"backend\": \"cuda\"}}", "name"},
       {"{\"serve\": 1}", "serve"},
       {"{\"serve_port\": 65536}", "\"serve_port\" is 65536; it must be 0 to 65535."},
       {"{\"serve_cors\": [1]}", "\"serve_cors\" must hold origins of pages."},

@@ -16,11 +16,11 @@ double now() {
 
 }  // namespace
 
-UiHarness::UiHarness(app::AppSettings settings, float width, float height)
+UiHarness::UiHarness(app::AppSettings settings, float width, float height, std::vector<DeviceChoice> devices)
     : context_(std::make_unique<app::ImguiContext>()) {
   settings.system_fonts = false;
   if (!settings.layout) settings.layout = app::WindowLayout::lab;
-  engine_.devices_ = some_devices();
+  engine_.devices_ = std::move(devices);
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {width, height};
   io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;

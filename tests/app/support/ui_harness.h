@@ -17,7 +17,9 @@ namespace canopy::test {
 
 class UiHarness {
  public:
-  explicit UiHarness(app::AppSettings settings = {}, float width = 1280, float height = 800);
+  /// devices: those of the machine.
+  explicit UiHarness(app::AppSettings settings = {}, float width = 1280, float height = 800,
+                     std::vector<DeviceChoice> devices = some_devices());
   ~UiHarness();
   UiHarness(const UiHarness&) = delete;
   UiHarness& operator=(const UiHarness&) = delete;

@@ -63,6 +63,33 @@ TEST_F(SettingsUi, ThemeScaleAndSizeOutliveTheWindow) {
   EXPECT_EQ(read_settings(file()).settings.height, 700u);
 }
 
+TEST_F(SettingsUi, TheChosenDeviceOutlivesTheWindowUnlessTheCommandLineNamesAnother) {
+  std::vector<DeviceChoice> devices = some_devices();
+  const std::string chosen = devices[1].name;
+  {
+    UiHarness ui(at_start(), 1280, 800, devices);
+    ui.frame();
+    EXPECT_EQ(ui.view().device_selector, "") << "the best one";
+    ui.app().run(app::ChooseDevice{devices[1].selector});
+    ui.frame();
+    EXPECT_EQ(read_settings(file()).settings.device.name, chosen);
+  }
+  std::swap(devices[0], devices[1]);  // a card was put in or taken out
+  devices[0].selector = "0";
+  devices[1].selector = "1";
+  EXPECT_EQ(UiHarness(at_start(), 1280, 800, devices).view().device_selector, "0");
+  AppSettings given = at_start();
+  given.device = "discrete";
+  {
+    UiHarness ui(given, 1280, 800, devices);
+    ui.frame();
+    EXPECT_EQ(ui.view().device_selector, "discrete");
+  }
+  EXPECT_EQ(read_settings(file()).settings.device.name, chosen) << "for that start alone";
+  devices.erase(devices.begin());
+  EXPECT_EQ(UiHarness(at_start(), 1280, 800, devices).view().device_selector, "") << "it is gone";
+}
+
 TEST_F(SettingsUi, ABrokenFileIsIgnoredWithANoteAndReplaced) {
   std::ofstream(file()) << "{\"theme\": \"pi";
   UiHarness ui(at_start());
