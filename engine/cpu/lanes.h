@@ -14,6 +14,13 @@
 #endif
 
 #define CANOPY_LANES inline __attribute__((always_inline))
+// What is a loop over the lanes where no instruction does it: the portable kernels call it, as they would take minutes to
+// compile with such loops inside of theirs.
+#if defined(__AVX2__) || defined(CANOPY_CPU_NEON)
+#define CANOPY_LANE_LOOP CANOPY_LANES
+#else
+#define CANOPY_LANE_LOOP [[maybe_unused]] __attribute__((noinline))
+#endif
 
 namespace canopy::cpu {
 namespace {
@@ -77,7 +84,7 @@ CANOPY_LANES float rounded_fma(float a, float b, float c) {
 }
 #endif
 
-CANOPY_LANES V fma(V a, V b, V c) {
+CANOPY_LANE_LOOP V fma(V a, V b, V c) {
 #if defined(__AVX512F__)
   return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__FMA__)
@@ -168,7 +175,7 @@ CANOPY_LANES uint16_t float_to_half(float value) {
   return static_cast<uint16_t>(sign | ((exponent >= 113 ? (exponent - 113) << 10 : 0) + mantissa));
 }
 
-CANOPY_LANES V load_halves(const uint16_t* from) {
+CANOPY_LANE_LOOP V load_halves(const uint16_t* from) {
 #if defined(__AVX512F__)
   return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 #elif defined(__F16C__)
@@ -207,7 +214,7 @@ CANOPY_LANES V load_bytes(const uint8_t* from) {
 #endif
 }
 
-CANOPY_LANES void store_halves(uint16_t* to, V v) {
+CANOPY_LANE_LOOP void store_halves(uint16_t* to, V v) {
 #if defined(__AVX512F__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/error.h"
+#include "engine/base/figures.h"
 #include "tests/base/temp_folder.h"
 #include "tests/compute/forwarding_device.h"
 #include "tests/model/random_model.h"
