@@ -495,7 +495,7 @@ TEST(SequenceMemory, AnotherThatDoesNotFitIsRefusedBeforeItIsAllocated) {
   device.available = 1000;
   EXPECT_EQ(read(without), "nothing was refused");
   const std::string refusal = read(second);
-  EXPECT_NE(refusal.find("What waits of another text for its drafter needs 1 MiB on the device, but only"),
+  EXPECT_NE(refusal.find("What waits of another text for its drafter needs 65.5 kB on the device, but only 1.0 kB"),
             std::string::npos)
       << refusal;
   EXPECT_EQ(second.length(), 3u) << "what was read is there";
