@@ -183,8 +183,7 @@ App::App(EngineClient& engine, const AppSettings& settings, const LayoutRead& la
   view_.shell.closed = layout.layout.closed;
   view_.devices = engine.devices();
   view_.models.device = settings.saved.device;
-  view_.device_selector =
-      settings.device.empty() ? selector_of(settings.saved.device, view_.devices) : settings.device;
+  view_.device_selector = settings.device.empty() ? selector_of(settings.saved.device, view_.devices) : settings.device;
   view_.chat.now_ms = clock_();
   desk_.begin(view_);
   view_.shell.chat_list = settings.saved.chat_list;

@@ -82,8 +82,8 @@ struct KeptDevice {
   std::string selector, backend, name;  // as DeviceChoice has them; all empty: the best device
   bool operator==(const KeptDevice&) const = default;
 };
-/// The selector of a kept device now: of two with its name the one that has its selector, too; empty where it is gone or
-/// cannot be used.
+/// The selector of a kept device now: of two with its name the one that has its selector, too; empty where it is gone
+/// or cannot be used.
 std::string selector_of(const KeptDevice& kept, const std::vector<DeviceChoice>& devices);
 
 struct ModelsState {

@@ -422,13 +422,13 @@ bool SavedSettings::operator==(const SavedSettings& other) const {
          height == other.height && max_tokens == other.max_tokens && drafting == other.drafting &&
          tree_budget == other.tree_budget && draft_sources == other.draft_sources && stop_loops == other.stop_loops &&
          measures_when_idle == other.measures_when_idle && as_if_on == other.as_if_on &&
-         own_devices == other.own_devices && device == other.device && recent == other.recent && reduced_motion == other.reduced_motion &&
-         tour_seen == other.tour_seen && tour_step == other.tour_step && thinking == other.thinking &&
-         device_tests == other.device_tests && idle_minutes == other.idle_minutes && threads == other.threads &&
-         chat_list == other.chat_list && chat_width == other.chat_width && last_chat == other.last_chat &&
-         downloads == other.downloads && serve == other.serve && engine_key_file == other.engine_key_file &&
-         a.temperature == b.temperature && a.top_p == b.top_p && a.min_p == b.min_p &&
-         a.repetition_penalty == b.repetition_penalty;
+         own_devices == other.own_devices && device == other.device && recent == other.recent &&
+         reduced_motion == other.reduced_motion && tour_seen == other.tour_seen && tour_step == other.tour_step &&
+         thinking == other.thinking && device_tests == other.device_tests && idle_minutes == other.idle_minutes &&
+         threads == other.threads && chat_list == other.chat_list && chat_width == other.chat_width &&
+         last_chat == other.last_chat && downloads == other.downloads && serve == other.serve &&
+         engine_key_file == other.engine_key_file && a.temperature == b.temperature && a.top_p == b.top_p &&
+         a.min_p == b.min_p && a.repetition_penalty == b.repetition_penalty;
 }
 
 SettingsRead read_settings(const std::string& path) {

@@ -14,8 +14,8 @@
 #endif
 
 #define CANOPY_LANES inline __attribute__((always_inline))
-// What is a loop over the lanes where no instruction does it: the portable kernels call it, as they would take minutes to
-// compile with such loops inside of theirs.
+// What is a loop over the lanes where no instruction does it: the portable kernels call it, as they would take minutes
+// to compile with such loops inside of theirs.
 #if defined(__AVX2__) || defined(CANOPY_CPU_NEON)
 #define CANOPY_LANE_LOOP CANOPY_LANES
 #else

@@ -113,7 +113,8 @@ std::string_view advice_on(OtherModel::Kind kind) {
       return "It reads with one half and writes with the other; what runs here, as Qwen3 and Gemma 4, goes on with a "
              "text.";
     case Kind::recurrence:
-      return "It is a recurrence without attention; of hybrids with attention Qwen3.5, Granite 4 and Nemotron 3 run here.";
+      return "It is a recurrence without attention; of hybrids with attention Qwen3.5, Granite 4 and Nemotron 3 run "
+             "here.";
     case Kind::blanks: return "It fills blanks instead of writing one token after another; Qwen3 and Gemma 4 run here.";
     case Kind::sound: return "It is for sounds, which nothing here hears or makes.";
   }
