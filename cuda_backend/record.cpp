@@ -443,13 +443,18 @@ namespace {
 static_assert(kMostExperts == kMaxExperts && kMostUsedExperts == kMaxUsedExperts && kGateSlope == kClampedSlope);
 
 constexpr uint32_t kMostBlocks = 65535;  // of a grid, but along x
+constexpr uint32_t kMostPairs = 1u << 24;
 
-/// Pairs of a row and one of its experts.
+/// Pairs of a row and one of its experts, whose tiles a grid has room for.
 uint32_t pairs_of(uint32_t width, const ExpertCounts& experts, const char* op) {
   const uint64_t pairs = uint64_t{width} * experts.used;
-  if (pairs >= 1 && pairs <= kMostBlocks) return static_cast<uint32_t>(pairs);
+  const auto tiles = [&] {
+    return most_expert_tiles(experts, static_cast<uint32_t>(pairs), columns_of_experts(experts, width));
+  };
+  if (pairs >= 1 && pairs <= kMostPairs && tiles() <= kMostBlocks) return static_cast<uint32_t>(pairs);
   throw bad_input(std::string(op) + " is asked for " + std::to_string(width) + " rows of " + describe(experts) +
-                  "; allowed: 1 to " + std::to_string(kMostBlocks / experts.used) + " rows.");
+                  "; allowed: 1 to " + std::to_string(kMostPairs) + " pairs of a row and an expert, in at most " +
+                  std::to_string(kMostBlocks) + " tiles.");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
 // x = x_scale * (x + in / sqrt(mean of squares of in + eps) * weight); activations = x * norm_weight, with the sum of
-// squares of x; aux[w, aux_offset + c] = aux_scale * x. One workgroup per row. Sums: quad q of the row goes to lane q mod LANES, lanes
+// squares of x; aux[w, aux_offset + c] = aux_scale * x. One workgroup per row, along x and then y. Sums: quad q of the row goes to lane q mod LANES, lanes
 // are added in groups of GROUP in order, groups in order.
 #include "activations.glsl"
 
@@ -34,6 +34,7 @@ layout(push_constant) uniform Push {
   uint aux_offset;
   float aux_scale;
   float x_scale;
+  uint width;
 };
 
 const uint LANES = 128u, GROUP = 16u;
@@ -108,7 +109,8 @@ vec4 add_quad(uint w, uint place, uint k, float factor) {
 }
 
 void main() {
-  uint w = gl_WorkGroupID.x;
+  uint w = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  if (w >= width) return;
   uint lane = gl_LocalInvocationID.x;
   uint place = activation_row(w, cols);
   float sum = 0.0;

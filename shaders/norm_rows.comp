@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // variants: quads QUADS=1; words QUADS=0
 // activations = in * norm_weight, and the sums of squares of `in`: 32 lanes, each over its quads in order. One workgroup
-// per row.
+// per row, along x and then y.
 #include "activations.glsl"
 
 layout(constant_id = 0) const uint HAS_NORM = 0;  // 0: values go over as they are
@@ -23,6 +23,7 @@ layout(set = 0, binding = 3) writeonly buffer OutActivations { float out_activat
 layout(push_constant) uniform Push {
   uint cols;
   uint square_blocks;  // of a row; the whole sum goes to the first, the others get 0
+  uint width;
 };
 
 const uint LANES = 32u;
@@ -52,7 +53,8 @@ float write_quad(uint w, uint place, uint k) {
 }
 
 void main() {
-  uint w = gl_WorkGroupID.x;
+  uint w = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  if (w >= width) return;
   uint lane = gl_LocalInvocationID.x;
   uint place = activation_row(w, cols);
   precise float sum = 0.0;

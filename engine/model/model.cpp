@@ -33,15 +33,6 @@ void check_options(const ModelConfig& config, const ModelOptions& options) {
   }
 }
 
-/// Inputs of layers are rows of their own, of which some devices take no more at once.
-void check_layer_rows(const ModelConfig& config, const ModelLimits& limits) {
-  constexpr uint64_t most = 65535;
-  if (config.layer_inputs == 0 || uint64_t{limits.rows()} * config.layers <= most) return;
-  throw bad_input("The width of a pass is " + std::to_string(limits.rows()) +
-                  "; this model, with inputs for each of its " + std::to_string(config.layers) +
-                  " layers, takes at most " + std::to_string(most / config.layers) + ".");
-}
-
 }  // namespace
 
 std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const ModelOptions& options) {
@@ -54,7 +45,6 @@ std::unique_ptr<Model> Model::load(Device& device, const ModelFile& file, const 
   limits.texts = options.texts;
   limits.most_texts = options.most_texts;
   limits.spare_pages = options.spare_pages;
-  check_layer_rows(config, limits);
   limits.head_rows = head_rows_for(config, options.max_width);
   limits.aux_layers = static_cast<uint32_t>(options.aux_layers.size());
   limits.cache_type = options.cache_type;

@@ -16,6 +16,12 @@ constexpr uint32_t kArgmaxBlock = 1024;  // shaders/argmax.comp
 
 }  // namespace
 
+RowGroups::RowGroups(uint32_t rows, const Context& context) {
+  const uint32_t most = std::ranges::min(context.limits().max_group_count);
+  again = workgroups(rows, most);
+  along = again == 0 ? 0 : workgroups(rows, again);
+}
+
 template <>
 void VulkanRecorder::record_op(const EmbedArgs& args) {
   const VulkanWeight& table = weight_of(*args.table);
@@ -49,8 +55,9 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
   require_width(args.width, out, "norm_rows");
   const uint32_t cols = out.cols();
   const bool has_norm = args.norm.weight != nullptr;
+  const RowGroups groups(args.width, *state_.context);
   struct Push {
-    uint32_t cols, square_blocks;
+    uint32_t cols, square_blocks, width;
   };
   CommandList& list = this->list(0);
   list.bind(
@@ -58,8 +65,8 @@ void VulkanRecorder::record_op(const NormRowsArgs& args) {
       {squares_of(out, args.width, "The sums of squares of norm_rows"),
        words(*args.in, uint64_t{args.width} * cols, "The input of norm_rows"),
        has_norm ? words(*args.norm.weight, cols, "The norm weight of norm_rows") : Binding(state_.dummy), out.values},
-      Push{cols, out.square_blocks});
-  list.dispatch(args.width);
+      Push{cols, out.square_blocks, args.width});
+  list.dispatch(groups.along, groups.again);
   list.barrier();
 }
 
@@ -75,20 +82,23 @@ void VulkanRecorder::record_op(const NormAddArgs& args) {
     float eps;
     uint32_t aux_stride, aux_offset;
     float aux_scale, x_scale;
+    uint32_t width;
   };
+  const RowGroups groups(args.width, *state_.context);
   const bool quads = cols % 4 == 0 && aux_stride % 4 == 0 && args.aux_offset % 4 == 0;
   const Binding aux = args.aux != nullptr
                           ? words(*args.aux, uint64_t{args.width - 1} * aux_stride + args.aux_offset + cols,
                                   "The aux hidden states of norm_add")
                           : Binding(state_.dummy);
   CommandList& list = this->list(0);
-  list.bind(state_.context->kernel(quads ? "norm_add_quads" : "norm_add_words"),
-            {squares_of(out, args.width, "The sums of squares of norm_add"),
-             words(*args.in, elements, "The input of norm_add"), words(*args.weight, cols, "The weight of norm_add"),
-             words(*args.x, elements, "The residual stream of norm_add"),
-             words(*args.norm.weight, cols, "The norm weight of norm_add"), out.values, aux},
-            Push{cols, out.square_blocks, args.eps, aux_stride, args.aux_offset, args.aux_scale, args.x_scale});
-  list.dispatch(args.width);
+  list.bind(
+      state_.context->kernel(quads ? "norm_add_quads" : "norm_add_words"),
+      {squares_of(out, args.width, "The sums of squares of norm_add"),
+       words(*args.in, elements, "The input of norm_add"), words(*args.weight, cols, "The weight of norm_add"),
+       words(*args.x, elements, "The residual stream of norm_add"),
+       words(*args.norm.weight, cols, "The norm weight of norm_add"), out.values, aux},
+      Push{cols, out.square_blocks, args.eps, aux_stride, args.aux_offset, args.aux_scale, args.x_scale, args.width});
+  list.dispatch(groups.along, groups.again);
   list.barrier();
 }
 
@@ -147,14 +157,15 @@ void VulkanRecorder::record_op(const CopyRowsArgs& args) {
   if (args.count == 0 || args.cols == 0) return;
   const bool quads = args.cols % 4 == 0;
   struct Push {
-    uint32_t row_elements;
+    uint32_t row_elements, count;
   };
-  const Push push{quads ? args.cols / 4 : args.cols};
+  const Push push{quads ? args.cols / 4 : args.cols, args.count};
+  const RowGroups groups(args.count, *state_.context);
   CommandList& list = this->list(0);
   list.bind(state_.context->kernel(quads ? "copy_rows_quads" : "copy_rows_words"),
             {whole(*args.in), words(*args.moves, uint64_t{args.count} * 2, "The moves of copy_rows"), whole(*args.out)},
             push);
-  list.dispatch(workgroups(push.row_elements, 64), args.count);
+  list.dispatch(workgroups(push.row_elements, 64), groups.along, groups.again);
   list.barrier();
 }
 

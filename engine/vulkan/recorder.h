@@ -146,6 +146,12 @@ inline uint32_t workgroups(uint32_t count, uint32_t size) {
   return (count + size - 1) / size;
 }
 
+/// Workgroups for so many rows along two axes, as along one a device may have no room for them all: some too many,
+/// which the kernel leaves out.
+struct RowGroups {
+  RowGroups(uint32_t rows, const Context& context);
+  uint32_t along = 0, again = 0;
+};
 /// Throws bad_input when a width is 0 or above what the activations have room for.
 void require_width(uint32_t width, const canopy::Activations& activations, const char* op);
 /// All of a buffer.

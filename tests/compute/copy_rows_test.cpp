@@ -36,6 +36,13 @@ TEST_P(CopyRowsTest, PutsEachRowWhereItsMoveSays) {
   }
 }
 
+// More than a Vulkan device has workgroups for along one axis.
+TEST_P(CopyRowsTest, PutsManyRows) {
+  std::vector<uint32_t> all;
+  for (uint32_t i = 0; i < 65537; ++i) all.insert(all.end(), {i, 65536 - i});
+  compare(CopyRowsCase{3, 65537, all});
+}
+
 TEST_P(CopyRowsTest, MovesNothingForAnEmptyList) {
   compare(CopyRowsCase{8, 3, {}});
 }

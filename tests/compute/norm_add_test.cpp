@@ -71,6 +71,11 @@ TEST_P(NormAddTest, ScalesTheSum) {
   }
 }
 
+// More than a Vulkan device has workgroups for along one axis.
+TEST_P(NormAddTest, AddsManyRows) {
+  compare(NormAddCase{65537, 4, true});
+}
+
 TEST_P(NormAddTest, RefusesOneBufferForBoth) {
   OpBench bench(device());
   Buffer* x = bench.buffer(std::vector<float>(8, 1.0f));

@@ -37,6 +37,11 @@ TEST_P(NormRowsTest, MakesActivationsOfRows) {
   }
 }
 
+// More than a Vulkan device has workgroups for along one axis.
+TEST_P(NormRowsTest, MakesActivationsOfManyRows) {
+  compare(NormRowsCase{65537, 4, true, false});
+}
+
 // A product can read the result like the activations of any other op.
 TEST_P(NormRowsTest, FeedsAProduct) {
   const auto op_case = [](Device& device) {
