@@ -50,6 +50,10 @@ TraceSizes sizes_of(const ModelConfig& config) {
     sizes.rotary_dim = config.rotary_dim;
     sizes.output_gate = config.has_output_gate;
   }
+  sizes.latent_rank = config.latent.rank;
+  sizes.latent_query_rank = config.latent.query_rank;
+  sizes.latent_key_dim = config.latent.key_dim;
+  sizes.latent_value_dim = config.latent.value_dim;
   sizes.tied_head = config.tied_head;
   sizes.qk_norm = config.has_qk_norm;
   sizes.parameters = config.parameters;

@@ -26,8 +26,7 @@ DevicePeak peak_of(Device& device) {
 
 }  // namespace
 
-ModelShape model_shape(const Model& model) {
-  const ModelConfig& config = model.config();
+ModelShape model_shape(const ModelConfig& config) {
   ModelShape shape;
   shape.layers = config.layers;
   shape.hidden = config.hidden;
@@ -52,6 +51,19 @@ ModelShape model_shape(const Model& model) {
     shape.recurrent_key_dim = config.delta_net.key_dim;
   }
   shape.gated = config.has_output_gate ? 1 : 0;
+  shape.layers_without_mixer = static_cast<uint32_t>(std::ranges::count(config.has_mixer, false));
+  shape.layers_without_ffn = static_cast<uint32_t>(std::ranges::count(config.has_feed_forward, false));
+  shape.ungated_ffn = config.has_square_relu ? 1 : 0;
+  shape.latent_rank = config.latent.rank;
+  shape.latent_query_rank = config.latent.query_rank;
+  shape.latent_key_dim = config.latent.key_dim;
+  shape.latent_value_dim = config.latent.value_dim;
+  return shape;
+}
+
+ModelShape model_shape(const Model& model) {
+  const ModelConfig& config = model.config();
+  ModelShape shape = model_shape(config);
   // Whole tiles of a tiny weight may be many times its elements.
   shape.weight_bytes = std::min<double>(
       kMostElementBytes, static_cast<double>(model.pass_bytes()) / static_cast<double>(model.weight_elements()));

@@ -37,6 +37,8 @@ std::unique_ptr<SpeculationState> pair_speculation(const Model& target, const Fe
 
 /// The sizes of the target that its roofline depends on.
 ModelShape model_shape(const Model& model);
+/// Those that follow from its configuration: elements count two bytes each.
+ModelShape model_shape(const ModelConfig& config);
 
 /// The drafts behind a sequence: by its drafter, where it has one, and from the text. Both must outlive this.
 class SequenceDrafts final : public DraftSource {

@@ -53,12 +53,29 @@ void validate(const ModelShape& shape) {
                     std::to_string(shape.layers) + " layers and gates " + std::to_string(shape.gated) +
                     " times; at most as many as layers, and 0 or 1 times, are allowed.");
   }
+  if (uint64_t{shape.recurrent_layers} + shape.layers_without_mixer > shape.layers ||
+      uint64_t{shape.moe_layers} + shape.layers_without_ffn > shape.layers || shape.ungated_ffn > 1) {
+    throw bad_input("The model shape has " + std::to_string(shape.layers_without_mixer) + " layers without a mixer, " +
+                    std::to_string(shape.recurrent_layers) + " recurrent ones, " +
+                    std::to_string(shape.layers_without_ffn) + " without a feed-forward and " +
+                    std::to_string(shape.moe_layers) + " with experts among " + std::to_string(shape.layers) +
+                    " layers; the first two and the last two are to be no more than these together.");
+  }
+  if (shape.latent_rank > 0) {
+    require_count(shape.latent_key_dim, "size of a latent's key");
+    require_count(shape.latent_value_dim, "size of a latent's value");
+    if (shape.latent_rank >= shape.head_dim || shape.kv_heads != 1) {
+      throw bad_input("The model shape has latents of " + std::to_string(shape.latent_rank) + " elements in " +
+                      std::to_string(shape.kv_heads) + " keys of " + std::to_string(shape.head_dim) +
+                      "; fewer in one key are allowed.");
+    }
+  }
   if (shape.recurrent_layers > 0) {
     require_count(shape.recurrent_keys, "number of elements of recurrent keys");
     require_count(shape.recurrent_values, "number of elements of recurrent values");
     require_count(shape.recurrent_key_dim, "size of a recurrent key");
   }
-  if (shape.moe_layers < shape.layers) require_count(shape.ffn, "feed-forward size");
+  if (shape.moe_layers + shape.layers_without_ffn < shape.layers) require_count(shape.ffn, "feed-forward size");
   if (shape.moe_layers == 0) return;
   require_count(shape.experts, "number of experts");
   require_count(shape.experts_per_row, "number of experts a row uses");
@@ -81,46 +98,67 @@ void require_positive(double value, std::string_view what) {
 
 }  // namespace
 
+PassWork::LayerCounts PassWork::attention_counts() const {
+  const uint64_t h = shape_.hidden, heads = shape_.query_heads, dim = shape_.head_dim;
+  if (shape_.latent_rank == 0) {
+    const uint64_t q = mul(heads, dim), kv = mul(shape_.kv_heads, dim);
+    // Queries, their gate and output; keys and values. In and out: h, q, k and v; scores, values and output.
+    return {mul(h, add(mul(2 + shape_.gated, q), 2 * kv)), add(add(2 * h, mul(4 + 2 * shape_.gated, q)), 2 * kv)};
+  }
+  // Queries of rows or of their own latents, the key; of each head a matrix for queries and one for values; output.
+  const uint64_t rank = shape_.latent_rank, query_rank = shape_.latent_query_rank;
+  const uint64_t keys = mul(heads, shape_.latent_key_dim), values = mul(heads, shape_.latent_value_dim);
+  const uint64_t queries = add(keys, mul(heads, dim - rank));
+  const uint64_t of_queries = query_rank == 0 ? mul(h, queries) : mul(query_rank, add(h, queries));
+  const uint64_t of_heads = add(mul(keys, dim), mul(values, rank));
+  const uint64_t of_rows = add(add(mul(query_rank == 0 ? 1 : 2, query_rank), queries), add(3 * h, dim));
+  return {add(add(of_queries, mul(h, dim)), add(of_heads, mul(h, values))),
+          add(of_rows, add(add(keys, 2 * values), mul(2 * heads, add(dim, rank))))};
+}
+
 PassWork::PassWork(const ModelShape& shape) : shape_(shape) {
   validate(shape);
   const uint64_t layers = shape.layers;
   const uint64_t moe = shape.moe_layers;
-  const uint64_t dense = layers - moe;
+  const uint64_t dense = layers - moe - shape.layers_without_ffn;
   const uint64_t h = shape.hidden;
-  const uint64_t q = mul(shape.query_heads, shape.head_dim);  // columns of all query heads
   const uint64_t kv = mul(shape.kv_heads, shape.head_dim);
+  const LayerCounts of_attention = attention_counts();
+  const uint64_t matrices = shape.ungated_ffn != 0 ? 2 : 3;  // of a feed-forward
+  const uint64_t value_dim = shape.latent_rank != 0 ? shape.latent_rank : shape.head_dim;
   const uint64_t expert = moe == 0 ? 0 : mul(h, shape.expert_ffn);
   const uint64_t used = shape.experts_per_row;
-  const uint64_t recurrent = shape.recurrent_layers, attentive = layers - recurrent;
+  const uint64_t recurrent = shape.recurrent_layers, attentive = layers - recurrent - shape.layers_without_mixer;
   const uint64_t keys = shape.recurrent_keys, values = shape.recurrent_values;
   const uint64_t state = recurrent == 0 ? 0 : mul(values, shape.recurrent_key_dim);
 
   // One element of a weight is one multiplication and one addition a row, except those of the embedding.
-  const uint64_t attention = mul(h, add(mul(2 + shape.gated, q), 2 * kv));  // q, its gate and output; k and v
   const uint64_t recurrence = mul(h, add(2 * keys, 3 * values));  // queries, keys; values, their gate and output
   const uint64_t head = mul(h, shape.vocab);
-  const uint64_t mixers = add(mul(attentive, attention), mul(recurrent, recurrence));
-  const uint64_t feed_forward = add(mul(3 * dense, mul(h, shape.ffn)), mul(3 * moe, mul(h, shape.shared_ffn)));
+  const uint64_t mixers = add(mul(attentive, of_attention.weights), mul(recurrent, recurrence));
+  const uint64_t feed_forward =
+      add(mul(matrices * dense, mul(h, shape.ffn)), mul(matrices * moe, mul(h, shape.shared_ffn)));
   const uint64_t layer_weights = add(mixers, feed_forward);
   const uint64_t routers = mul(moe, mul(h, shape.experts));
-  expert_weights_ = mul(3 * moe, expert);
+  expert_weights_ = mul(matrices * moe, expert);
   dense_weights_ = add(add(layer_weights, routers), mul(2, head));
   flops_per_row_ = mul(2, add(add(layer_weights, routers), add(mul(used, expert_weights_), head)));
   flops_per_row_ = add(flops_per_row_, mul(7 * recurrent, state));  // decay, products with key and query, the sum
-  flops_per_pair_ = mul(4 * attentive, q);                          // queries times keys, probabilities times values
+  // Queries times keys, probabilities times values.
+  flops_per_pair_ = mul(2 * attentive, mul(shape.query_heads, uint64_t{shape.head_dim} + value_dim));
   state_bytes_ = mul(recurrent, mul(2 * sizeof(float), state));
 
-  // Inputs and outputs: of q/k/v, scores, values and output (2 h + 4 q + 2 kv); of gate/up and down (2 h + 4 ffn).
-  const uint64_t attention_io = add(add(2 * h, mul(4 + 2 * shape.gated, q)), 2 * kv);
+  // Inputs and outputs: of gate/up and down 2 h + 4 ffn, without gates 2 ffn.
+  const uint64_t inner = matrices == 3 ? 4 : 2;
   const uint64_t recurrence_io = add(2 * h, add(4 * keys, 6 * values));
-  const uint64_t dense_io = add(2 * h, mul(4, shape.ffn));
-  const uint64_t experts_io = add(mul(4 * used, shape.expert_ffn), mul(4, shape.shared_ffn));
+  const uint64_t dense_io = add(2 * h, mul(inner, shape.ffn));
+  const uint64_t experts_io = add(mul(inner * used, shape.expert_ffn), mul(inner, shape.shared_ffn));
   const uint64_t moe_io = add(add(2 * h, shape.experts), experts_io);
-  activations_per_row_ = add(mul(attentive, attention_io), mul(recurrent, recurrence_io));
+  activations_per_row_ = add(mul(attentive, of_attention.row_elements), mul(recurrent, recurrence_io));
   activations_per_row_ = add(activations_per_row_, add(mul(dense, dense_io), mul(moe, moe_io)));
   activations_per_row_ = add(activations_per_row_, add(h, shape.vocab));
-  activations_per_pair_ = mul(2 * attentive, shape.query_heads);  // scores are written and read
-  kv_per_position_ = mul(2 * attentive, kv);
+  activations_per_pair_ = mul(2 * attentive, shape.query_heads);             // scores are written and read
+  kv_per_position_ = mul((shape.latent_rank != 0 ? 1 : 2) * attentive, kv);  // a latent key is its value, too
 }
 
 uint64_t PassWork::flops(uint32_t width, uint32_t context) const {

@@ -38,6 +38,18 @@ struct ModelShape {
   uint32_t recurrent_values = 0;   // of all values
   uint32_t recurrent_key_dim = 0;  // of a key: a state has recurrent_values * recurrent_key_dim elements, in f32
   uint32_t gated = 0;              // 0 or 1
+
+  // Layers that are a mixer or a feed-forward alone, and whether feed-forwards and experts have no gates (0 or 1).
+  uint32_t layers_without_mixer = 0;
+  uint32_t layers_without_ffn = 0;
+  uint32_t ungated_ffn = 0;
+
+  // Of attention to latents (ModelConfig::latent), whose one key of head_dim elements is kept, and no value; 0: it is
+  // not.
+  uint32_t latent_rank = 0;
+  uint32_t latent_query_rank = 0;
+  uint32_t latent_key_dim = 0;
+  uint32_t latent_value_dim = 0;
 };
 
 /// The most bytes that an element of a shape may have.
@@ -71,6 +83,12 @@ class PassWork {
 
  private:
   uint64_t weight_elements(uint32_t width) const;
+
+  /// Of a layer of attention: weights, and inputs and outputs of its products for a row.
+  struct LayerCounts {
+    uint64_t weights = 0, row_elements = 0;
+  };
+  LayerCounts attention_counts() const;
 
   ModelShape shape_;
   // Each count is a sum of these times width, times width * (context + width), or times context + width.

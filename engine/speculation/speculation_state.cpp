@@ -43,6 +43,13 @@ constexpr ShapeField seldom_shape_fields[] = {
     {"recurrent_values", &ModelShape::recurrent_values},
     {"recurrent_key_dim", &ModelShape::recurrent_key_dim},
     {"gated", &ModelShape::gated},
+    {"layers_without_mixer", &ModelShape::layers_without_mixer},
+    {"layers_without_ffn", &ModelShape::layers_without_ffn},
+    {"ungated_ffn", &ModelShape::ungated_ffn},
+    {"latent_rank", &ModelShape::latent_rank},
+    {"latent_query_rank", &ModelShape::latent_query_rank},
+    {"latent_key_dim", &ModelShape::latent_key_dim},
+    {"latent_value_dim", &ModelShape::latent_value_dim},
 };
 
 struct BytesField {

@@ -52,6 +52,13 @@ constexpr SizeField hybrid_size_fields[] = {
     {"conv_taps", &TraceSizes::conv_taps},
     {"rotary_dim", &TraceSizes::rotary_dim},
 };
+/// Written where a model has latents.
+constexpr SizeField latent_size_fields[] = {
+    {"latent_rank", &TraceSizes::latent_rank},
+    {"latent_query_rank", &TraceSizes::latent_query_rank},
+    {"latent_key_dim", &TraceSizes::latent_key_dim},
+    {"latent_value_dim", &TraceSizes::latent_value_dim},
+};
 constexpr SizeField drafter_size_fields[] = {
     {"block", &TraceSizes::block},
     {"taps", &TraceSizes::taps},
@@ -75,6 +82,9 @@ ordered_json to_json(const TraceSizes& sizes) {
   if (sizes.recurrent_layers > 0) {
     for (const SizeField& field : hybrid_size_fields) object[field.name] = sizes.*field.value;
     object["output_gate"] = sizes.output_gate;
+  }
+  if (sizes.latent_rank > 0) {
+    for (const SizeField& field : latent_size_fields) object[field.name] = sizes.*field.value;
   }
   if (sizes.block > 0) {
     for (const SizeField& field : drafter_size_fields) object[field.name] = sizes.*field.value;
@@ -129,6 +139,7 @@ TraceSizes parse_sizes(const json& object, const std::string& what) {
   for (const SizeField& field : size_fields) sizes.*field.value = fields.u32(field.name);
   for (const SizeField& field : expert_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : hybrid_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
+  for (const SizeField& field : latent_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : drafter_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   for (const SizeField& field : relative_size_fields) sizes.*field.value = fields.u32_or(field.name, 0);
   sizes.shared_ffn = fields.u32_or("shared_ffn", 0);

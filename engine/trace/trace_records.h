@@ -24,6 +24,8 @@ struct TraceSizes {
   uint32_t shared_ffn = 0;                                 // likewise, of the expert of all rows; 0: there is none
   uint32_t recurrent_layers = 0;  // gated delta nets, or of LFM2 short convolutions, in the place of attention
   uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0, conv_taps = 0;  // of such a layer
+  // Of attention to latents (ModelConfig::latent), whose one key has head_dim elements; 0: it is not.
+  uint32_t latent_rank = 0, latent_query_rank = 0, latent_key_dim = 0, latent_value_dim = 0;
   uint32_t rotary_dim = 0;   // elements of a head that are turned; 0: all
   bool output_gate = false;  // of attention
   bool tied_head = false, qk_norm = false;

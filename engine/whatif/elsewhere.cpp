@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/format/architecture.h"
 #include "engine/format/drafter_config.h"
 #include "engine/speculation/calibration.h"
 #include "engine/trace/trace_writer.h"
@@ -61,7 +62,9 @@ TensorType tensor_type_named(const std::string& name, const std::string& kind) {
 std::string architecture_of(const TraceModel& model) {
   if (model.architecture == "gemma2" || model.architecture == "gemma3") return model.architecture;
   if (model.architecture == "gemma4") return "gemma3";  // whose layers do the same work
-  if (model.architecture == "granitehybrid" || model.architecture == "lfm2") return model.architecture;
+  for (const char* own : {"granitehybrid", "lfm2", "qwen2", "gpt-oss", "glm4moe", "deepseek2"}) {
+    if (model.architecture == own) return own;
+  }
   const TraceSizes& sizes = *model.sizes;
   if (sizes.recurrent_layers > 0) return sizes.expert_layers > 0 ? "qwen35moe" : "qwen35";
   return sizes.expert_layers > 0 ? "qwen3moe" : sizes.qk_norm ? "qwen3" : "llama";
@@ -89,6 +92,25 @@ void add_recurrences(const TraceSizes& sizes, ModelConfig& config) {
   config.has_output_gate = sizes.output_gate;
 }
 
+/// Biases and sinks, and how experts are chosen, are the architecture's.
+void add_biases_and_choice(const Architecture& architecture, ModelConfig& config) {
+  config.has_qkv_bias = architecture.has_qkv_bias || architecture.is_glm4;
+  config.has_output_bias = architecture.has_output_bias;
+  config.has_sinks = config.has_expert_bias = architecture.is_gpt_oss;
+  if (!architecture.has_dense_start) return;
+  config.gates_shared_expert = false;
+  config.router_has_sigmoid = config.has_choice_bias = architecture.router_has_sigmoid;
+}
+
+void add_latents(const TraceSizes& sizes, ModelConfig& config) {
+  config.latent = {.rank = sizes.latent_rank,
+                   .query_rank = sizes.latent_query_rank,
+                   .key_dim = sizes.latent_key_dim,
+                   .value_dim = sizes.latent_value_dim};
+  config.rotary_dim = sizes.head_dim > sizes.latent_rank ? sizes.head_dim - sizes.latent_rank : 0;
+  config.query_width = double{1} * sizes.latent_key_dim + config.rotary_dim;
+}
+
 predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const std::string& what) {
   const TraceSizes& sizes = *model.sizes;
   const bool has_recurrences =
@@ -102,6 +124,11 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
     throw bad_input("Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
                     " has layers that are a mixer or a feed-forward each, whose kinds a recording does not name; name "
                     "another shape: " +
+                    predict::allowed_shapes() + ".");
+  }
+  if (model.architecture == "deepseek2" && sizes.latent_rank == 0) {  // likewise
+    throw bad_input("Times cannot be predicted for this recording: " + what + " " + quoted_name(model.name) +
+                    " has attention to latents, whose sizes it does not name; name another shape: " +
                     predict::allowed_shapes() + ".");
   }
   predict::NamedShape shape;
@@ -127,6 +154,8 @@ predict::NamedShape shape_of(const TraceModel& model, uint32_t vocabulary, const
   }
   config.shared_ffn = sizes.shared_ffn;
   if (sizes.recurrent_layers > 0) add_recurrences(sizes, config);
+  add_biases_and_choice(architecture_by_name(config.architecture), config);
+  if (config.architecture == "deepseek2") add_latents(sizes, config);
   config.max_context = 131072;
   config.rms_eps = 1e-6f;
   config.rope_theta = 1e6;

@@ -224,6 +224,16 @@ void RecordedModel::make_weights(const WeightPlan& plan) {
       if (net.has_conv_bias) layer.conv_bias = norm(net.channels());
       if (net.scans) layer.skip = norm(net.value_heads);
     }
+    if (layers_[n].qkv_bias && layers_[n].mixer == Mixer::attention) {
+      layer.qkv_bias = norm(uint64_t{config_.q_width_of(n)} + 2 * config_.kv_width_of(n));
+    }
+    if (layers_[n].output_bias) layer.output_bias = norm(config_.hidden);
+    if (layers_[n].sinks) layer.sinks = norm(config_.heads_of(n));
+    if (layers_[n].expert_bias) {
+      layer.router_bias = norm(config_.experts);
+      layer.gate_up_bias = norm(uint64_t{config_.experts} * 2 * config_.expert_ffn);
+      layer.down_bias = norm(uint64_t{config_.experts} * config_.hidden);
+    }
     if (layers_[n].qk_norm) {
       layer.q_norm = norm(config_.head_dim_of(n));
       if (layers_[n].own_kv) layer.k_norm = norm(config_.head_dim_of(n));

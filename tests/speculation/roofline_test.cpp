@@ -140,6 +140,36 @@ TEST(Roofline, AHybridHasStates) {
   EXPECT_EQ(PassWork(gated).bytes(1, 0).weights - work.bytes(1, 0).weights, 2 * gate);
 }
 
+// Of each position one key is kept, which has the value in it, and heads have matrices between it and theirs.
+TEST(Roofline, LatentsAreKeptOnce) {
+  ModelShape shape = small_shape();
+  shape.kv_heads = 1;
+  shape.head_dim = 12;
+  shape.latent_rank = 8;
+  shape.latent_key_dim = 3;
+  shape.latent_value_dim = 5;
+  const PassWork work(shape);
+  EXPECT_EQ(work.bytes(1, 9).kv - work.bytes(1, 8).kv, uint64_t{4} * 12 * 2);
+  EXPECT_EQ(work.flops(1, 9) - work.flops(1, 8), uint64_t{4} * 2 * 4 * (12 + 8));
+  const uint64_t queries = 4 * (3 + 4), values = 4 * 5;
+  const uint64_t weights = 8 * queries + 8 * 12 + 4 * 3 * 12 + values * 8 + values * 8;
+  const uint64_t others = 3 * 8 * 32;  // of the feed-forward
+  EXPECT_EQ(work.bytes(1, 0).weights, 2 * (4 * (weights + others) + 2 * 8 * 100));
+  shape.latent_query_rank = 6;
+  EXPECT_EQ(PassWork(shape).bytes(1, 0).weights - work.bytes(1, 0).weights, 2 * 4 * (6 * (8 + queries) - 8 * queries));
+}
+
+TEST(Roofline, LayersMayBeAMixerOrAFeedForwardAlone) {
+  ModelShape shape = small_shape();
+  shape.layers_without_mixer = 1;
+  shape.layers_without_ffn = 2;
+  shape.ungated_ffn = 1;
+  const PassWork work(shape);
+  const uint64_t attention = 8 * (2 * 16 + 2 * 8), feed_forward = 2 * 8 * 32;
+  EXPECT_EQ(work.bytes(1, 0).weights, 2 * (3 * attention + 2 * feed_forward + 2 * 8 * 100));
+  EXPECT_EQ(4 * work.bytes(2, 9).kv, 3 * PassWork(small_shape()).bytes(2, 9).kv);
+}
+
 TEST(Roofline, RefusesShapesThatCannotBe) {
   const auto expect_refused = [](const char* message, auto change) {
     ModelShape shape = mixture_shape();
@@ -148,6 +178,12 @@ TEST(Roofline, RefusesShapesThatCannotBe) {
   };
   expect_refused("number of layers is 0", [](ModelShape& s) { s.layers = 0, s.moe_layers = 0; });
   expect_refused("hidden size is 0", [](ModelShape& s) { s.hidden = 0; });
+  expect_refused("5 layers without a mixer", [](ModelShape& s) { s.layers_without_mixer = 5; });
+  expect_refused("2 without a feed-forward", [](ModelShape& s) { s.layers_without_ffn = 2; });
+  expect_refused("latents of 4 elements in 2 keys", [](ModelShape& s) {
+    s.latent_rank = 4;
+    s.latent_key_dim = s.latent_value_dim = 2;
+  });
   expect_refused("hidden size is 4294967295", [](ModelShape& s) { s.hidden = UINT32_MAX; });
   expect_refused("query heads is 0", [](ModelShape& s) { s.query_heads = 0; });
   expect_refused("K/V heads is 0", [](ModelShape& s) { s.kv_heads = 0; });

@@ -324,6 +324,8 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   header.target.sizes->recurrent_layers = 22;
   header.target.sizes->value_heads = 48;
   header.target.sizes->output_gate = true;
+  header.target.sizes->latent_rank = 512;
+  header.target.sizes->latent_value_dim = 128;
   sizes.block = 8;
   sizes.taps = 5;
   sizes.drafted_tokens = 8192;
@@ -345,6 +347,8 @@ TEST_F(DraftsInTraces, SizesOfModelsAreReadBack) {
   EXPECT_EQ(read.target.sizes->recurrent_layers, 22u);
   EXPECT_EQ(read.target.sizes->value_heads, 48u);
   EXPECT_TRUE(read.target.sizes->output_gate);
+  EXPECT_EQ(read.target.sizes->latent_rank, 512u);
+  EXPECT_EQ(read.target.sizes->latent_value_dim, 128u);
   EXPECT_FALSE(parse_trace_header(to_json(builder_.header()).dump()).target.sizes.has_value());
 }
 
