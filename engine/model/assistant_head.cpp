@@ -8,6 +8,7 @@
 #include "engine/compute/kv_slots.h"
 #include "engine/model/forward_io.h"
 #include "engine/model/mtp_head.h"
+#include "engine/model/rotation.h"
 
 namespace canopy {
 namespace {
@@ -18,6 +19,7 @@ ModelLimits limits_of_assistant(const Model& target) {
   limits.head_rows = padded_width(target.device().info(), kMostBeams);
   limits.max_width = limits.head_rows;
   limits.padded_rows = limits.aux_layers = limits.states = 0;
+  limits.rotations = 1;  // all rows of a draft stand at one position
   return limits;
 }
 
@@ -38,18 +40,24 @@ ModelConfig config_of_assistant(const ModelConfig& assistant, const ModelConfig&
 
 /// Where the parts of a pass's input lie, in bytes.
 struct AssistantLayout {
-  AssistantLayout(uint64_t width, uint32_t positions) {
+  AssistantLayout(uint64_t width, uint32_t positions, const ModelConfig& config) {
     constexpr uint64_t word = sizeof(uint32_t);
     Packing input;
     rows = input.add(width * sizeof(Row));
     seen_rows = input.add(width * sizeof(Row));
     moves = input.add(width * sizeof(RowMove));
     keeps = input.add(width * sizeof(RowMove));
+    rotation = input.add(config.head_dim * word);
+    local_rotation = input.add(config.has_local_rope() ? local_dim(config) * word : 0);
     ancestors = input.add(word);
     pages = input.add(pages_for(positions) * word);
     input_bytes = input.end();
   }
-  uint64_t rows = 0, seen_rows = 0, moves = 0, keeps = 0, ancestors = 0, pages = 0, input_bytes = 0;
+  static uint64_t local_dim(const ModelConfig& config) {
+    return config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
+  }
+  uint64_t rows = 0, seen_rows = 0, moves = 0, keeps = 0, rotation = 0, local_rotation = 0, ancestors = 0, pages = 0,
+           input_bytes = 0;
 };
 
 constexpr uint32_t kNoStore = ~0u;  // of a pass over nodes
@@ -77,7 +85,7 @@ AssistantHead::AssistantHead(const AssistantFile& file, Model& target, const Hea
   for (LayerSpec& layer : layers_) {
     if (layer.window > 0) --layer.window;
   }
-  const AssistantLayout layout(widest_, limits_.context);
+  const AssistantLayout layout(widest_, limits_.context, config_);
   const uint64_t rows = uint64_t{widest_} * sizeof(float);
   const uint64_t bytes = rows * (std::max(wide_, config_.hidden) + 6 * uint64_t{wide_}) + node_bytes(widest_, wide_) +
                          widest_ * sizeof(RowMove) + layout.input_bytes + device_.activation_bytes(widest_, 2 * wide_) +
@@ -114,7 +122,7 @@ AssistantHead::Plan AssistantHead::plan_of(const AssistantFile& file) const {
 }
 
 void AssistantHead::allocate_rows() {
-  const AssistantLayout layout(widest_, limits_.context);
+  const AssistantLayout layout(widest_, limits_.context, config_);
   const uint64_t width = widest_, word = sizeof(float);
   const auto rows = [&](uint64_t cols, const char* name) { return device_.allocate(width * cols * word, name); };
   zeros_ = rows(std::max(wide_, config_.hidden), "zeros");
@@ -135,6 +143,14 @@ void AssistantHead::allocate_rows() {
   seen_rows_ = device_.part(*input_, layout.seen_rows, width * sizeof(Row), "what nodes see");
   moves_ = device_.part(*input_, layout.moves, width * sizeof(RowMove), "states of parents");
   keeps_ = device_.part(*input_, layout.keeps, width * sizeof(RowMove), "places of states");
+  const auto table = [&](uint64_t at, uint64_t dim, const char* name) {
+    return device_.part(*input_, at, dim * word, name);
+  };
+  buffers_.rotation = table(layout.rotation, config_.head_dim, "rotation of the root's position");
+  if (config_.has_local_rope()) {
+    buffers_.local_rotation =
+        table(layout.local_rotation, AssistantLayout::local_dim(config_), "local rotation of the root's position");
+  }
   parts_.ancestors = device_.part(*input_, layout.ancestors, word, "slot of the last token");
   parts_.pages = device_.part(*input_, layout.pages, pages_for(limits_.context) * word, "target's page table");
 }
@@ -186,6 +202,8 @@ bool AssistantHead::run(const DraftTree& tree, uint32_t first, BlockDraft& draft
   shape.max_positions = rounded_positions(last_position_ + 1, limits_.context);
   shape.store = kNoStore;
   if (first == 0) {
+    rotation_ = rotation_at(config_, limits_.context, last_position_ + 1);
+    if (config_.has_local_rope()) local_rotation_ = local_rotation_at(config_, last_position_ + 1);
     inject(text);
     text.hold_store();
     shape.store = text.store_;
@@ -202,9 +220,10 @@ bool AssistantHead::run(const DraftTree& tree, uint32_t first, BlockDraft& draft
   return true;
 }
 
-/// Queries stand at the root's position. What they see ends with the text: as if each were the row of its last token.
+/// Queries stand at the root's position, whose rotations are the only ones that tables have. What they see ends with
+/// the text: as if each were the row of its last token.
 void AssistantHead::put_nodes(const DraftTree& tree, uint32_t first, const Shape& shape) {
-  const AssistantLayout layout(widest_, limits_.context);
+  const AssistantLayout layout(widest_, limits_.context, config_);
   const std::span<const uint32_t> pages = text_->target_pages_->pages();
   const uint32_t count = tree.width() - first;
   std::vector<Row> rows, seen;
@@ -217,7 +236,6 @@ void AssistantHead::put_nodes(const DraftTree& tree, uint32_t first, const Shape
     row.slot = sight.slot = kNoSlot;
     if (i < count) {
       row.token = sight.token = tree[node].token;
-      row.position = last_position_ + 1;
       sight.position = sight.prefix = last_position_;
       sight.slot = slot_of(pages, last_position_);
       sight.ancestor_count = sight.in_place = 1;
@@ -229,6 +247,8 @@ void AssistantHead::put_nodes(const DraftTree& tree, uint32_t first, const Shape
   put(upload_, layout.seen_rows, seen);
   put(upload_, layout.moves, moves);
   put(upload_, layout.keeps, keeps);
+  put(upload_, layout.rotation, rotation_);
+  put(upload_, layout.local_rotation, local_rotation_);
   put(upload_, layout.ancestors, std::vector<uint32_t>{slot_of(pages, last_position_)});
   put_each(upload_, layout.pages, pages_for(shape.max_positions), [&](size_t i) { return page_entry(pages, i); });
 }

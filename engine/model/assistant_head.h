@@ -79,7 +79,8 @@ class AssistantHead final : public BeamHead {
   std::unique_ptr<Buffer> next_;                        // [W, T]
   std::unique_ptr<Buffer> input_;                       // of each pass one upload
   PassParts parts_;
-  std::unique_ptr<Buffer> seen_rows_;      // Row [W]: what the rows see
+  std::vector<float> rotation_, local_rotation_;  // of the position of the draft's root
+  std::unique_ptr<Buffer> seen_rows_;      // Row [W]: what the rows see; their own position is 0, the one of the tables
   std::unique_ptr<Buffer> moves_, keeps_;  // uint32 [W, 2]: states to rows, next_ to states_of_nodes_
   Recordings<Shape> recordings_;
 };

@@ -115,7 +115,7 @@ uint64_t working_bytes(const ModelConfig& config, const ModelLimits& limits, con
   const uint64_t zeros = config.has_experts_beside ? config.hidden : writes_aux_apart ? width * config.hidden : 0;
   const uint64_t logits = uint64_t{limits.head_rows} * config.vocab + zeros;
   const uint64_t moves = uint64_t{kMaxKvMoves} * 2;
-  const uint64_t rotation = rotation_words(config, limits.context);
+  const uint64_t rotation = rotation_words(config, limits.turned_positions());
   const uint64_t gated = (has_experts ? device.activation_bytes(limits.rows() * used, config.expert_ffn) : 0) +
                          (of_shared != 0 ? device.activation_bytes(limits.rows(), config.shared_ffn) : 0);
   const uint64_t activations = gated + (writes_aux_apart ? device.activation_bytes(limits.rows(), config.hidden) : 0) +

@@ -21,6 +21,7 @@ namespace canopy {
 /// The sizes a model is set up for.
 struct ModelLimits {
   uint32_t context = 0;      // positions of committed text
+  uint32_t rotations = 0;    // positions that tables of rotations have; 0: the context's
   uint32_t texts = 1;        // of that length, which the K/V cache has pages for
   uint32_t most_texts = 1;   // so many where there is ample memory: choose_context() raises `texts`
   uint32_t spare_pages = 0;  // beside those
@@ -32,6 +33,7 @@ struct ModelLimits {
   uint32_t states = 0;       // kept of recurrent layers, that of an empty text included; 0: there are no such layers
   CacheType cache_type = CacheType::f16;
 
+  uint32_t turned_positions() const { return rotations != 0 ? rotations : context; }
   /// Pages of the K/V cache, which all texts share.
   uint32_t pages() const { return texts * pages_for(context) + spare_pages; }
   uint32_t first_tree_slot() const { return pages() * kPagePositions; }

@@ -329,11 +329,12 @@ PassBuffers allocate_pass_buffers(Device& device, const ModelConfig& config, con
     device.write(*buffer, 0, as_bytes_of(values));
     return buffer;
   };
-  b.rotation = table(rotation_table(config, limits.context), "rotation");
-  b.query_offset = query_offset(config, limits.context);
+  const uint32_t positions = limits.turned_positions();
+  b.rotation = table(rotation_table(config, positions), "rotation");
+  b.query_offset = query_offset(config, positions);
   // x * 1 - y * 0 is x, bit for bit
-  if (config.has_unrotated_layers()) b.no_rotation = table(no_rotation_table(config, limits.context), "no rotation");
-  if (config.has_local_rope()) b.local_rotation = table(local_rotation_table(config, limits.context), "local rotation");
+  if (config.has_unrotated_layers()) b.no_rotation = table(no_rotation_table(config, positions), "no rotation");
+  if (config.has_local_rope()) b.local_rotation = table(local_rotation_table(config, positions), "local rotation");
 
   if (config.has_post_norms) b.branch = device.allocate(width * config.hidden * sizeof(float), "branch");
   b.x = device.allocate(width * config.hidden * sizeof(float), "x");

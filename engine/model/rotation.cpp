@@ -18,13 +18,17 @@ std::vector<uint32_t> head_order(const ModelConfig& config) {
 
 namespace {
 
+struct Positions {
+  uint32_t first = 0, end = 0;
+};
+
 /// frequencies: of the pairs that are turned, the first of a head, or the last where they are.
-std::vector<float> table_of(uint32_t head_dim, uint32_t context, const std::vector<double>& frequencies,
+std::vector<float> table_of(uint32_t head_dim, Positions positions, const std::vector<double>& frequencies,
                             double magnitude, bool are_last = false) {
   const size_t others = head_dim / 2 - frequencies.size();
   std::vector<float> table;
-  table.reserve(size_t{context} * head_dim);
-  for (uint32_t position = 0; position < context; ++position) {
+  table.reserve(size_t{positions.end - positions.first} * head_dim);
+  for (uint32_t position = positions.first; position < positions.end; ++position) {
     for (size_t i = 0; are_last && i < others; ++i) table.insert(table.end(), {1.0f, 0.0f});
     for (const double frequency : frequencies) {
       const double angle = position * frequency;
@@ -36,6 +40,16 @@ std::vector<float> table_of(uint32_t head_dim, uint32_t context, const std::vect
   return table;
 }
 
+std::vector<float> keys_table(const ModelConfig& config, uint32_t context, Positions positions) {
+  return table_of(config.head_dim, positions, rope_frequencies(config, context), config.rope_scaling.magnitude,
+                  config.has_latent_attention());
+}
+
+std::vector<float> local_table(const ModelConfig& config, Positions positions) {
+  const uint32_t head_dim = config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
+  return table_of(head_dim, positions, local_rope_frequencies(config), 1);
+}
+
 }  // namespace
 
 uint32_t query_offset(const ModelConfig& config, uint32_t context) {
@@ -45,8 +59,7 @@ uint32_t query_offset(const ModelConfig& config, uint32_t context) {
 
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
   const RopeScaling& scaling = config.rope_scaling;
-  std::vector<float> table = table_of(config.head_dim, context, rope_frequencies(config, context), scaling.magnitude,
-                                      config.has_latent_attention());
+  std::vector<float> table = keys_table(config, context, {0, context});
   const uint32_t with_queries = query_offset(config, context);
   table.reserve((size_t{context} + with_queries) * config.head_dim);
   for (uint32_t position = 0; position < with_queries; ++position) {
@@ -59,8 +72,15 @@ std::vector<float> rotation_table(const ModelConfig& config, uint32_t context) {
 }
 
 std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context) {
-  const uint32_t head_dim = config.local_head_dim != 0 ? config.local_head_dim : config.head_dim;
-  return table_of(head_dim, context, local_rope_frequencies(config), 1);
+  return local_table(config, {0, context});
+}
+
+std::vector<float> rotation_at(const ModelConfig& config, uint32_t context, uint32_t position) {
+  return keys_table(config, context, {position, position + 1});
+}
+
+std::vector<float> local_rotation_at(const ModelConfig& config, uint32_t position) {
+  return local_table(config, {position, position + 1});
 }
 
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context) {

@@ -24,6 +24,9 @@ uint32_t query_offset(const ModelConfig& config, uint32_t context);
 std::vector<float> rotation_table(const ModelConfig& config, uint32_t context);
 /// The same by ModelConfig::local_rope_theta, without scaling, of heads of the layers that turn so.
 std::vector<float> local_rotation_table(const ModelConfig& config, uint32_t context);
+/// Their rows of one position, of a context of so many.
+std::vector<float> rotation_at(const ModelConfig& config, uint32_t context, uint32_t position);
+std::vector<float> local_rotation_at(const ModelConfig& config, uint32_t position);
 /// The same for an angle of 0: 1 and 0 in turn.
 std::vector<float> no_rotation_table(const ModelConfig& config, uint32_t context);
 

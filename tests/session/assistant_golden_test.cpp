@@ -116,6 +116,23 @@ TEST_P(AssistantGolden, RowsDoNotDependOnTheirNeighbours) {
   }
 }
 
+/// All rows of a draft stand at one position: what it takes hardly grows with the context, of which it has no table.
+TEST(AssistantHeads, HaveNoTablesOfPositions) {
+  if (cache_under_test() == CacheType::q8_0) GTEST_SKIP() << "heads of 16 elements fit no blocks of 32";
+  const ModelFile file = ModelFile::open(golden_folder() / "tiny-gemma4");
+  const AssistantFile assistant = AssistantFile::open(golden_folder() / "tiny-gemma4-assistant");
+  const auto bytes = [&](uint32_t context) {
+    ModelOptions options;
+    options.cache_type = cache_under_test();
+    options.context = context;
+    options.aux_layers = mtp_aux_layers(file.config());
+    const auto model = Model::load(device_under_test(), file, options);
+    return AssistantHead::load(assistant, *model, {cache_under_test(), {}})->device_bytes();
+  };
+  const uint64_t positions = 512, tables = positions * (32 + 16) * sizeof(float);
+  EXPECT_LT(bytes(64 + positions), bytes(64) + tables / 2);
+}
+
 TEST(AssistantHeads, NeedTheLastLayerOfTheModel) {
   const ModelFile file = ModelFile::open(golden_folder() / "tiny-gemma4");
   const AssistantFile assistant = AssistantFile::open(golden_folder() / "tiny-gemma4-assistant");
