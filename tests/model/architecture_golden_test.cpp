@@ -14,6 +14,7 @@
 #include "tests/model/all_logits.h"
 #include "tests/model/device_under_test.h"
 #include "tests/model/golden_data.h"
+#include "tests/model/padded_experts.h"
 
 namespace canopy::test {
 namespace {
@@ -95,6 +96,11 @@ Allowed allowed(const std::string& checkpoint, bool has_recurrences) {
   return {tolerance(kLargest, strays ? 5e-2 : kHalfCacheTolerance), tolerance(kLargest, 8e-3)};
 }
 
+/// Whether products on the device read halves, as tensor cores do.
+bool reads_halves() {
+  return device_under_test().info().backend == "cuda";
+}
+
 /// Of checkpoints whose logits say how far they move when embeddings change by 2e-6: what other orders of sums may do,
 /// or what a cache of halves does.
 Allowed allowed_of(const nlohmann::json& sequence, const Allowed& otherwise) {
@@ -104,20 +110,72 @@ Allowed allowed_of(const nlohmann::json& sequence, const Allowed& otherwise) {
   return {most, cache_under_test() == CacheType::f32 ? most : most / 3};
 }
 
+/// Of these two, products of halves move logits by 0.029 and 0.032, as a cache in f32 shows, which comes to what halves
+/// in the cache do and is independent of it: single logits may differ by the root of both squares.
+Allowed with_halves(const std::string& checkpoint, Allowed allowed) {
+  const bool strays = checkpoint == "tiny-mistral3" || checkpoint == "tiny-qwen3vl";
+  if (strays && reads_halves()) allowed.most = std::hypot(allowed.most, 0.032);
+  return allowed;
+}
+
+/// A row of a text or a tree behind it in whose last router the second expert of two is so near the third that halves
+/// decide: those that the cache rounds keys and values to, or those that products read.
+struct Undecided {
+  const char *checkpoint, *text;
+  bool of_tree;
+  size_t row;
+  bool by_products;
+
+  bool is_of(const std::string& name, const std::string& sequence, bool tree) const {
+    const bool decides = by_products ? reads_halves() : cache_under_test() != CacheType::f32;
+    return decides && name == checkpoint && sequence == text && tree == of_tree;
+  }
+};
+constexpr Undecided kUndecided[] = {
+    {"tiny-nemotron-h", "seq1", true, 7, false},     // 0.00004 apart
+    {"tiny-deepseek2-v2", "seq0", false, 19, true},  // 0.001 apart
+};
+
 void expect_near(std::span<const float> actual, std::span<const float> expected, const Allowed& allowed,
                  const std::string& what) {
   EXPECT_LE(max_difference(actual, expected), allowed.most) << what;
   EXPECT_LE(mean_difference(actual, expected), allowed.mean) << what;
 }
 
-/// Takes a row away.
-void leave_out(size_t row, size_t vocab, std::vector<float>& actual, std::vector<float>& expected,
-               std::vector<uint32_t>& best) {
-  for (std::vector<float>* logits : {&actual, &expected}) {
-    const auto first = logits->begin() + static_cast<std::ptrdiff_t>(row * vocab);
-    logits->erase(first, first + static_cast<std::ptrdiff_t>(vocab));
+/// Without row `row` of so many elements.
+std::vector<float> without_row(std::span<const float> rows, size_t row, size_t elements) {
+  std::vector<float> result(rows.begin(), rows.end());
+  const auto first = result.begin() + static_cast<std::ptrdiff_t>(row * elements);
+  result.erase(first, first + static_cast<std::ptrdiff_t>(elements));
+  return result;
+}
+
+/// Rows of logits and hidden states beside those of the golden file.
+struct Compared {
+  std::vector<float> logits, expected_logits, hidden, expected_hidden;
+  std::vector<uint32_t> best;
+
+  void leave_out(size_t row) {
+    const size_t rows = best.size();
+    for (std::vector<float>* values : {&logits, &expected_logits, &hidden, &expected_hidden}) {
+      if (!values->empty()) *values = without_row(*values, row, values->size() / rows);
+    }
+    best.erase(best.begin() + static_cast<std::ptrdiff_t>(row));
   }
-  best.erase(best.begin() + static_cast<std::ptrdiff_t>(row));
+  void leave_out_undecided(const std::string& checkpoint, const std::string& sequence, bool tree) {
+    for (const Undecided& one : kUndecided) {
+      if (one.is_of(checkpoint, sequence, tree)) leave_out(one.row);
+    }
+  }
+  void expect_equal(const Allowed& allowed, const std::string& what) const {
+    expect_near(logits, expected_logits, allowed, what + ", logits");
+    expect_near(hidden, expected_hidden, allowed, what + ", hidden states");
+    EXPECT_GT(expect_same_choices(logits, expected_logits, best, allowed.most, what), 0u);
+  }
+};
+
+std::vector<float> copy_of(std::span<const float> values) {
+  return {values.begin(), values.end()};
 }
 
 class ArchitectureGolden : public ::testing::TestWithParam<Checkpoint> {};
@@ -126,7 +184,10 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
   const std::string& checkpoint = GetParam().name;
   const nlohmann::json json = golden_json(checkpoint + kGoldenSuffix);
   const GoldenTensors tensors(checkpoint + ".golden.safetensors");
-  const ModelFile file = ModelFile::open(golden_folder() / GetParam().file);
+  const TempFolder folder;
+  const bool is_padded = reads_halves() && checkpoint == "tiny-nemotron-h";
+  const auto path = golden_folder() / GetParam().file;
+  const ModelFile file = ModelFile::open(is_padded ? write_padded_experts(folder, path) : path);
   const ModelConfig& config = file.config();
   const Allowed usual = allowed(checkpoint, !config.recurrent.empty());
   const TensorView& norm = file.require("output_norm", 1, config.hidden);
@@ -145,7 +206,7 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
 
   for (const auto& sequence : json.at("sequences")) {
     const auto name = sequence.at("name").get<std::string>();
-    const Allowed may = allowed_of(sequence, usual);
+    const Allowed may = with_halves(checkpoint, allowed_of(sequence, usual));
     const auto ids = sequence.at("ids").get<std::vector<uint32_t>>();
     RowBatch text;
     for (uint32_t i = 0; i < ids.size(); ++i) text.add_text(ids[i], i);
@@ -153,9 +214,11 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
     StateUse states;
     if (behind_text) states.to = behind_text.place();
     const FullPass plain = run_for_all_logits(*model, text, true, states);
-    expect_near(plain.logits, tensors[name + ".logits"], may, name + ", logits");
-    expect_near(rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps), tensors[name + ".final_hidden"], may,
-                name + ", hidden states");
+    Compared of_text{plain.logits, copy_of(tensors[name + ".logits"]),
+                     rms_norm(plain.aux_hidden_states, norm_weight, config.rms_eps),
+                     copy_of(tensors[name + ".final_hidden"]), sequence.at("argmax").get<std::vector<uint32_t>>()};
+    of_text.leave_out_undecided(checkpoint, name, false);
+    of_text.expect_equal(may, name);
 
     const auto tokens = sequence.at("tree_token_ids").get<std::vector<uint32_t>>();
     const auto parents = sequence.at("tree_parents").get<std::vector<int32_t>>();
@@ -167,20 +230,13 @@ TEST_P(ArchitectureGolden, SequencesAndTrees) {
       ASSERT_EQ(tree.rows[i].position, start + depths[i]);
     }
     if (behind_text) states = {behind_text.place(), start, StateUse::kNowhere};
-    std::vector<float> nodes = run_for_all_logits(*model, tree, false, states).logits;
-    const auto golden = tensors[name + ".tree_logits"];
-    std::vector<float> nodes_expected(golden.begin(), golden.end());
-    auto best_of_tree = sequence.at("tree_argmax").get<std::vector<uint32_t>>();
-    if (checkpoint == "tiny-nemotron-h" && name == "seq1" && cache_under_test() != CacheType::f32) {
-      // The router of the last experts has 0.00004 between the second expert and the third there, and keys and values
-      // in halves move more than that: the third is chosen.
-      leave_out(7, config.vocab, nodes, nodes_expected, best_of_tree);
-    }
-    expect_near(nodes, nodes_expected, may, name + ", tree");
-
-    const auto best = sequence.at("argmax").get<std::vector<uint32_t>>();
-    EXPECT_GT(expect_same_choices(plain.logits, tensors[name + ".logits"], best, may.most, name), 0u);
-    EXPECT_GT(expect_same_choices(nodes, nodes_expected, best_of_tree, may.most, name + ", tree"), 0u);
+    Compared of_tree{run_for_all_logits(*model, tree, false, states).logits,
+                     copy_of(tensors[name + ".tree_logits"]),
+                     {},
+                     {},
+                     sequence.at("tree_argmax").get<std::vector<uint32_t>>()};
+    of_tree.leave_out_undecided(checkpoint, name, true);
+    of_tree.expect_equal(may, name + ", tree");
   }
 }
 
