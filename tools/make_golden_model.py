@@ -130,6 +130,41 @@ MODELS = {
     ),
 }
 
+# Granite 3: factors of embeddings, of what layers add, of scores and of logits.
+MODELS["granite"] = (
+    transformers.GraniteConfig,
+    {
+        "rope_theta": 10000.0,
+        "rms_norm_eps": 1e-6,
+        "embedding_multiplier": 3.0,
+        "residual_multiplier": 0.4,
+        "attention_multiplier": 0.2,
+        "logits_scaling": 0.5,
+        "tie_word_embeddings": True,
+    },
+)
+
+
+def make_vision_config(**text):
+    """Of a model that sees pictures, which no golden text has."""
+    vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": text["hidden_size"],
+              "num_position_embeddings": 4, "deepstack_visual_indexes": []}
+    return transformers.Qwen3VLMoeConfig(text_config=text, vision_config=vision, tie_word_embeddings=False)
+
+
+MODELS["qwen3vlmoe"] = (
+    make_vision_config,
+    {
+        "hidden_size": 32,
+        "head_dim": 16,
+        "moe_intermediate_size": 16,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "rope_theta": 5000000.0,
+        "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [4, 2, 2]},
+    },
+)
+
 # Of Gemma 3 the older file's form of the rotation, with a layer of each kind.
 GEMMA = {
     "hidden_size": 32,
@@ -209,7 +244,7 @@ LENGTHS = {"phi3": (66, 70), "phi3-short": (17, 30), "qwen3-yarn": (17, 70)}
 LENGTHS |= dict.fromkeys(("gpt-oss", "gpt-oss-mxfp4", "qwen3_5-moe", "qwen3_next"), (12, 30))
 # Of models with experts, so many are tried: that one is taken in which each choice of experts is clearest, as a device
 # that rounds to halves may otherwise choose others.
-TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3-moe": 16, "qwen3_5-moe": 16, "qwen3_next": 16}
+TRIALS = {"gpt-oss": 24, "gpt-oss-mxfp4": 24, "qwen3-moe": 16, "qwen3_5-moe": 16, "qwen3_next": 16, "qwen3vlmoe": 16}
 
 
 def make_model(name, trial=0, as_gguf=False):
@@ -225,7 +260,9 @@ def make_model(name, trial=0, as_gguf=False):
     config = make_config(**fields)
     config._attn_implementation = "eager"
     torch.manual_seed(sum(name.encode()) + 1 + 1000 * trial)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    sees = name == "qwen3vlmoe"
+    model = (transformers.Qwen3VLMoeForConditionalGeneration(config) if sees
+             else transformers.AutoModelForCausalLM.from_config(config)).eval()
     with torch.no_grad():
         for key, values in model.named_parameters():
             if name.startswith(("qwen3_5", "qwen3_next", "gemma")) and key.endswith("norm.weight") and "linear_attn" not in key:
@@ -299,9 +336,12 @@ def path_to(parents, node):
 
 @torch.no_grad()
 def compute(model, ids):
-    """Logits [T, vocab] and the hidden states after the final norm [T, hidden]."""
-    result = model(torch.tensor([ids]), output_hidden_states=True, use_cache=False)
-    return result.logits[0], result.hidden_states[-1][0]
+    """Logits [T, vocab] and the hidden states after the final norm [T, hidden], which the head reads."""
+    read = []
+    hook = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    result = model(torch.tensor([ids]), use_cache=False)
+    hook.remove()
+    return result.logits[0], read[0][0]
 
 
 def smallest_gap(logits):

@@ -95,7 +95,7 @@ LayerSpec gemma4_layer(const ModelConfig& config, uint32_t n) {
 }
 
 /// Scans in most layers and attention, mostly without positions, in the others; experts beside one that every row goes
-/// through in the place of the feed-forward in the larger sizes: Granite 4 (IBM, 2025).
+/// through in the place of the feed-forward in the larger sizes: Granite 4 (IBM, 2025). As dense, Granite 3.
 LayerSpec granite_layer(const ModelConfig& config, uint32_t n) {
   LayerSpec spec = expert_layer(config, n);
   if (config.is_recurrent(n)) spec.mixer = Mixer::scan;
@@ -228,6 +228,14 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .gguf_rope_layout = RopeLayout::half,
      .has_qk_norm = true,
      .layer = dense_layer},
+    {.name = "qwen3vlmoe",
+     .hugging_face = "Qwen3VLMoeForConditionalGeneration",
+     .models = "the text part of Qwen3-VL with experts",
+     .gguf_rope_layout = RopeLayout::half,
+     .has_qk_norm = true,
+     .has_experts = true,
+     .has_transposed_experts = true,
+     .layer = expert_layer},
     {.name = "qwen3moe",
      .hugging_face = "Qwen3MoeForCausalLM",
      .models = "Qwen3 and Qwen3-Coder with experts",
@@ -272,6 +280,12 @@ constexpr std::array architectures = std::to_array<Architecture>({
      .has_experts = true,
      .is_hybrid = true,
      .layer = hybrid_layer},
+    {.name = "granite",
+     .hugging_face = "GraniteForCausalLM",
+     .models = "Granite 3, Granite 4 without scans",
+     .gguf_rope_layout = RopeLayout::interleaved,
+     .is_granite = true,
+     .layer = granite_layer},
     {.name = "granitehybrid",
      .hugging_face = "GraniteMoeHybridForCausalLM",
      .models = "Granite 4",

@@ -80,10 +80,11 @@ struct Architecture {
   bool has_qkv_bias = false;
   bool has_output_bias = false;  // beside that, where config.json does not say otherwise
   bool has_qk_norm = false;
-  bool ties_head = false;          // in config.json: without 'tie_word_embeddings'
-  uint32_t unrotated_step = 0;     // heads of each so many-th layer are not turned; 0: of none
-  bool has_fused_tensors = false;  // q, k and v below each other in one, likewise gate and up
-  bool has_experts = false;        // in some layers, or all
+  bool ties_head = false;               // in config.json: without 'tie_word_embeddings'
+  uint32_t unrotated_step = 0;          // heads of each so many-th layer are not turned; 0: of none
+  bool has_fused_tensors = false;       // q, k and v below each other in one, likewise gate and up
+  bool has_experts = false;             // in some layers, or all
+  bool has_transposed_experts = false;  // in folders, gates of a layer's experts in front of the other halves
   bool is_gpt_oss = false;
   bool is_gemma = false;         // norms behind mixers and feed-forwards, a rotation of its own in layers with a window
   bool is_gemma4 = false;        // of these
@@ -92,10 +93,10 @@ struct Architecture {
   bool is_glm4 = false;          // biases of q, k and v and norms of heads where the file has them
   bool has_dense_start = false;  // experts behind the first layers, as DeepSeek chooses them
   bool router_has_sigmoid = false;  // of these, where the file does not say
-  bool is_granite = false;          // scans in some layers, which a list names; factors of branches and logits
-  bool is_nemotron = false;         // a mixer, which may be a scan, or a feed-forward without gates in each layer
-  bool is_hybrid = false;           // recurrent layers, a gate of attention, heads that are turned in part
-  double rope_theta = 10000;        // in config.json: without 'rope_theta'
+  bool is_granite = false;    // factors of embeddings, branches and logits; scans in some layers, where it has any
+  bool is_nemotron = false;   // a mixer, which may be a scan, or a feed-forward without gates in each layer
+  bool is_hybrid = false;     // recurrent layers, a gate of attention, heads that are turned in part
+  double rope_theta = 10000;  // in config.json: without 'rope_theta'
   Windows window = Windows::in_last_layers;
   Windows gguf_window = Windows::in_last_layers;
   /// The specification of layer n.

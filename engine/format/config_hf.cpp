@@ -218,12 +218,13 @@ std::vector<bool> read_layers_with_experts(const JsonFields& fields, uint32_t la
   return has_experts;
 }
 
-/// Hybrids have no switch for the shares in their first files, and a shared expert in all.
-void read_experts(const JsonFields& fields, bool is_hybrid, ModelConfig& config) {
+/// Hybrids and Qwen3-VL have no switch for the shares in some files, and hybrids a shared expert in all.
+void read_experts(const JsonFields& fields, const Architecture& architecture, ModelConfig& config) {
   config.experts = fields.u32(fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
   config.experts_used = fields.u32("num_experts_per_tok");
   config.expert_ffn = fields.u32("moe_intermediate_size");
-  config.shares_among_chosen = fields.boolean_or("norm_topk_prob", is_hybrid);
+  const bool is_hybrid = architecture.is_hybrid;
+  config.shares_among_chosen = fields.boolean_or("norm_topk_prob", is_hybrid || architecture.has_transposed_experts);
   if (is_hybrid) config.shared_ffn = fields.u32("shared_expert_intermediate_size");
   config.has_experts = read_layers_with_experts(fields, config.layers);
   if (config.ffn == 0 && config.layers_with_experts() == config.layers) config.ffn = config.expert_ffn;  // of no layer
@@ -387,7 +388,7 @@ ModelConfig read_hf_config(std::string_view config_json, std::string_view genera
     if (architecture.is_latent) read_hf_latent(fields, config);
     read_hf_routed_experts(fields, architecture.router_has_sigmoid, config);
   } else if (architecture.has_experts) {
-    read_experts(fields, architecture.is_hybrid, config);
+    read_experts(fields, architecture, config);
   }
   config.vocab = fields.u32("vocab_size");
   config.tied_head =

@@ -155,9 +155,6 @@ void read_hf_scans(const JsonFields& fields, ModelConfig& config) {
 }  // namespace
 
 void read_hf_granite(const JsonFields& fields, ModelConfig& config) {
-  config.recurrent = fields.of_layers("layer_types", config.layers, "mamba", "attention");
-  if (config.recurrent_layers() > 0) read_hf_scans(fields, config);
-  if (fields.text_or("position_embedding_type", "nope") != "rope") config.rotates.assign(config.layers, false);
   const auto factor = [&](const char* name) {
     return checked_factor("field '" + std::string(name) + "' of config.json", fields.number_or(name, 1));
   };
@@ -166,6 +163,10 @@ void read_hf_granite(const JsonFields& fields, ModelConfig& config) {
                .attention = factor("attention_multiplier"),
                .logits = factor("logits_scaling")},
               config);
+  if (config.architecture == "granite") return;
+  config.recurrent = fields.of_layers("layer_types", config.layers, "mamba", "attention");
+  if (config.recurrent_layers() > 0) read_hf_scans(fields, config);
+  if (fields.text_or("position_embedding_type", "nope") != "rope") config.rotates.assign(config.layers, false);
   const uint32_t shared = fields.u32("shared_intermediate_size");
   if (fields.u32_or("num_local_experts", 0) == 0) {
     config.ffn = shared;

@@ -23,9 +23,10 @@ void read_hf_hybrid(const JsonFields& config_json, ModelConfig& config);
 void read_gguf_hybrid(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 // Granite 4 (IBM, "Granite 4.0", 2025): scans (Mamba-2) in most layers, attention in the others, experts in the larger
-// sizes, and factors of embeddings, of what each layer adds, and of logits.
+// sizes, and factors of embeddings, of what each layer adds, and of logits. Granite 3 has the factors alone.
 
-/// The kinds of layers, the scans, the experts and the factors of config.json. Throws bad_input, naming the field.
+/// The kinds of layers, the scans, the experts and the factors of config.json, of Granite 3 ("granite", which is
+/// config.architecture) the factors. Throws bad_input, naming the field.
 void read_hf_granite(const JsonFields& fields, ModelConfig& config);
 
 /// Those of the metadata, whose keys begin with `prefix` and a dot: a layer without heads of keys is a scan. Throws

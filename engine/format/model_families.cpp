@@ -293,12 +293,15 @@ class Separator {
   }
 
   std::vector<TensorView> separate() {
+    const bool in_turn = config_.has_expert_bias;  // as gpt-oss
+    const RowSteps gates{0, in_turn ? 2u : 1u}, others{in_turn ? 1u : config_.expert_ffn, gates.step};
     for (uint32_t n = 0; n < config_.layers; ++n) {
+      if (!config_.layer_has_experts(n)) continue;
       const std::string layer = "blk." + std::to_string(n) + ".";
       add({layer + "ffn_gate_up_exps",
            2 * uint64_t{config_.expert_ffn},
            config_.hidden,
-           {{layer + "ffn_gate", {0, 2}}, {layer + "ffn_up", {1, 2}}}});
+           {{layer + "ffn_gate", gates}, {layer + "ffn_up", others}}});
       add({layer + "ffn_down_exps", config_.hidden, config_.expert_ffn, {{layer + "ffn_down", {0, 1}}}});
     }
     for (const TensorView& tensor : tensors_) {
@@ -309,12 +312,12 @@ class Separator {
 
  private:
   void add(const Fused& fused) {
-    if (by_name_.contains(fused.name + ".blocks")) {
+    if (config_.has_expert_bias && by_name_.contains(fused.name + ".blocks")) {
       add_codes(fused);
     } else {
       add_floats(fused);
     }
-    add_bias(fused);
+    if (config_.has_expert_bias) add_bias(fused);
   }
 
   void add_floats(const Fused& fused) {
@@ -432,8 +435,8 @@ void set_gguf_gpt_oss(ModelConfig& config) {
   config.rope_scaling.truncate = false;  // as the models were trained
 }
 
-std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config,
-                                                 const std::function<std::string(const std::string& name)>& shown) {
+std::vector<TensorView> separate_experts_of_folder(std::span<const TensorView> tensors, const ModelConfig& config,
+                                                   const std::function<std::string(const std::string& name)>& shown) {
   return Separator(tensors, config, shown).separate();
 }
 

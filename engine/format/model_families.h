@@ -55,9 +55,10 @@ void set_gguf_gpt_oss(ModelConfig& config);
 /// The tensors, under canonical names, with matrices "blk.N.ffn_gate.E", "blk.N.ffn_up.E" and "blk.N.ffn_down.E" and
 /// biases "blk.N.ffn_gate_exps.bias", ... in the place of each layer's "blk.N.ffn_gate_up_exps", "blk.N.ffn_down_exps"
 /// (or their ".blocks" and ".scales") and ".bias". No value is rounded: codes and scales of MXFP4 become blocks of the
-/// type of that name. Throws bad_input, naming the tensor, where one is missing or has another shape or type than the
-/// configuration says; `shown` gives its name for messages.
-std::vector<TensorView> separate_gpt_oss_experts(std::span<const TensorView> tensors, const ModelConfig& config,
-                                                 const std::function<std::string(const std::string& name)>& shown);
+/// type of that name. Of Qwen3-VL, which has neither biases nor such codes, all gates stand in front of the other
+/// halves, and layers without experts stay as they are. Throws bad_input, naming the tensor, where one is missing or
+/// has another shape or type than the configuration says; `shown` gives its name for messages.
+std::vector<TensorView> separate_experts_of_folder(std::span<const TensorView> tensors, const ModelConfig& config,
+                                                   const std::function<std::string(const std::string& name)>& shown);
 
 }  // namespace canopy

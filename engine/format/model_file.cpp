@@ -176,7 +176,7 @@ void ModelFile::State::open_folder(const fs::path& folder) {
       [&](std::string_view name) { return canonical_name_from_hugging_face(name, names.has_post_norms); }, names);
   find_joined_matrices();
   file.split(fused_tensors(config, has()));
-  if (architecture.is_gpt_oss) {
+  if (architecture.is_gpt_oss || architecture.has_transposed_experts) {
     file.separate_experts(config);
   } else if (architecture.is_granite) {
     file.split(fused_granite_tensors(config));

@@ -214,7 +214,7 @@ void TensorFile::split(std::span<const FusedTensor> fused) {
 
 void TensorFile::separate_experts(const ModelConfig& config) {
   const auto shown = [this](const std::string& name) { return shown_name(name); };
-  take(separate_gpt_oss_experts(tensors_, config, shown), [](std::string_view name) { return std::string(name); });
+  take(separate_experts_of_folder(tensors_, config, shown), [](std::string_view name) { return std::string(name); });
 }
 
 void TensorFile::separate_latent(const ModelConfig& config) {

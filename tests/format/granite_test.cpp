@@ -98,6 +98,37 @@ TEST(Granite, SmallSizesHaveNoExpertsAndSomeTurnTheirHeads) {
   EXPECT_TRUE(layer_specs(attentive)[2].rotates);
 }
 
+TEST(Granite, ThirdGenerationHasTheFactorsAlone) {
+  json older = granite_config();
+  older["architectures"] = json::array({"GraniteForCausalLM"});
+  for (const char* field :
+       {"layer_types", "shared_intermediate_size", "num_local_experts", "position_embedding_type"}) {
+    older.erase(field);
+  }
+  const ModelConfig config = read_granite(older);
+  EXPECT_EQ(config.architecture, "granite");
+  EXPECT_EQ(config.ffn, 16u);
+  EXPECT_EQ(config.embedding_scale, 12);
+  EXPECT_EQ(config.residual_scale, 4);
+  EXPECT_EQ(config.logit_divisor, 8);
+  EXPECT_DOUBLE_EQ(config.query_scale(), 0.0625);
+  for (const LayerSpec& layer : layer_specs(config)) {
+    EXPECT_EQ(layer.mixer, Mixer::attention);
+    EXPECT_EQ(layer.feed_forward, FeedForward::swiglu);
+    EXPECT_TRUE(layer.rotates);
+  }
+  older["residual_multiplier"] = 0.0;
+  expect_error("'residual_multiplier' of config.json is 0.0", [&] { read_granite(older); });
+  const TempFolder folder;
+  RandomModel model;
+  model.architecture = "granite";
+  const ModelFile file = ModelFile::open(folder.write("model.gguf", model.build()));
+  EXPECT_EQ(file.config().embedding_scale, 3);
+  EXPECT_EQ(file.config().rope_layout, RopeLayout::interleaved);
+  EXPECT_EQ(file.config().recurrent_layers() + file.config().layers_with_experts(), 0u);
+  EXPECT_TRUE(layer_specs(file.config())[0].rotates);
+}
+
 TEST(Granite, StepsMayHaveNoLimits) {
   json config = granite_config();
   config["time_step_limit"] = json::array({0.0, 1.0});

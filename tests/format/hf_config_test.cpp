@@ -307,6 +307,14 @@ TEST(HfConfig, OfAQwen3ThatSeesPicturesTheTextPartIsRead) {
   EXPECT_EQ(qwen3vl(R"("rope_theta":5000000)").rope_theta, 5000000);
   expect_error("'text_config' of config.json is 3; an object",
                [] { read_hf_config(R"({"architectures":["Qwen3VLForConditionalGeneration"],"text_config":3})", ""); });
+  std::string with_experts = tiny_config(
+      R"(,"head_dim":16,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":8,"decoder_sparse_step":1)");
+  const ModelConfig mixture = read_hf_config(
+      R"({"architectures":["Qwen3VLMoeForConditionalGeneration"],"text_config":)" + with_experts + "}", "");
+  EXPECT_EQ(mixture.architecture, "qwen3vlmoe");
+  EXPECT_EQ(mixture.experts, 4u);
+  EXPECT_EQ(mixture.layers_with_experts(), mixture.layers);
+  EXPECT_TRUE(mixture.shares_among_chosen) << "which some folders do not say";
   expect_error("partial_rotary_factor", [&] { qwen3vl(R"("partial_rotary_factor":2)"); });
   expect_error("'mlp_bias' of config.json is true", [&] { qwen3vl(R"("mlp_bias":true)"); });
 }

@@ -1,6 +1,6 @@
 #pragma once
-// tiny-nemotron-h for devices whose experts have whole tiles of rows: its experts have 24, those written here 32. What is
-// more is zeros, whose relu(x)^2 is 0, so that it is the same model.
+// tiny-nemotron-h for devices whose experts have whole tiles of rows: its experts have 24, those written here 32. What
+// is more is zeros, whose relu(x)^2 is 0, so that it is the same model.
 
 #include <filesystem>
 #include <fstream>

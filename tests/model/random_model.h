@@ -168,8 +168,9 @@ inline GgufBuilder RandomModel::builder() const {
     b.value<uint32_t>(key("ssm.inner_size"), value_heads * state_dim);
     if (hybrid) b.value<uint32_t>(key("full_attention_interval"), 4);
   }
-  if (granite) {
-    b.value<bool>(key("rope.scaling.finetuned"), false).value<float>(key("attention.scale"), 0.2f);
+  if (granite) b.value<bool>(key("rope.scaling.finetuned"), false);
+  if (architecture.starts_with("granite")) {
+    b.value<float>(key("attention.scale"), 0.2f);
     b.value<float>(key("embedding_scale"), 3.0f).value<float>(key("residual_scale"), 0.4f);
     b.value<float>(key("logit_scale"), 0.5f);
   }

@@ -106,8 +106,9 @@ TEST_P(ArchitectureModes, ACopyOfTheModelDraftsItsText) {
 
 std::vector<ModesCase> modes_cases() {
   std::vector<ModesCase> cases;
-  for (const char* architecture : {"llama", "phi3", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next",
-                                   "smollm3", "gpt-oss", "gemma2", "gemma3", "gemma4", "qwen3vl", "mistral3"}) {
+  for (const char* architecture :
+       {"llama", "phi3", "qwen2", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next", "smollm3", "gpt-oss",
+        "gemma2", "gemma3", "gemma4", "qwen3vl", "qwen3vlmoe", "mistral3", "granite"}) {
     ModesCase& one = cases.emplace_back(ModesCase{architecture});
     one.model.architecture = architecture;
     one.model.layers = 4;  // the fourth of smollm3 is unlike the others

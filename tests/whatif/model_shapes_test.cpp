@@ -243,6 +243,7 @@ TEST(ModelShapes, EveryModelHasEveryType) {
                             "qwen3-vl-4b",
                             "qwen3-vl-8b",
                             "qwen3-vl-32b",
+                            "qwen3-vl-30b-a3b",
                             "ministral-3-3b",
                             "ministral-3-8b",
                             "ministral-3-14b",
