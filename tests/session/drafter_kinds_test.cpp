@@ -1,5 +1,6 @@
-// Every kind of drafter, from a folder and from GGUF, beside a model in the same form: greedy and seeded, as a chain and
-// as a tree it writes the text of plain decoding and leaves the same cache. Short, so that all of it runs on every device.
+// Every kind of drafter, from a folder and from GGUF, beside a model in the same form: greedy and seeded, as a chain
+// and as a tree it writes the text of plain decoding and leaves the same cache. Short, so that all of it runs on every
+// device.
 
 #include <gtest/gtest.h>
 

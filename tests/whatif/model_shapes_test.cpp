@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/format/architecture.h"
@@ -126,6 +127,42 @@ TEST(ModelShapes, Glm45HasThePublishedParametersAndExperts) {
   EXPECT_EQ(config.turned(), 64u);
   EXPECT_TRUE(config.has_qk_norm && config.has_qkv_bias && config.has_choice_bias);
   EXPECT_FALSE(model_shape("glm-4.5-air-q4_k").config.has_qk_norm);
+}
+
+/// Weights that a row goes through, in billions, without the embedding beside an untied head.
+double active(const char* shape) {
+  return pass_gigabytes(shape) / 2;  // of bf16
+}
+
+// Of the models' cards: 3 billion parameters, 7, and 32.2 of which a row uses 9; of 40 layers the sixth, sixteenth, ...
+// are attention. H-Tiny is said to use 1 billion, less the embedding that is its head.
+TEST(ModelShapes, Granite4HasThePublishedParametersAndLayers) {
+  EXPECT_NEAR(parameters("granite-4.0-h-micro-bf16"), 3.19, 0.01);
+  EXPECT_NEAR(parameters("granite-4.0-h-tiny-bf16"), 6.94, 0.01);
+  EXPECT_NEAR(parameters("granite-4.0-h-small-bf16"), 32.2, 0.05);
+  EXPECT_NEAR(active("granite-4.0-h-small-bf16"), 8.8, 0.05);
+  EXPECT_NEAR(active("granite-4.0-h-tiny-bf16") - 100352e-9 * 1536, 1.3, 0.05);
+  const ModelConfig config = model_shape("granite-4.0-h-small-q4_k").config;
+  EXPECT_EQ(config.experts, 72u);
+  EXPECT_EQ(config.experts_used, 10u);
+  for (uint32_t n = 0; n < 40; ++n) EXPECT_EQ(config.is_attention(n), n % 10 == 5) << n;
+}
+
+// "Nemotron 3 Nano" (NVIDIA, 2025): 31.6 billion parameters of which a row uses 3.2, or 3.6 with the embedding, in 23
+// layers of Mamba-2, 23 of 128 experts of which 6 are used, and 6 of attention. Nemotron Nano 2: 8.9 billion, in 27 of
+// Mamba-2, 25 feed-forwards and 4 of attention.
+TEST(ModelShapes, NemotronHasThePublishedParametersAndLayers) {
+  EXPECT_NEAR(parameters("nemotron-3-nano-30b-a3b-bf16"), 31.6, 0.05);
+  EXPECT_NEAR(active("nemotron-3-nano-30b-a3b-bf16"), 3.2, 0.05);
+  const ModelConfig nano = model_shape("nemotron-3-nano-30b-a3b-q4_k").config;
+  EXPECT_EQ(nano.recurrent_layers(), 23u);
+  EXPECT_EQ(nano.layers_with_experts(), 23u);
+  EXPECT_EQ(nano.attention_layers(), 6u);
+  EXPECT_NEAR(parameters("nemotron-nano-9b-v2-bf16"), 8.89, 0.01);
+  const ModelConfig dense = model_shape("nemotron-nano-9b-v2-q4_k").config;
+  EXPECT_EQ(dense.recurrent_layers(), 27u);
+  EXPECT_EQ(dense.attention_layers(), 4u);
+  EXPECT_EQ(std::ranges::count(dense.has_feed_forward, true), 25);
 }
 
 // Of the models' cards: 354, 742, 1,170 and 2,569 million parameters.
