@@ -1,6 +1,6 @@
-// Every kind of drafter, from a folder and from GGUF, beside a model in the same form: greedy and seeded, as a chain
-// and as a tree it writes the text of plain decoding and leaves the same cache. Short, so that all of it runs on every
-// device.
+// Every kind of drafter, from a folder and from GGUF, beside a model in the same form where that brings a tokenizer:
+// greedy and seeded, as a chain and as a tree it writes the text of plain decoding and leaves the same cache. Short, so
+// that all of it runs on every device.
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         DrafterForm{"Mtp", "gguf_alone", "tiny-qwen3_5-mtp-f16.gguf", "mtp-tiny-qwen3_5-f16.gguf", kFromMtp, 3},
         DrafterForm{"Eagle3", "folder", "tiny-qwen3", "tiny-qwen3-eagle3", kFromEagle, 7},
         DrafterForm{"Eagle3", "gguf", "tiny-qwen3-f16.gguf", "tiny-qwen3-eagle3-f16.gguf", kFromEagle, 7},
-        DrafterForm{"Assistant", "folder", "tiny-gemma4", "tiny-gemma4-assistant", kFromAssistant, 2},
+        DrafterForm{"Assistant", "folder", "tiny-gemma4-f16.gguf", "tiny-gemma4-assistant", kFromAssistant, 2},
         DrafterForm{"Assistant", "gguf", "tiny-gemma4-f16.gguf", "tiny-gemma4-assistant-f16.gguf", kFromAssistant, 2}),
     [](const auto& info) { return std::string(info.param.kind) + "_" + info.param.form; });
 
