@@ -92,10 +92,11 @@ void add_recurrences(const TraceSizes& sizes, ModelConfig& config) {
   config.has_output_gate = sizes.output_gate;
 }
 
-/// Biases and sinks, and how experts are chosen, are the architecture's.
+/// Biases and sinks, what turns of heads, and how experts are chosen are the architecture's.
 void add_biases_and_choice(const Architecture& architecture, ModelConfig& config) {
   config.has_qkv_bias = architecture.has_qkv_bias || architecture.is_glm4;
   config.has_output_bias = architecture.has_output_bias;
+  if (architecture.is_glm4) config.rotary_dim = config.head_dim / 2;
   config.has_sinks = config.has_expert_bias = architecture.is_gpt_oss;
   if (!architecture.has_dense_start) return;
   config.gates_shared_expert = false;
