@@ -203,6 +203,7 @@ void read_gguf_granite(const GgufFile& file, std::string_view prefix, ModelConfi
 
 std::vector<FusedTensor> fused_granite_tensors(const ModelConfig& config) {
   std::vector<FusedTensor> result;
+  if (config.architecture == "granite") return result;
   for (uint32_t n = 0; n < config.layers; ++n) {
     const std::string layer = "blk." + std::to_string(n) + ".";
     const bool has_experts = config.layer_has_experts(n);

@@ -34,7 +34,7 @@ void read_hf_granite(const JsonFields& fields, ModelConfig& config);
 void read_gguf_granite(const GgufFile& file, std::string_view prefix, ModelConfig& config);
 
 /// What folders have as one tensor: gates and upper halves of the experts of a layer, of the one that every row goes
-/// through, and of feed-forwards.
+/// through, and of feed-forwards; of Granite 3 nothing.
 std::vector<FusedTensor> fused_granite_tensors(const ModelConfig& config);
 
 // Nemotron-H (NVIDIA, "Nemotron-H", 2025), Nemotron Nano 2 and Nemotron 3: each layer is a scan, attention without
