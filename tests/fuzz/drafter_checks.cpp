@@ -1,7 +1,6 @@
 #include "tests/fuzz/drafter_checks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "engine/format/drafter_file.h"
@@ -89,11 +88,7 @@ void check_drafter_config(const DrafterConfig& config) {
           "every drafted token has a row");
   require(!config.aux_layers.empty() && config.attention.size() == transformer.layers,
           "there are taps, and a rule a layer");
-  for (const uint32_t context : {0u, transformer.max_context}) {
-    for (const double frequency : rope_frequencies(transformer, context)) {
-      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
-    }
-  }
+  check_rotations(transformer);
   for (const RequiredTensor& tensor : required_drafter_tensors(config)) {
     require(tensor.rows > 0 && tensor.cols > 0, "every tensor has a shape");
   }

@@ -37,17 +37,30 @@ void check_tensors(std::span<const TensorView> tensors, std::span<const std::byt
   for (const TensorView& tensor : tensors) check_tensor(tensor, file);
 }
 
+void check_rotations(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const bool turns_all = scaling.kind != RopeScaling::Kind::proportional;
+  for (const uint32_t context : {0u, config.max_context}) {
+    const std::vector<double> frequencies = rope_frequencies(config, context);
+    for (size_t i = 0; i < frequencies.size(); ++i) {
+      const bool turns = turns_all || i < scaling.turned_pairs;
+      require(std::isfinite(frequencies[i]) && (turns ? frequencies[i] > 0 : frequencies[i] == 0),
+              "rotation frequencies are positive numbers, and 0 of pairs that do not turn");
+    }
+  }
+  if (!config.has_local_rope()) return;
+  for (const double frequency : local_rope_frequencies(config)) {
+    require(std::isfinite(frequency) && frequency > 0, "local rotation frequencies are positive numbers");
+  }
+}
+
 void check_model(const ModelFile& model) {
   check_tensors(model.tensors());
   model.check_unchanged();
   for (const TensorView& tensor : model.tensors()) {
     require(model.find(tensor.name) == &tensor, "a tensor is found by its name");
   }
-  for (const uint32_t context : {0u, model.config().max_context}) {
-    for (const double frequency : rope_frequencies(model.config(), context)) {
-      require(std::isfinite(frequency) && frequency > 0, "rotation frequencies are positive numbers");
-    }
-  }
+  check_rotations(model.config());
 }
 
 }  // namespace canopy::fuzz

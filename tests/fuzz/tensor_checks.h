@@ -11,6 +11,9 @@ namespace canopy::fuzz {
 /// be decoded.
 void check_tensors(std::span<const TensorView> tensors, std::span<const std::byte> file = {});
 
+/// Checks that each pair of a head has a frequency by which it turns, or is one that does not turn.
+void check_rotations(const ModelConfig& config);
+
 /// Reads everything of a model that is read before its weights go to a device.
 void check_model(const ModelFile& model);
 
