@@ -15,10 +15,10 @@
 
 namespace {
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, std::ostream& err) {
   using namespace canopy;
   int exit_code = 0;
-  auto options = app::parse_options(argc, argv, std::cout, std::cerr, exit_code);
+  auto options = app::parse_options(argc, argv, std::cout, err, exit_code);
   if (!options) return exit_code;
   std::vector<NamedFile> inputs = {{"the recording", options->replay}};
   if (!options->model.empty())
@@ -30,18 +30,19 @@ int run(int argc, char** argv) {
   });
   // A recording needs no engine when it is only printed, drawn into a picture, or when there is no display.
   const bool picture = options->offscreen || !options->shot.empty() || !app::display_present();
-  if (!options->replay.empty() && (options->dump_json || picture))
-    return app::run_replay(*options, std::cout, std::cerr);
+  if (!options->replay.empty() && (options->dump_json || picture)) return app::run_replay(*options, std::cout, err);
   const std::unique_ptr<EngineClient> engine = make_engine(built_commit(), options->settings, make_model_service);
   if (!options->offscreen && !app::display_present()) {
-    std::cerr << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
+    err << "No display (neither DISPLAY nor WAYLAND_DISPLAY is set): answering off-screen.\n";
     options->offscreen = true;
   }
   if (!options->offscreen) options->settings_file = app::user_settings_path(options->settings_problem);
   options->keeps_chats = !options->offscreen;
-  if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, std::cerr);
+  if (options->offscreen) return app::run_offscreen(*engine, *options, std::cout, err);
+#ifdef SIGPIPE
   std::signal(SIGPIPE, SIG_IGN);  // a pipe that nobody reads any more is no reason to end
-  return app::run_window(*engine, *options, std::cerr);
+#endif
+  return app::run_window(*engine, *options, err);
 }
 
 }  // namespace
@@ -50,12 +51,15 @@ int main(int argc, char** argv) {
   using namespace canopy;
   app::prepare_process();
   app::StandardOutput output;
+  app::ErrorOutput errors;
+  int exit_code = 1;
   try {
-    const int exit_code = run(argc, argv);
+    exit_code = run(argc, argv, errors.stream());
     output.finish();
-    return exit_code;
   } catch (...) {
-    if (!output.reader_is_gone()) std::cerr << as_error(std::current_exception()).what() << "\n";
-    return 1;
+    exit_code = 1;
+    if (!output.reader_is_gone()) errors.stream() << as_error(std::current_exception()).what() << "\n";
   }
+  errors.finish(exit_code);
+  return exit_code;
 }

@@ -405,6 +405,11 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
   window.set_before_modifier_release([&] {
     if (window.drawable()) take_input(window, app, false);
   });
+  window.set_redraw([&] {
+    app.pump();
+    begin_frame(window, app);
+    window.end_frame(app.background(), "");
+  });
   if (window.has_file_dialog())
     app.set_browse([&] { window.open_file_dialog(FileDialog::Wanted::model); },
                    [&] { window.open_file_dialog(FileDialog::Wanted::text); });
@@ -442,9 +447,13 @@ int run(EngineClient& engine, const AppOptions& asked, std::ostream& err, Window
 }  // namespace
 
 bool display_present() {
+#ifdef _WIN32
+  return true;  // programs run on somebody's desktop
+#else
   const char* x11 = std::getenv("DISPLAY");
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
   return (x11 && *x11) || (wayland && *wayland);
+#endif
 }
 
 int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err, WindowStatistics* statistics) {

@@ -36,7 +36,7 @@ struct WindowStatistics {
 int run_window(EngineClient& engine, const AppOptions& options, std::ostream& err,
                WindowStatistics* statistics = nullptr);
 
-/// Whether a window could be opened: the environment names a display server.
+/// Whether a window could be opened: the environment names a display server, which Windows always has.
 bool display_present();
 
 // Carries out what the command line asks for: settings at the start, a trace to show, a prompt to send.

@@ -81,6 +81,9 @@ function(canopy_imgui_flavour suffix)
 
   add_library(canopy_imgui${suffix} INTERFACE)
   target_link_libraries(canopy_imgui${suffix} INTERFACE $<TARGET_OBJECTS:${objects}> canopy_imgui_headers glfw Threads::Threads)
+  if(WIN32)
+    target_link_libraries(canopy_imgui${suffix} INTERFACE imm32) # input methods
+  endif()
   target_include_directories(canopy_imgui${suffix} SYSTEM INTERFACE ${ARG_INCLUDES})
   target_compile_definitions(canopy_imgui${suffix} INTERFACE ${ARG_DEFINES})
 endfunction()

@@ -39,7 +39,11 @@ canopy_install(canopy share/doc/canopy THIRD_PARTY.md assets/fonts/OFL-Inter.txt
 install(FILES LICENSE DESTINATION share/doc/canopy RENAME copyright COMPONENT canopy)
 
 if(WIN32) # the program holds its libraries
-  foreach(licence pcre2/LICENCE utf8proc/LICENSE.md curl/COPYING freetype/docs/FTL.TXT harfbuzz/COPYING fribidi/COPYING)
+  set(licences pcre2/LICENCE utf8proc/LICENSE.md curl/COPYING freetype/docs/FTL.TXT harfbuzz/COPYING fribidi/COPYING)
+  if(TARGET canopy)
+    list(APPEND licences glfw/LICENSE.md)
+  endif()
+  foreach(licence IN LISTS licences)
     get_filename_component(name "${licence}" DIRECTORY)
     string(REGEX REPLACE "/.*" "" name "${name}")
     install(FILES "${CANOPY_WINDOWS_LIBRARIES}/${licence}" DESTINATION share/doc/canopy/licences RENAME ${name} COMPONENT canopy)
@@ -71,7 +75,7 @@ if(NOT CMAKE_CROSSCOMPILING)
   endforeach()
 endif()
 
-if(TARGET canopy)
+if(TARGET canopy AND NOT WIN32)
   string(TIMESTAMP CANOPY_PACKAGE_DATE "%Y-%m-%d" UTC) # SOURCE_DATE_EPOCH, where it is set
   configure_file("${packaging}/canopy.metainfo.xml.in" "${made}/canopy.metainfo.xml" @ONLY)
   canopy_install(canopy share/metainfo "${made}/canopy.metainfo.xml")

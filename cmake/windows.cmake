@@ -13,7 +13,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}/windows")
-set(CANOPY_APP OFF CACHE BOOL "The window does not run on Windows yet")
 set(CANOPY_CUDA OFF CACHE STRING "Kernels for NVIDIA GPUs are not built for Windows yet")
 # struct stat of 64 bits, and gmtime_r. GCC does not align the stack of Win64 to the 32 and 64 bytes of its vector registers
 # (bug 54412), so the assembler (2.40 or later) makes every move of them one that needs no alignment. GCC also warns wrongly

@@ -1,6 +1,8 @@
 #include "app/platform/desktop_window.h"
 
+#ifndef _WIN32
 #include <portable_file_dialogs.h>
+#endif
 
 #include <algorithm>
 #include <bit>
@@ -17,20 +19,33 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/posix.h"
 
 // Declared here, as GLFW declares it only together with Vulkan's prototypes, which are not used here.
 extern "C" VkResult glfwCreateWindowSurface(VkInstance, GLFWwindow*, const VkAllocationCallbacks*, VkSurfaceKHR*);
 
 namespace canopy::app {
-namespace {
-
-constexpr int kPollMilliseconds = 50;
-
-}  // namespace
+#ifndef _WIN32  // windows_dialogs.cpp has the form of Windows
 
 bool FileDialog::available() {
   return pfd::settings::available();
 }
+
+std::vector<std::string> FileDialog::ask(Wanted wanted) const {
+  const bool text = wanted == Wanted::text;
+  const std::vector<std::string> models = {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"};
+  const std::vector<std::string> all = {"All files", "*"};
+  pfd::open_file dialog(text ? "Attach text files" : "Open model", "", text ? all : models,
+                        text ? pfd::opt::multiselect : pfd::opt::none);
+  while (!dialog.ready(kDialogPollMilliseconds)) {
+    if (!closing_) continue;
+    dialog.kill();
+    return {};
+  }
+  return dialog.result();
+}
+
+#endif
 
 FileDialog::~FileDialog() {
   closing_ = true;
@@ -41,24 +56,13 @@ void FileDialog::open(Wanted wanted) {
   if (open_.exchange(true)) return;
   if (thread_.joinable()) thread_.join();
   thread_ = std::thread([this, wanted] {
-    const bool text = wanted == Wanted::text;
-    const std::vector<std::string> models = {"Models (GGUF, config.json)", "*.gguf config.json", "All files", "*"};
-    const std::vector<std::string> all = {"All files", "*"};
-    pfd::open_file dialog(text ? "Attach text files" : "Open model", "", text ? all : models,
-                          text ? pfd::opt::multiselect : pfd::opt::none);
-    while (!dialog.ready(kPollMilliseconds)) {
-      if (!closing_) continue;
-      dialog.kill();
-      open_ = false;
-      return;
-    }
-    const std::vector<std::string> paths = dialog.result();
+    const std::vector<std::string> paths = ask(wanted);
     if (!paths.empty()) {
       const std::lock_guard lock(mutex_);
-      chosen_ = ChosenFiles{paths, text};
+      chosen_ = ChosenFiles{paths, wanted == Wanted::text};
     }
     open_ = false;
-    wake_();
+    if (!closing_) wake_();
   });
 }
 
@@ -214,8 +218,8 @@ DesktopWindow::WindowOwner::~WindowOwner() {
 DesktopWindow::DesktopWindow(const AppOptions& options) : dialog_([] { DesktopWindow::wake(); }) {
   if (!glfwVulkanSupported())
     throw Error(ErrorKind::unavailable,
-                "The window needs a Vulkan driver that can draw on this display, and none is "
-                "installed (Debian: mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
+                std::string("The window needs a Vulkan driver that can draw on this display, and none is installed. ") +
+                    kInstallVulkan);
   glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
   // By these names desktops find the entry with the icon (packaging/canopy.desktop).
@@ -287,7 +291,12 @@ void DesktopWindow::install_callbacks() {
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { self(w)->input_ = true; });
   glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
   glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { self(w)->input_ = true; });
-  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { self(w)->input_ = self(w)->uncovered_ = true; });
+  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) {
+    self(w)->input_ = self(w)->uncovered_ = true;
+#ifdef _WIN32
+    if (self(w)->redraw_ && self(w)->drawable()) self(w)->redraw_();
+#endif
+  });
   glfwSetFramebufferSizeCallback(window_,
                                  [](GLFWwindow* w, int, int) { self(w)->input_ = self(w)->uncovered_ = true; });
   glfwSetWindowContentScaleCallback(window_, [](GLFWwindow* w, float, float) { self(w)->input_ = true; });

@@ -30,11 +30,13 @@ struct ChosenFiles {
   bool to_attach = false;  // chosen to go with the next question, whatever they are
 };
 
+constexpr int kDialogPollMilliseconds = 50;  // between looks at whether an open dialog is to close
+
 /// The system's dialog for opening a model or choosing text files, on a thread of its own, so that the window goes on
 /// drawing while it is open.
 class FileDialog {
  public:
-  /// Whether this system has a program for dialogs (zenity, kdialog, ...).
+  /// Whether this system has dialogs: on Linux a program for them (zenity, kdialog, ...).
   static bool available();
 
   /// wake is called on the dialog's thread when the dialog closes.
@@ -50,6 +52,9 @@ class FileDialog {
   std::optional<ChosenFiles> take();
 
  private:
+  /// Shows the dialog until a choice is made, which may be none, or closing_ is set.
+  std::vector<std::string> ask(Wanted wanted) const;
+
   std::function<void()> wake_;
   std::mutex mutex_;
   std::optional<ChosenFiles> chosen_;
@@ -151,6 +156,10 @@ class DesktopWindow {
   /// otherwise be seen after its modifier was released.
   void set_before_modifier_release(std::function<void()> take_input) { before_release_ = std::move(take_input); }
 
+  /// Sets a function that draws a frame. Windows keeps the program within poll_events() or wait_events() while the user
+  /// resizes the window, and calls it there; elsewhere it is not called.
+  void set_redraw(std::function<void()> redraw) { redraw_ = std::move(redraw); }
+
   bool has_file_dialog() const { return has_dialog_; }
   void open_file_dialog(FileDialog::Wanted wanted) { dialog_.open(wanted); }
 
@@ -183,7 +192,7 @@ class DesktopWindow {
   uint64_t shown_hash_ = 0;  // of the frame that was presented last,
   int times_shown_ = 0;      // this often
   std::ofstream marks_;      // the numbers of presented frames; open where frames are marked
-  std::function<void()> before_release_;
+  std::function<void()> before_release_, redraw_;
   std::vector<std::string> dropped_;
   bool has_dialog_ = false;
   FileDialog dialog_;

@@ -2,6 +2,8 @@
 
 #ifdef _WIN32
 #include <dwrite_2.h>
+
+#include "app/platform/com.h"
 #else
 #include <fontconfig/fontconfig.h>
 #endif
@@ -257,25 +259,6 @@ struct KnownFonts {
 };
 
 #ifdef _WIN32
-
-struct Released {
-  void operator()(IUnknown* object) const { object->Release(); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Released>;
-
-/// An object by a call that stores it; null where that fails.
-template <class T, class F>
-Owned<T> obtained(F&& call) {
-  T* object = nullptr;
-  return Owned<T>(FAILED(call(&object)) ? nullptr : object);
-}
-
-/// Another interface of an object; null where the system's version has none.
-template <class T>
-Owned<T> as(IUnknown& object) {
-  return obtained<T>([&](T** made) { return object.QueryInterface(__uuidof(T), reinterpret_cast<void**>(made)); });
-}
 
 std::vector<std::pair<char32_t, char32_t>> ranges_of(IDWriteFontFace1& face) {
   UINT32 count = 0;

@@ -1,6 +1,5 @@
 #include "app/platform/vulkan.h"
 
-#include <dlfcn.h>
 #include <imgui_impl_vulkan.h>
 
 #include <algorithm>
@@ -9,18 +8,19 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/posix.h"
 
 namespace canopy::app {
 
 void VulkanApi::load_global() {
   // Never closed: drivers may crash when they are unloaded.
-  static void* const loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  static void* const loader = dlopen(kVulkanLoader, RTLD_NOW | RTLD_LOCAL);
   if (!loader)
-    throw Error(ErrorKind::unavailable,
-                "The window needs Vulkan, and libvulkan.so.1 could not be opened; install the "
-                "Vulkan loader (Debian: libvulkan1) and a driver (mesa-vulkan-drivers).");
+    throw Error(ErrorKind::unavailable, "The window needs Vulkan, and " + std::string(kVulkanLoader) +
+                                            " could not be opened. " + kInstallVulkan);
   GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-  if (!GetInstanceProcAddr) throw Error(ErrorKind::unavailable, "libvulkan.so.1 has no vkGetInstanceProcAddr.");
+  if (!GetInstanceProcAddr)
+    throw Error(ErrorKind::unavailable, std::string(kVulkanLoader) + " has no vkGetInstanceProcAddr.");
 #define CANOPY_UI_VK_LOAD(name) name = reinterpret_cast<PFN_vk##name>(GetInstanceProcAddr(nullptr, "vk" #name));
   CANOPY_UI_VK_GLOBAL(CANOPY_UI_VK_LOAD)
 #undef CANOPY_UI_VK_LOAD
@@ -139,8 +139,7 @@ void UiDevice::create_instance(const Options& options) {
   const VkResult result = api_.CreateInstance(&info, nullptr, &instance_);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
     throw Error(ErrorKind::unavailable,
-                "The window needs a Vulkan 1.3 driver and none is installed (Debian: "
-                "mesa-vulkan-drivers; NVIDIA: nvidia-driver).");
+                std::string("The window needs a Vulkan 1.3 driver, and none is installed. ") + kInstallVulkan);
   check(result, "Creating a Vulkan instance");
   api_.load_instance(instance_);
   if (validate)

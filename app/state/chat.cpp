@@ -126,8 +126,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+#ifdef _WIN32
+constexpr const char* kHome = "USERPROFILE";
+#else
+constexpr const char* kHome = "HOME";
+#endif
+
 fs::path home() {
-  const char* folder = std::getenv("HOME");
+  const char* folder = std::getenv(kHome);
   return folder && *folder ? fs::path(folder) : fs::path();
 }
 

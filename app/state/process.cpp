@@ -17,7 +17,17 @@ void prepare_process() {
   prepare_console();
 }
 
+ErrorOutput::ErrorOutput() : seen_(::fcntl(STDERR_FILENO, F_GETFD) >= 0) {}
+
+void ErrorOutput::finish(int exit_code) {
+  if (exit_code != 0 && !unseen_.view().empty()) show_message(unseen_.str());
+}
+
 #else
+
+ErrorOutput::ErrorOutput() : seen_(true) {}
+
+void ErrorOutput::finish(int) {}
 
 void prepare_process() {
   std::signal(SIGXFSZ, SIG_IGN);

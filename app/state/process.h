@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <ostream>
+#include <sstream>
 #include <streambuf>
 #include <string>
 #include <string_view>
@@ -24,6 +25,20 @@ namespace canopy::app {
 /// closed become ones that can neither be read nor written as they should: otherwise the next file that is opened would
 /// take their number, and get what is meant for standard output.
 void prepare_process();
+
+/// Where a program with a window says what went wrong: standard error. On Windows it may have none, as it then has no
+/// console either; what was written is shown in a box of the system's at the end, if the program failed.
+class ErrorOutput {
+ public:
+  ErrorOutput();
+  std::ostream& stream() { return seen_ ? std::cerr : unseen_; }
+  /// Before the program ends with this code.
+  void finish(int exit_code);
+
+ private:
+  bool seen_;
+  std::ostringstream unseen_;
+};
 
 /// While it lives, std::cout writes to descriptor 1, and throws an Error where that fails: a full disk, a closed
 /// descriptor. std::cerr no longer flushes std::cout, as messages may come from other threads and from destructors.

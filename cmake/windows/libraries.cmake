@@ -1,6 +1,7 @@
 # What a cross build for Windows takes from elsewhere than its compiler: the headers of the host's packages that are nothing
 # but headers, and libraries from Debian's source archives (tools/fetch_dependencies --only windows-libraries).
 
+enable_language(RC)
 set(CANOPY_WINDOWS_HEADERS "${PROJECT_BINARY_DIR}/host_headers") # links, as the host's other headers must not be seen
 file(MAKE_DIRECTORY "${CANOPY_WINDOWS_HEADERS}")
 foreach(name CLI volk.h volk.c vulkan vk_video stb)
@@ -86,3 +87,16 @@ target_compile_definitions(canopy_fribidi PUBLIC FRIBIDI_LIB_STATIC PRIVATE HAVE
 add_library(PkgConfig::SCRIPTS INTERFACE IMPORTED GLOBAL)
 target_link_libraries(PkgConfig::SCRIPTS INTERFACE canopy_harfbuzz freetype canopy_fribidi dwrite)
 target_include_directories(PkgConfig::SCRIPTS SYSTEM INTERFACE "${CANOPY_WINDOWS_HEADERS}")
+
+if(CANOPY_APP)
+  # The window's: GLFW, which opens vulkan-1.dll when the program runs.
+  set(glfw context init input monitor vulkan window win32_init win32_joystick win32_monitor win32_time win32_thread win32_window
+    wgl_context egl_context osmesa_context)
+  list(TRANSFORM glfw PREPEND "${libraries}/glfw/src/")
+  list(TRANSFORM glfw APPEND .c)
+  add_library(glfw STATIC EXCLUDE_FROM_ALL ${glfw})
+  target_include_directories(glfw SYSTEM PUBLIC "${libraries}/glfw/include")
+  target_compile_definitions(glfw PRIVATE _GLFW_WIN32 UNICODE _UNICODE)
+  target_compile_options(glfw PRIVATE -w)
+  target_link_libraries(glfw PUBLIC gdi32)
+endif()

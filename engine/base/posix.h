@@ -1,6 +1,7 @@
 #pragma once
 // The calls of POSIX that the engine makes on files, wherever it runs: the system's own, or on Windows functions of the
-// same names, flags and errno values, which take paths as they are there (UTF-16) and never change line ends.
+// same names, flags and errno values, which take paths as they are there (UTF-16) and never change line ends. And the
+// names of what systems have under different ones.
 
 #ifndef _WIN32
 #include <dlfcn.h>
@@ -9,6 +10,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+namespace canopy {
+
+inline constexpr const char* kVulkanLoader = "libvulkan.so.1";
+/// What to do where the loader or a driver is missing.
+inline constexpr const char* kInstallVulkan =
+    "Install the driver of your graphics card; on Debian and Ubuntu: libvulkan1 and mesa-vulkan-drivers, which also "
+    "brings a software device, or nvidia-driver.";
+
+}  // namespace canopy
 #else
 #include <fcntl.h>
 #include <io.h>
@@ -19,6 +30,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 // What Windows has no word for: 0 where it asks for what is so already, else a value of our own.
 constexpr int O_CLOEXEC = _O_NOINHERIT;
@@ -55,7 +67,8 @@ inline int fdatasync(int descriptor) {
 int ftruncate(int descriptor, int64_t bytes);
 /// LOCK_EX, alone or with LOCK_NB: until the descriptor is closed. It keeps nobody from the file's bytes.
 int flock(int descriptor, int operation);
-/// F_DUPFD_CLOEXEC copies the descriptor; of flags that can be changed there are none.
+/// F_DUPFD_CLOEXEC copies the descriptor, F_GETFD fails where it is not open; of flags that can be changed there are
+/// none.
 int fcntl(int descriptor, int command, int value = 0);
 int stat(const wchar_t* path, struct stat* status);
 /// Replaces a file that is there, even one that is open where the file system allows it.
@@ -77,8 +90,18 @@ long sysconf(int name);
 // What programs do with the console, which has no counterpart elsewhere. <windows.h> stays out of their files: its
 // macros take names such as `far`.
 
-/// Text goes in and out as UTF-8, and no line breaks are changed in either direction.
+/// Text goes in and out as UTF-8, and no line breaks are changed in either direction. A program with a window has no
+/// console: it writes to the one that it was started from, where there is one and the output goes nowhere else.
 void prepare_console();
+/// Shows a text in a box of the system's until the user closes it.
+void show_message(const std::string& text);
 /// Calls `handler` for Ctrl-C, on another thread; where it returns false, the program ends. The last handler counts.
 void on_console_interrupt(bool (*handler)());
+
+namespace canopy {
+
+inline constexpr const char* kVulkanLoader = "vulkan-1.dll";
+inline constexpr const char* kInstallVulkan = "Install the newest driver of your graphics card, which brings Vulkan.";
+
+}  // namespace canopy
 #endif

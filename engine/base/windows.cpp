@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cerrno>
 #include <codecvt>
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <locale>
 #include <system_error>
+#include <utility>
 
 #include "engine/base/atomic_wait.h"
 #include "engine/base/posix.h"
@@ -181,6 +184,7 @@ int fsync(int descriptor) {
 }
 
 int fcntl(int descriptor, int command, int) {
+  if (command == F_GETFD) return ::_get_osfhandle(descriptor) >= 0 ? 0 : -1;
   if (command != F_DUPFD_CLOEXEC) return 0;
   const int copy = ::_dup(descriptor);
   if (copy >= 0) ::_setmode(copy, _O_BINARY);
@@ -238,9 +242,24 @@ int dlclose(void* library) {
 }
 
 void prepare_console() {
+  if (::AttachConsole(ATTACH_PARENT_PROCESS) != 0) {
+    const std::pair<std::FILE*, int> outputs[] = {{stdout, STDOUT_FILENO}, {stderr, STDERR_FILENO}};
+    for (const auto& [file, descriptor] : outputs) {
+      if (fcntl(descriptor, F_GETFD) == 0) continue;  // it was given another output
+      // The file gets a descriptor of its own; who writes to the usual one finds the console, too.
+      if (std::freopen("CONOUT$", "wb", file) != nullptr) ::_dup2(::_fileno(file), descriptor);
+    }
+    std::clog.clear();
+    std::cerr.clear();
+    std::cout.clear();
+  }
   ::SetConsoleOutputCP(CP_UTF8);
   ::SetConsoleCP(CP_UTF8);
   for (int descriptor = 0; descriptor <= 2; ++descriptor) ::_setmode(descriptor, _O_BINARY);
+}
+
+void show_message(const std::string& text) {
+  ::MessageBoxW(nullptr, std::filesystem::path(text).c_str(), L"Canopy", MB_OK | MB_ICONERROR | MB_SETFOREGROUND);
 }
 
 void on_console_interrupt(bool (*handler)()) {

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/posix.h"
+
 namespace canopy::vk {
 
 std::string result_name(VkResult result) {
@@ -97,17 +99,14 @@ void open_loader() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (volkGetInstanceVersion() == 0 && volkInitialize() != VK_SUCCESS) {
-    throw Error(
-        ErrorKind::unavailable,
-        "The Vulkan loader (libvulkan.so.1) was not found. Install it with the driver of your graphics card; on "
-        "Debian and Ubuntu the packages are libvulkan1 and mesa-vulkan-drivers.");
+    throw Error(ErrorKind::unavailable,
+                "The Vulkan loader (" + std::string(kVulkanLoader) + ") was not found. " + kInstallVulkan);
   }
   const uint32_t version = volkGetInstanceVersion();
   if (version < VK_API_VERSION_1_3) {
-    throw Error(ErrorKind::unavailable, "The Vulkan loader offers version " +
-                                            std::to_string(VK_API_VERSION_MAJOR(version)) + "." +
-                                            std::to_string(VK_API_VERSION_MINOR(version)) +
-                                            ", Canopy needs 1.3. Update the package libvulkan1 or the driver.");
+    throw Error(ErrorKind::unavailable,
+                "The Vulkan loader offers version " + std::to_string(VK_API_VERSION_MAJOR(version)) + "." +
+                    std::to_string(VK_API_VERSION_MINOR(version)) + ", Canopy needs 1.3. " + kInstallVulkan);
   }
 }
 
@@ -183,10 +182,7 @@ VkInstance create_instance(Validation validation, bool debug_names, void* log) {
   VkInstance instance = VK_NULL_HANDLE;
   const VkResult result = vkCreateInstance(&info, nullptr, &instance);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
-    throw Error(ErrorKind::unavailable,
-                "No Vulkan driver was found. Install the driver of your graphics card (on Debian and Ubuntu "
-                "mesa-vulkan-drivers for AMD and Intel, which also brings a software device for machines without a "
-                "graphics card).");
+    throw Error(ErrorKind::unavailable, std::string("No Vulkan driver was found. ") + kInstallVulkan);
   }
   check_vk(result, "creating the Vulkan instance");
   return instance;

@@ -173,7 +173,7 @@ class Installed(unittest.TestCase):
                    "sys.argv = sys.argv[1:]; sys.exit(t['main']())", os.path.join(ROOT, "tools", "make_icons"), drawn]
         done = run(*program)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("canopy.svg", "canopy-16.png", "canopy-48.png"):
+        for name in ("canopy.svg", "canopy.ico", "canopy-16.png", "canopy-48.png"):
             with open(os.path.join(drawn, name), "rb") as mine, open(os.path.join(ICONS, name), "rb") as kept:
                 self.assertEqual(mine.read(), kept.read(), name)
 
