@@ -12,6 +12,7 @@
 #include "engine/base/files.h"
 #include "engine/base/machine.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 #include "tests/base/expect_error.h"
 #include "tests/base/temp_folder.h"
@@ -43,6 +44,15 @@ class Variable {
  private:
   std::wstring name_, old_;
 };
+
+TEST(WindowsFiles, ADescriptorIsOpenOrNot) {
+  const TempFolder folder;
+  const int descriptor = ::open((folder.path() / kName).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(descriptor, 0);
+  EXPECT_GE(::fcntl(descriptor, F_GETFD), 0);
+  ::close(descriptor);
+  EXPECT_LT(::fcntl(descriptor, F_GETFD), 0);
+}
 
 TEST(WindowsFiles, AnyNameIsWrittenReplacedAndReadByteByByte) {
   const TempFolder folder;
