@@ -79,6 +79,10 @@ function(canopy_imgui_flavour suffix)
   # -O2 draws as fast as -O3 here; test programs run for seconds, so compiling them costs more than running them.
   target_compile_options(${objects} PRIVATE -w $<$<CONFIG:Release>:$<IF:$<STREQUAL:${suffix},_test>,-O1,-O2>>)
 
+  if(WIN32) # MinGW's time.h has the function that imgui.cpp makes itself, unless told not to
+    target_compile_options(${objects} PRIVATE -U_POSIX_THREAD_SAFE_FUNCTIONS)
+  endif()
+
   add_library(canopy_imgui${suffix} INTERFACE)
   target_link_libraries(canopy_imgui${suffix} INTERFACE $<TARGET_OBJECTS:${objects}> canopy_imgui_headers glfw Threads::Threads)
   if(WIN32)
@@ -142,6 +146,10 @@ target_compile_definitions(canopy_imgui_headers INTERFACE "IMGUI_USER_CONFIG=\"c
 get_target_property(glfw_includes glfw INTERFACE_INCLUDE_DIRECTORIES)
 if(glfw_includes)
   target_include_directories(canopy_imgui_headers SYSTEM INTERFACE ${glfw_includes})
+endif()
+
+if(WIN32)
+  target_include_directories(canopy_imgui_headers SYSTEM INTERFACE "${CANOPY_WINDOWS_HEADERS}") # Vulkan's
 endif()
 
 set(implot "${canopy_gui_dir}/external/implot/implot")

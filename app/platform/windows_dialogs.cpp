@@ -82,8 +82,9 @@ std::vector<std::string> FileDialog::ask(Wanted wanted) const {
   if (!text) dialog->SetFileTypes(2, kModels);
   FILEOPENDIALOGOPTIONS options = 0;
   dialog->GetOptions(&options);
-  dialog->SetOptions(options | FOS_FORCEFILESYSTEM | FOS_FILEMUSTEXIST | FOS_NOCHANGEDIR |
-                     (text ? FOS_ALLOWMULTISELECT : 0));
+  options |= FOS_FORCEFILESYSTEM | FOS_FILEMUSTEXIST | FOS_NOCHANGEDIR;
+  if (text) options |= FOS_ALLOWMULTISELECT;
+  dialog->SetOptions(options);
   const ClosesOnWish closes(*dialog, closing_);
   if (closing_ || FAILED(dialog->Show(nullptr))) return {};
   const auto items = obtained<IShellItemArray>([&](IShellItemArray** made) { return dialog->GetResults(made); });
