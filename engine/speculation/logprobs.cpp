@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <ranges>
 #include <string>
 
 #include "engine/base/error.h"
@@ -33,11 +32,13 @@ TokenLogprobs logprobs_of(std::span<const float> logits, uint32_t token, uint32_
     return TokenLogprob{id, std::min(0.0, double{logits[id]} - double{highest} - log_sum)};
   };
   TokenLogprobs found{at(token), {}};
-  const auto ids = std::views::iota(0u, static_cast<uint32_t>(logits.size()));
-  std::vector<uint32_t> best(std::min<size_t>(count, logits.size()));
-  std::partial_sort_copy(ids.begin(), ids.end(), best.begin(), best.end(), [&](uint32_t a, uint32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
+  const auto is_likelier = [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; };
+  std::vector<uint32_t> best;  // the likeliest first, of equal ones the first
+  for (uint32_t id = 0; id < logits.size(); ++id) {
+    if (best.size() == count && (count == 0 || !is_likelier(id, best.back()))) continue;
+    best.insert(std::ranges::upper_bound(best, id, is_likelier), id);
+    if (best.size() > count) best.pop_back();
+  }
   for (const uint32_t id : best) found.likeliest.push_back(at(id));
   return found;
 }
