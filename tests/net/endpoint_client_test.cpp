@@ -27,12 +27,9 @@ EndpointRequest hello() {
   return request;
 }
 
-EndpointLimits quick() {
-  return {1, 1, 3};
-}
-/// Which no machine is so busy as to reach.
+/// Which no machine is so busy as to reach: what would wait for it is ended by the time that a test may take.
 EndpointLimits patient() {
-  return {30, 30, 60};
+  return {3600, 3600, 3600};
 }
 
 struct Outcome {
@@ -57,7 +54,7 @@ class Pieces {
   std::atomic<int> count_{0};
 };
 
-Outcome ask(const FakeServer& server, const EndpointLimits& limits = quick(), const std::stop_token& stop = {},
+Outcome ask(const FakeServer& server, const EndpointLimits& limits = patient(), const std::stop_token& stop = {},
             Pieces* pieces = nullptr) {
   Outcome outcome;
   try {
@@ -163,7 +160,7 @@ TEST(EndpointClient, WithoutAServerItSaysSo) {
     const FakeServer gone([](const FakeServer::Connection&) {});
     port = gone.port();
   }
-  EndpointClient client(parse_endpoint("http://127.0.0.1:" + std::to_string(port)), quick());
+  EndpointClient client(parse_endpoint("http://127.0.0.1:" + std::to_string(port)), patient());
   try {
     client.reply(hello(), {}, {});
     FAIL() << "there is no server";
@@ -194,21 +191,19 @@ TEST(EndpointClient, SilenceEnds) {
     to.text("One");
     to.wait_until_left();
   });
-  const Outcome outcome = ask(server);
+  const Outcome outcome = ask(server, {1, 1, 3600});
   EXPECT_EQ(outcome.kind, ErrorKind::unavailable);
   EXPECT_NE(outcome.refusal.find("silent"), std::string::npos) << outcome.refusal;
 }
 
 TEST(EndpointClient, AReplyThatDripsHasAnEnd) {
-  std::atomic<int> sent{0};
   const FakeServer server([&](const FakeServer::Connection& to) {
     to.begin();
-    for (; to.text("."); ++sent) std::this_thread::sleep_for(40ms);
+    while (to.text(".")) std::this_thread::sleep_for(40ms);
   });
   EndpointLimits limits = patient();
   limits.whole_s = 0.4;
   EXPECT_NE(ask(server, limits).refusal.find("did not end its reply within"), std::string::npos);
-  EXPECT_LE(sent, 50) << "that is, 2 s";
 }
 
 TEST(EndpointClient, HeadersWithoutEndAreRefused) {
@@ -229,17 +224,18 @@ TEST(EndpointClient, ABodyWithoutEndIsRefused) {
     for (int i = 0; i < 4096 && to.send(piece); ++i) {
     }
   });
-  EXPECT_NE(ask(server).refusal.find(" MB"), std::string::npos);
+  const Outcome outcome = ask(server);
+  EXPECT_NE(outcome.refusal.find("more than 8.4 MB for one reply"), std::string::npos) << outcome.refusal;
 }
 
+// Neither the silence nor the reply would end before the test.
 TEST(EndpointClient, IsCancelledAtOnce) {
   for (const bool silent : {false, true}) {
-    std::atomic<int> sent{0};
     const FakeServer server([&](const FakeServer::Connection& to) {
       to.begin();
       to.text(".");
       if (silent) to.wait_until_left();
-      for (; to.text("."); ++sent) std::this_thread::sleep_for(20ms);
+      while (to.text(".")) std::this_thread::sleep_for(20ms);
     });
     std::stop_source stop;
     Pieces read;
@@ -248,7 +244,6 @@ TEST(EndpointClient, IsCancelledAtOnce) {
       stop.request_stop();
     });
     EXPECT_EQ(ask(server, patient(), stop.get_token(), &read).kind, ErrorKind::cancelled) << silent;
-    EXPECT_LE(sent, 50) << "that is, 1 s";
     later.join();
   }
 }

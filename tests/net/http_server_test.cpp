@@ -1,10 +1,6 @@
 #include "engine/net/http_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -14,48 +10,12 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "tests/net/raw_client.h"
 
 namespace canopy {
 namespace {
 
-/// A client that writes bytes as they are.
-class RawClient {
- public:
-  explicit RawClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval limit{20, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  }
-  ~RawClient() { close(); }
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
-
-  void close() {
-    if (socket_ >= 0) ::close(socket_);
-    socket_ = -1;
-  }
-  bool write(std::string_view text) {
-    return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
-  }
-  /// What came, once there is `until` in it; all there is where that is empty.
-  std::string read(std::string_view until = {}) {
-    std::string text;
-    char bytes[4096];
-    while (until.empty() || text.find(until) == std::string::npos) {
-      const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
-      if (count <= 0) break;
-      text.append(bytes, static_cast<size_t>(count));
-    }
-    return text;
-  }
-
- private:
-  int socket_;
-};
+using test::RawClient;
 
 std::string post(const std::string& body, const std::string& headers = {}) {
   return "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + headers +
@@ -107,7 +67,7 @@ class HttpServerTest : public testing::Test {
   }
 
   static bool waits_for(const std::atomic<bool>& flag) {
-    for (int i = 0; i < 2000 && !flag; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 12000 && !flag; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return flag;
   }
 
@@ -146,11 +106,9 @@ TEST_F(HttpServerTest, a_head_has_a_time_in_all) {
   start(limits);
   RawClient client(server->port());
   client.write("GET / HTTP/1.1\r\n");
-  const auto begin = std::chrono::steady_clock::now();
-  // Each byte comes soon enough; all of them do not.
-  for (int i = 0; i < 100 && client.write("a"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Each byte comes soon enough; all of them do not, and they come until there is an answer.
+  while (!client.has_news(std::chrono::milliseconds(20))) client.write("a");
   EXPECT_TRUE(client.read().starts_with("HTTP/1.1 408 ")) << "a slow head is answered";
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
 TEST_F(HttpServerTest, a_body_has_a_time_and_a_size) {
@@ -212,15 +170,15 @@ TEST_F(HttpServerTest, a_handler_sees_that_its_client_has_gone) {
 }
 
 TEST_F(HttpServerTest, the_end_of_the_server_ends_everything) {
-  start();
+  HttpLimits limits;  // what would be waited for does not end before the test
+  limits.head_s = limits.body_s = limits.idle_s = 3600;
+  start(limits);
   RawClient waits(server->port()), idle(server->port()), half(server->port());
   waits.write("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
   half.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Len");
   ASSERT_TRUE(waits_for(began));
-  const auto begin = std::chrono::steady_clock::now();
   server.reset();
   EXPECT_TRUE(left);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST_F(HttpServerTest, connections_are_bounded_and_places_become_free_again) {
@@ -236,7 +194,7 @@ TEST_F(HttpServerTest, connections_are_bounded_and_places_become_free_again) {
   EXPECT_TRUE(RawClient(server->port()).read().starts_with("HTTP/1.1 503 "));
   held.clear();
   std::string answer;
-  for (int i = 0; i < 100 && answer.find("200 OK") == std::string::npos; ++i) {
+  for (int i = 0; i < 3000 && answer.find("200 OK") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     answer = ask(post("x", "Connection: close\r\n"));
   }
