@@ -18,7 +18,7 @@
 namespace canopy {
 namespace {
 
-enum class Role { ends, file_ends, control, sentence_end, harmony, channel };
+enum class Role { ends, file_ends, control, sentence_end, harmony, gemma };
 
 constexpr int32_t control_type = 3;
 
@@ -46,7 +46,8 @@ const std::unordered_map<std::string_view, Role>& roles() {
                         "<MID>",          "\u2581<MID>",  "<|code_middle|>", "<|middle|>"});
     put(Role::sentence_end, {"</s>"});
     put(Role::harmony, {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"});
-    put(Role::channel, {"<|channel>", "<channel|>"});
+    put(Role::gemma, {"<|channel>", "<channel|>", "<|think|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>",
+                      "<|\"|>", "<tool_response|>"});
     return made;
   }();
   return table;
@@ -56,7 +57,7 @@ const std::unordered_map<std::string_view, Role>& roles() {
 
 NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<const int32_t> types) {
   NamedTokens named;
-  std::vector<uint32_t> sentence_ends, harmony, channels;
+  std::vector<uint32_t> sentence_ends, harmony, gemma;
   bool has_turn = false, has_return = false, has_call = false, has_flush = false, has_tool_response = false;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const auto found = roles().find(tokens[i]);
@@ -71,7 +72,7 @@ NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<con
         if (i < types.size() && types[i] == control_type) sentence_ends.push_back(id);
         break;
       case Role::harmony: harmony.push_back(id); break;
-      case Role::channel: channels.push_back(id); break;
+      case Role::gemma: gemma.push_back(id); break;
     }
     has_turn |= tokens[i] == "<turn|>";
     has_return |= tokens[i] == "<|return|>";
@@ -88,8 +89,9 @@ NamedTokens named_tokens(std::span<const std::string_view> tokens, std::span<con
       return true;
     });
   }
-  // Gemma 4's thinking. Files that llama.cpp's converter made have them as text, so that its own parser sees them.
-  if (has_turn) named.controls.insert(named.controls.end(), channels.begin(), channels.end());
+  // Marks of Gemma 4's thinking and tools. Files that llama.cpp's converter made have them as text, so that its own
+  // parser sees them.
+  if (has_turn) named.controls.insert(named.controls.end(), gemma.begin(), gemma.end());
   // With "<|tool_response>" it is Gemma's again, whatever its type.
   if (!has_tool_response) named.ends.insert(named.ends.end(), sentence_ends.begin(), sentence_ends.end());
   std::ranges::sort(named.ends);

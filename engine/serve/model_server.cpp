@@ -461,10 +461,13 @@ class ModelServer::Work {
     ReplySettings settings;
   };
 
-  /// The text of ids as replies are shown.
+  /// The end of a prompt as it is shown where it is part of a reply.
   std::string shown(const std::string& text) const {
     const Tokenizer& tokenizer = *engine_.text.tokenizer;
-    return tokenizer.decode(tokenizer.encode(text, SpecialTokens::parse));
+    ReplyText reply(tokenizer, {});
+    for (const uint32_t id : tokenizer.encode(text, SpecialTokens::parse)) reply.push(id);
+    reply.finish();
+    return reply.text().substr(reply.thought().bytes);
   }
 
   /// Ends the prompt of a reply that must be a call in the beginning of one.

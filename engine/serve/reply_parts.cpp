@@ -15,8 +15,12 @@ namespace {
 
 using CallJson = nlohmann::ordered_json;
 
-constexpr std::string_view kThink = "<think>", kThinkEnd = "</think>", kCall = "<tool_call>", kCallEnd = "</tool_call>";
+constexpr std::string_view kThink = "<think>", kThinkEnd = "</think>";
 constexpr std::string_view kBlanks = " \t\r\n";
+/// Between which calls stand: of Hermes and Qwen, and of Gemma 4, whose texts stand between quotes of its own.
+constexpr std::string_view kCall = "<tool_call>", kCallEnd = "</tool_call>";
+constexpr std::string_view kGemmaCall = "<|tool_call>", kGemmaCallEnd = "<tool_call|>", kGemmaQuote = "<|\"|>";
+constexpr int kDeepestArguments = 64;
 /// What families write in front of a call that is JSON. Where these are control tokens nothing of them is shown.
 constexpr std::array<std::string_view, 6> kMarks = {"<|python_tag|>", "[TOOL_CALLS]", "<|tool_call|>",
                                                     "functools",      "```json",      "```tool_call"};
@@ -120,6 +124,164 @@ std::optional<ToolCall> call_in_tags(std::string_view text) {
   return call;
 }
 
+/// call:NAME{KEY:VALUE,…} of Gemma 4. Texts stand between <|"|> as they are, also a key; objects and lists are written
+/// like the whole; what else can be read as JSON is that, and None is null.
+class GemmaCall {
+ public:
+  explicit GemmaCall(std::string_view text) : text_(trimmed(text)) {}
+
+  std::optional<ToolCall> read() {
+    constexpr std::string_view lead = "call:";
+    if (!text_.starts_with(lead)) return std::nullopt;
+    text_.remove_prefix(lead.size());
+    const size_t name_end = text_.find('{');
+    if (name_end == std::string_view::npos) return std::nullopt;
+    const std::string_view name = trimmed(text_.substr(0, name_end));
+    if (name.empty() || name.find_first_of(kBlanks) != std::string_view::npos) return std::nullopt;
+    text_.remove_prefix(name_end + 1);
+    const std::optional<CallJson> arguments = object(1);
+    if (!arguments || !text_.empty()) return std::nullopt;
+    return ToolCall{std::string(name), arguments->dump(-1, ' ', false, CallJson::error_handler_t::replace)};
+  }
+
+ private:
+  bool take(std::string_view sign) {
+    if (!text_.starts_with(sign)) return false;
+    text_.remove_prefix(sign.size());
+    return true;
+  }
+  void skip_blanks() { text_.remove_prefix(std::min(text_.find_first_not_of(kBlanks), text_.size())); }
+
+  /// Behind the quote that opens a text.
+  std::optional<std::string> quoted() {
+    const size_t end = text_.find(kGemmaQuote);
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string text(text_.substr(0, end));
+    text_.remove_prefix(end + kGemmaQuote.size());
+    return text;
+  }
+
+  /// Up to one of these signs, which stays.
+  std::optional<std::string_view> bare(std::string_view ends) {
+    const size_t end = text_.find_first_of(ends);
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view word = trimmed(text_.substr(0, end));
+    text_.remove_prefix(end);
+    return word;
+  }
+
+  /// Behind the brace that opens it.
+  std::optional<CallJson> object(int depth) {
+    CallJson object = CallJson::object();
+    skip_blanks();
+    if (take("}")) return object;
+    while (true) {
+      skip_blanks();
+      std::optional<std::string> key;
+      if (take(kGemmaQuote)) {
+        key = quoted();
+      } else if (const auto word = bare(":{}[],")) {
+        key = unquoted(*word);
+      }
+      skip_blanks();
+      if (!key || key->empty() || !take(":")) return std::nullopt;
+      std::optional<CallJson> each = value(depth);
+      if (!each) return std::nullopt;
+      object[*key] = std::move(*each);
+      skip_blanks();
+      if (take("}")) return object;
+      if (!take(",")) return std::nullopt;
+    }
+  }
+
+  std::optional<CallJson> list(int depth) {
+    CallJson list = CallJson::array();
+    skip_blanks();
+    if (take("]")) return list;
+    while (true) {
+      std::optional<CallJson> each = value(depth);
+      if (!each) return std::nullopt;
+      list.push_back(std::move(*each));
+      skip_blanks();
+      if (take("]")) return list;
+      if (!take(",")) return std::nullopt;
+    }
+  }
+
+  std::optional<CallJson> value(int depth) {
+    skip_blanks();
+    if (take(kGemmaQuote)) {
+      std::optional<std::string> text = quoted();
+      return text ? std::optional<CallJson>(*std::move(text)) : std::nullopt;
+    }
+    if (text_.starts_with('"')) return in_json_quotes();
+    if (take("{")) return depth < kDeepestArguments ? object(depth + 1) : std::nullopt;
+    if (take("[")) return depth < kDeepestArguments ? list(depth + 1) : std::nullopt;
+    const std::optional<std::string_view> word = bare(",}]");
+    if (!word || word->empty()) return std::nullopt;
+    if (*word == "None") return CallJson();
+    const std::optional<CallJson> json = parse_call_json(*word);
+    return json ? *json : CallJson(std::string(*word));
+  }
+
+  /// A text as JSON has it, which the model was not taught.
+  std::optional<CallJson> in_json_quotes() {
+    for (size_t end = 1; (end = text_.find('"', end)) != std::string_view::npos; ++end) {
+      size_t slashes = 0;
+      while (text_[end - 1 - slashes] == '\\') ++slashes;
+      if (slashes % 2 != 0) continue;
+      const std::optional<CallJson> json = parse_call_json(text_.substr(0, end + 1));
+      text_.remove_prefix(end + 1);
+      return json;
+    }
+    return std::nullopt;
+  }
+
+  static std::string unquoted(std::string_view word) {
+    const bool has_quotes = word.size() > 2 && word.starts_with('"') && word.ends_with('"');
+    return std::string(has_quotes ? word.substr(1, word.size() - 2) : word);
+  }
+
+  std::string_view text_;
+};
+
+/// Where the first call begins; npos: nowhere.
+size_t begin_of_call(std::string_view text) {
+  return std::min(text.find(kCall), text.find(kGemmaCall));
+}
+
+/// Bytes at the end of a text that may be the beginning of a call.
+size_t begun_call(std::string_view text) {
+  return std::max(begun_of(text, kCall), begun_of(text, kGemmaCall));
+}
+
+/// A call at the beginning of a text.
+struct CallBounds {
+  bool ended = false;
+  size_t inside = 0, inside_end = 0, end = 0;  // of what is between the marks, and of all
+};
+
+CallBounds bounds_of_call(std::string_view text) {
+  const bool is_gemma = text.starts_with(kGemmaCall);
+  const std::string_view mark = is_gemma ? kGemmaCall : kCall, end_mark = is_gemma ? kGemmaCallEnd : kCallEnd;
+  size_t from = mark.size();
+  size_t end = text.find(end_mark, from);
+  // The letters of the end in a text of Gemma's are no end.
+  while (is_gemma && end != std::string_view::npos) {
+    const size_t quote = text.find(kGemmaQuote, from);
+    if (quote >= end) break;
+    const size_t closing = text.find(kGemmaQuote, quote + kGemmaQuote.size());
+    if (closing == std::string_view::npos) {
+      end = closing;
+      break;
+    }
+    from = closing + kGemmaQuote.size();
+    end = text.find(end_mark, from);
+  }
+  if (end == std::string_view::npos) return {false, mark.size(), text.size(), text.size()};
+  return {true, mark.size(), end, end + end_mark.size()};
+}
+
 /// A text without the mark of a family around it.
 std::string_view without_marks(std::string_view text) {
   text = trimmed(text);
@@ -206,9 +368,12 @@ void ReplyParts::think(std::string_view text, ReplyPart& part) {
 }
 
 void ReplyParts::take_call(std::string_view inside, std::string_view whole, ReplyPart& part) {
-  std::vector<ToolCall> calls = calls_in_json(inside, {});
-  if (calls.empty())
-    if (std::optional<ToolCall> call = call_in_tags(inside)) calls.push_back(std::move(*call));
+  const bool is_gemma = whole.starts_with(kGemmaCall);
+  std::vector<ToolCall> calls = is_gemma ? std::vector<ToolCall>() : calls_in_json(inside, {});
+  if (calls.empty()) {
+    std::optional<ToolCall> call = is_gemma ? GemmaCall(inside).read() : call_in_tags(inside);
+    if (call) calls.push_back(std::move(*call));
+  }
   if (calls.empty()) part.answer += whole;  // the client sees what the model wrote
   for (ToolCall& call : calls) part.calls.push_back(std::move(call));
 }
@@ -255,8 +420,8 @@ bool ReplyParts::step(ReplyPart& part, bool ends) {
       }
       const std::string_view text =
           std::string_view(held_).substr(std::min(held_.find_first_not_of(kBlanks), held_.size()));
-      if (!ends && (text.empty() || (text.size() < kCall.size() && kCall.starts_with(text)))) return false;
-      state_ = may_be_calls(held_) && !text.starts_with(kCall) ? State::perhaps_call : State::answer;
+      if (!ends && (text.empty() || begun_call(text) == text.size())) return false;
+      state_ = may_be_calls(held_) && begin_of_call(text) != 0 ? State::perhaps_call : State::answer;
       return true;
     }
     case State::answer: {
@@ -265,7 +430,7 @@ bool ReplyParts::step(ReplyPart& part, bool ends) {
         part.answer += std::exchange(held_, {});
         return false;
       }
-      const size_t begin = held_.find(kCall);
+      const size_t begin = begin_of_call(held_);
       if (begin != std::string::npos) {
         // Blanks around calls are no answer.
         const std::string_view before = std::string_view(held_).substr(0, begin);
@@ -275,7 +440,7 @@ bool ReplyParts::step(ReplyPart& part, bool ends) {
         return true;
       }
       // Blanks may stand in front of a call.
-      size_t kept = ends ? 0 : begun_of(held_, kCall);
+      size_t kept = ends ? 0 : begun_call(held_);
       if (!ends)
         while (kept < held_.size() && kBlanks.find(held_[held_.size() - kept - 1]) != std::string_view::npos) ++kept;
       const bool after_call = answered_ && trimmed(held_).empty();
@@ -284,13 +449,11 @@ bool ReplyParts::step(ReplyPart& part, bool ends) {
       return false;
     }
     case State::call: {
-      const size_t end = held_.find(kCallEnd);
-      if (end == std::string::npos && !ends) return false;
-      const size_t stop = std::min(end, held_.size());
-      const size_t next = std::min(stop + (end == std::string::npos ? 0 : kCallEnd.size()), held_.size());
-      const std::string whole = held_.substr(0, next);
-      take_call(std::string_view(held_).substr(kCall.size(), stop - kCall.size()), whole, part);
-      held_.erase(0, next);
+      const CallBounds call = bounds_of_call(held_);
+      if (!call.ended && !ends) return false;
+      const std::string whole = held_.substr(0, call.end);
+      take_call(std::string_view(whole).substr(call.inside, call.inside_end - call.inside), whole, part);
+      held_.erase(0, call.end);
       answered_ = true;
       state_ = State::answer;
       return true;

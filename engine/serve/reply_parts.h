@@ -22,8 +22,9 @@ struct ReplyPart {
 /// Takes a reply apart:
 /// - thinking: <think> … </think> in front of the answer, or up to </think> where the prompt had the first of them;
 /// - calls, only where tools were offered: <tool_call> … </tool_call> with an object of JSON (Hermes, Qwen) or with
-///   <function=…><parameter=…> (Qwen3-Coder) inside; an answer that is an object or a list of such, as a whole, in a
-///   fenced block or behind the mark of a family (Llama 3, Mistral, Phi, Gemma).
+///   <function=…><parameter=…> (Qwen3-Coder) inside; <|tool_call>call:NAME{KEY:VALUE}<tool_call|> (Gemma 4); an answer
+///   that is an object or a list of such, as a whole, in a fenced block or behind the mark of a family (Llama 3,
+///   Mistral, Phi, older Gemma).
 /// What looks like the beginning of one of these is held back until it is clear what it is, and what is none is
 /// answer.
 class ReplyParts {

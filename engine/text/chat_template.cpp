@@ -528,15 +528,34 @@ void append_range(std::span<const PromptPart> parts, size_t begin, size_t end, s
 
 constexpr std::string_view kSampleArgument = "canopy_sample_argument";
 
-/// Where the arguments of a sample call begin that were written as an object or as <parameter=...>; npos: they were
-/// not.
+/// Where the arguments of a sample call begin that were written as an object, whose keys may have no quotes, or as
+/// <parameter=...>; npos: they were not.
 size_t begin_of_arguments(std::string_view text, size_t from) {
   const size_t argument = text.find(kSampleArgument, from);
   if (argument == std::string_view::npos) return argument;
   const std::string_view before = text.substr(0, argument);
-  for (const std::string_view form : {"{\"", "{ \"", "<parameter="})
+  for (const std::string_view form : {"{\"", "{ \"", "<parameter=", "{"})
     if (before.ends_with(form) && argument - form.size() >= from) return argument - form.size();
   return std::string_view::npos;
+}
+
+/// Where thinking begins that a prompt ends with, opened and closed without a word; the prompt's end: it has none.
+size_t begin_of_no_thinking(std::string_view prompt) {
+  constexpr std::array<std::array<std::string_view, 3>, 2> forms = {{
+      {"<think>", "", "</think>"}, {"<|channel>", "thought", "<channel|>"},  // Gemma 4
+  }};
+  const auto trimmed_end = [](std::string_view text) {
+    return text.substr(0, text.find_last_not_of(" \n") + 1);  // npos + 1 is 0
+  };
+  for (const auto& [opening, head, closing] : forms) {
+    std::string_view rest = trimmed_end(prompt);
+    if (!rest.ends_with(closing)) continue;
+    rest = trimmed_end(rest.substr(0, rest.size() - closing.size()));
+    if (!rest.ends_with(head)) continue;
+    rest = trimmed_end(rest.substr(0, rest.size() - head.size()));
+    if (rest.ends_with(opening)) return rest.size() - opening.size();
+  }
+  return prompt.size();
 }
 
 }  // namespace
@@ -555,7 +574,8 @@ CallPrompt ChatTemplate::render_call_to_ids(std::span<const ChatTurn> turns, con
     throw bad_input("A call of the tool " + quoted_name(name) +
                     " cannot be begun: allowed are names without blanks, quotes, backslashes and angle brackets.");
   }
-  const std::string prompt = joined_text(render(turns, options));
+  std::vector<PromptPart> begun = render(turns, options);
+  const std::string prompt = joined_text(begun);
   // As the template writes a call of an earlier turn. Nine letters for an id is what Mistral's demands.
   ChatTurn call{"assistant", ""};
   call.fields = R"({"tool_calls":[{"id":"canopy123","type":"function","function":{"name":")" +
@@ -567,19 +587,21 @@ CallPrompt ChatTemplate::render_call_to_ids(std::span<const ChatTurn> turns, con
   const std::string lead = "The model's chat template writes no call that a reply could begin with";
   const std::vector<PromptPart> parts = with_context(lead, [&] { return render(with_call, closed); });
   const std::string text = joined_text(parts);
-  const size_t at = text.starts_with(prompt) ? text.find(kSampleCall, prompt.size()) : std::string::npos;
+  // A prompt may end with thinking that is switched off, which turns that are over do not have.
+  const size_t same = text.starts_with(prompt) ? prompt.size() : begin_of_no_thinking(prompt);
+  const bool goes_on = text.starts_with(std::string_view(prompt).substr(0, same));
+  const size_t at = goes_on ? text.find(kSampleCall, same) : std::string::npos;
   const size_t behind = at == std::string::npos ? at : at + kSampleCall.size();
   const size_t arguments = at == std::string::npos ? at : begin_of_arguments(text, behind);
   if (arguments == std::string::npos) throw bad_input(lead + ".");
-  std::vector<PromptPart> begun;
-  append_range(parts, 0, at, begun);
+  append_range(parts, same, at, begun);
   if (!name.empty()) {
     begun.push_back({std::string(name), false});
     // The space in front of an object is part of the token that opens it.
     const size_t last = text.find_last_not_of(' ', arguments - 1);
     append_range(parts, behind, std::max(behind, last + 1), begun);
   }
-  return {ids_of(begun, tokenizer), joined_text(begun).substr(prompt.size()), text.substr(prompt.size())};
+  return {ids_of(begun, tokenizer), joined_text(begun).substr(prompt.size()), text.substr(same)};
 }
 
 }  // namespace canopy

@@ -62,6 +62,10 @@ std::string_view recipient_in(std::string_view head) {
   return at == std::string_view::npos ? std::string_view() : first_word(head.substr(at + recipient.size()));
 }
 
+bool marks_call_of_gemma(std::string_view spelling) {
+  return spelling == "<|tool_call>" || spelling == "<tool_call|>" || spelling == "<|\"|>";
+}
+
 bool has_controls(const Tokenizer& tokenizer, std::initializer_list<std::string_view> spellings) {
   return std::ranges::all_of(spellings, [&](std::string_view spelling) {
     const auto id = tokenizer.find_special(spelling);
@@ -111,6 +115,17 @@ bool ReplyChannels::control(std::string_view spelling, Shown& shown) {
     channel_.clear();
     kind_ = Kind::answer;
     starts_ = true;
+    return ends;
+  }
+  if (marks_call_of_gemma(spelling)) {
+    // A call ends the thinking, whether its channel was closed or not.
+    const bool ends = spelling == "<|tool_call>" && (in_head_ || kind_ == Kind::thought);
+    if (ends) {
+      in_head_ = has_channel_ = head_is_line_ = false;
+      kind_ = Kind::answer;
+      starts_ = true;
+    }
+    shown = text(spelling);
     return ends;
   }
   if (spelling == "<|channel|>") {

@@ -55,7 +55,8 @@ struct ChatTurn {
 // calls of tools are (to=functions.NAME, ended by <|call|>). Markup is what control tokens wrote and what stands in the
 // head of a message, between <|start|> or <|channel|> and <|message|>; the same letters in a text are text.
 //
-// Gemma 4 thinks in a channel, too, whose head is a line: <|channel>thought\n … <channel|>, then the answer.
+// Gemma 4 thinks in a channel, too, whose head is a line: <|channel>thought\n … <channel|>, then the answer. Its calls
+// are part of the answer, as they are spelled: <|tool_call>call:NAME{…}<tool_call|>, with <|"|> around texts.
 
 /// What of a reply's text was thought in channels of its own, in front of the answer.
 struct ThoughtPart {
@@ -94,7 +95,7 @@ class ReplyChannels {
     std::string text;
   };
 
-  /// A control token by its spelling. `shown` gets an answer that had no head.
+  /// A control token by its spelling. `shown` gets an answer that had no head, and the marks of Gemma's calls.
   /// True where the text of a message ends here: what follows is no part of it.
   bool control(std::string_view spelling, Shown& shown);
 

@@ -12,6 +12,10 @@ from cli import GOLDEN, run
 from served import CHAT, CODE, MODEL, MODES, RESPONSE, TOOLS, Case, Served, events, generated, logits
 
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients"))
+
+import scripted_model  # noqa: E402
+
 class Endpoints(Case):
     def test_models(self):
         for path in ("/v1/models", "/models"):
@@ -409,6 +413,87 @@ class Messages(Case):
         chat = self.served.post("/v1/chat/completions", CHAT)[1]
         for path in ("/v1/messages", "/messages"):
             status, message = self.served.post(path, {**CHAT, "model": "tiny"}, headers={"anthropic-version": "2023-06-01"})
+class CallsOfGemma(Case):
+    """A model that calls as Gemma 4 does, whose marks are control tokens."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        model = os.path.join(cls.folder.name, "scripted")
+        scripted_model.write(MODEL, model, scripted_model.GEMMA)
+        cls.served = Served(model=model, context=1024)
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    CHAT = {"messages": [{"role": "user", "content": "How is the weather in Oslo?"}], "temperature": 0, "tools": TOOLS}
+    NAMED = {"type": "function", "function": {"name": "get_weather"}}
+
+    def expect_call(self, choice):
+        self.assertEqual(choice["finish_reason"], "tool_calls")
+        self.assertIsNone(choice["message"]["content"])
+        self.assertEqual([(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in choice["message"]["tool_calls"]],
+                         [("get_weather", {"city": "Oslo"})])
+        return choice["message"]
+
+    def test_are_told_in_every_mode(self):
+        for mode in MODES:
+            status, answer = self.served.post("/v1/chat/completions", {**self.CHAT, "speculation": {"mode": mode}})
+            self.assertEqual(status, 200, answer)
+            self.assertNotIn("reasoning_content", self.expect_call(answer["choices"][0]))
+
+    def test_behind_thinking(self):
+        answer = self.served.post("/v1/chat/completions", {**self.CHAT, "reasoning_effort": "high"})[1]
+        self.assertEqual(self.expect_call(answer["choices"][0])["reasoning_content"], scripted_model.THOUGHT)
+
+    def test_are_begun_where_one_is_asked_for(self):
+        for choice in ("required", self.NAMED):
+            for effort in ("none", "high"):
+                status, answer = self.served.post("/v1/chat/completions", {**self.CHAT, "tool_choice": choice, "reasoning_effort": effort})
+                self.assertEqual(status, 200, answer)
+                self.assertNotIn("reasoning_content", self.expect_call(answer["choices"][0]))
+
+    def test_come_whole_in_a_stream(self):
+        for choice in ("auto", "required", self.NAMED):
+            stream = self.served.ask("POST", "/v1/chat/completions", {**self.CHAT, "tool_choice": choice, "stream": True})[2]
+            choices = [data["choices"][0] for _, data in events(stream) if data != "[DONE]"]
+            self.assertEqual("".join(choice["delta"].get("content") or "" for choice in choices), "")
+            calls = [call for choice in choices for call in choice["delta"].get("tool_calls", [])]
+            self.assertEqual([call["function"].get("name") for call in calls], ["get_weather", None])
+            self.assertEqual(json.loads("".join(call["function"]["arguments"] for call in calls)), {"city": "Oslo"})
+            self.assertEqual(choices[-1]["finish_reason"], "tool_calls")
+
+    def test_are_answered(self):
+        call = self.served.post("/v1/chat/completions", self.CHAT)[1]["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "7 degrees, rain"}
+        answer = self.served.post("/v1/chat/completions", {**self.CHAT, "messages": [*self.CHAT["messages"], call, result]})[1]["choices"][0]
+        self.assertEqual((answer["message"]["content"], answer["finish_reason"]), (scripted_model.ANSWER, "stop"))
+
+    def test_in_the_other_interfaces(self):
+        tool = {"name": "get_weather", "input_schema": TOOLS[0]["function"]["parameters"]}
+        message = self.served.post("/v1/messages", {"messages": self.CHAT["messages"], "max_tokens": 100, "tools": [tool]})[1]
+        self.assertEqual([(block["type"], block.get("name"), block.get("input")) for block in message["content"]],
+                         [("tool_use", "get_weather", {"city": "Oslo"})])
+        self.assertEqual(message["stop_reason"], "tool_use")
+        response = self.served.post("/v1/responses", {
+            "input": "How is the weather in Oslo?", "tools": [{"type": "function", "name": "get_weather", "parameters": tool["input_schema"]}]})[1]
+        self.assertEqual([(item["type"], item.get("name"), json.loads(item["arguments"])) for item in response["output"]],
+                         [("function_call", "get_weather", {"city": "Oslo"})])
+
+    def test_are_text_where_no_tools_were_offered(self):
+        answer = self.served.post("/v1/chat/completions", {"messages": self.CHAT["messages"], "temperature": 0})[1]["choices"][0]
+        self.assertEqual(answer["message"]["content"], '<|tool_call>call:get_weather{city:<|"|>Oslo<|"|>}<tool_call|>')
+        self.assertEqual(answer["finish_reason"], "stop")
+
+    def test_a_message_writes_none_of_their_marks(self):
+        forged = "<tool_response|>"
+        plain = self.served.post("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": "x" + forged}]})[1]["input_tokens"]
+        bare = self.served.post("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": "x"}]})[1]["input_tokens"]
+        self.assertGreater(plain, bare + 3)  # letters, not the one token
+
+
             self.assertEqual(status, 200, message)
             self.assertEqual(self.text_of(message), chat["choices"][0]["message"]["content"])
             self.assertRegex(message["id"], "^msg_[0-9a-f]{24}$")

@@ -2,7 +2,8 @@
 and vocabulary, whose next token follows from the last one alone. Attention and MLP add nothing; each scripted token has a direction of
 its own in the residual stream, which the output matrix turns into the token behind it.
 
-The chat template, Hermes' in short, ends the prompt with one of three marks: of a reply that calls, thinks, or answers at once.
+The chat template, Hermes' in short, ends the prompt with one of three marks: of a reply that calls, thinks, or answers at once. The second
+form has Gemma 4's control tokens: where thinking is off the prompt ends behind its channel, and the model calls, until it has a result.
 """
 
 import json
@@ -44,6 +45,37 @@ TEMPLATE = """
     {%- else %}{{ 'TALK' }}{%- endif %}
 {%- endif %}""".replace("CALL", CALL).replace("THINK", THINK).replace("TALK", TALK)
 
+HERMES = (SCRIPTS, ELSEWHERE, TEMPLATE)  # scripts, the token behind any other one, the chat template
+
+GEMMA_SCRIPTS = [
+    ["<channel|>", "<|tool_call>", f"call:{NAME}{{city:", '<|"|>', 'Oslo<|"|>}', "<tool_call|>", "<|tool_response>"],
+    [":", f"{NAME}{{city:", '<|"|>'],  # behind a prompt that ends in "<|tool_call>call:"
+    ["\u010a", "<|channel>", "thought\n" + THOUGHT, "<channel|>"],
+    ["<tool_response|>", *SCRIPTS[0][1:-1], "<turn|>"],
+]
+GEMMA_ELSEWHERE = '{city:<|"|>Oslo<|"|>}'  # as behind a prompt that ends in the name
+GEMMA_TEMPLATE = """
+{%- if tools %}{{ '<|turn>system\\n' }}{%- for tool in tools %}{{ '<|tool>' }}{{ tool | tojson }}{{ '<tool|>' }}{%- endfor %}{{ '<turn|>\\n' }}{%- endif %}
+{%- for message in messages %}
+    {%- if message.role == 'tool' %}{{ 'response:' + message.name | default('tool') + '{value:<|"|>' + message.content + '<|"|>}<tool_response|>' }}
+    {%- else %}
+        {{- '<|turn>' + ('model' if message.role == 'assistant' else message.role) + '\\n' + (message.content or '') }}
+        {%- for call in message.tool_calls or [] %}
+            {{- '<|tool_call>call:' + call.function.name + '{' }}
+            {%- for key, value in call.function.arguments.items() %}{{ key + ':<|"|>' + value + '<|"|>' }}{%- endfor %}
+            {{- '}<tool_call|>' }}
+        {%- endfor %}
+        {{- '<|tool_response>' if message.tool_calls else '<turn|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt and messages[-1].role != 'tool' %}
+    {{- '<|turn>model\\n' }}
+    {%- if not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{%- endif %}
+{%- endif %}"""
+GEMMA = (GEMMA_SCRIPTS, GEMMA_ELSEWHERE, GEMMA_TEMPLATE)
+GEMMA_MARKS = ["<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", '<|"|>',
+               "<|tool_response>", "<tool_response|>"]
+
 ONE, FOUR = 0x3F80, 0x4080  # in BF16
 
 
@@ -57,8 +89,9 @@ def _json(folder, name, change):
     return content
 
 
-def write(base, folder):
+def write(base, folder, form=HERMES):
     """Writes the model to a new folder; base: that of tiny-qwen3."""
+    scripts, elsewhere, template = form
     os.makedirs(folder)
     for name in ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(os.path.join(base, name), folder)
@@ -68,11 +101,12 @@ def write(base, folder):
     def extend(tokenizer):
         ids.update(tokenizer["model"]["vocab"])
         ids.update((token["content"], token["id"]) for token in tokenizer["added_tokens"])
-        for text in [ELSEWHERE, *(text for script in SCRIPTS for text in script)]:
+        marks = GEMMA_MARKS if form is GEMMA else []
+        for text in [elsewhere, *marks, *(text for script in scripts for text in script)]:
             if text not in ids:
                 ids[text] = max(ids.values()) + 1
                 added.append({"id": ids[text], "content": text, "single_word": False, "lstrip": False, "rstrip": False,
-                              "normalized": False, "special": text.startswith("<|")})
+                              "normalized": False, "special": text in marks or (form is HERMES and text.startswith("<|"))})
         tokenizer["added_tokens"] += added
 
     _json(folder, "tokenizer.json", extend)
@@ -80,19 +114,19 @@ def write(base, folder):
     def configure(config):
         for token in added:
             config["added_tokens_decoder"][str(token["id"])] = {key: value for key, value in token.items() if key != "id"}
-        config["chat_template"] = TEMPLATE
+        config["chat_template"] = template
 
     _json(folder, "tokenizer_config.json", configure)
     config = _json(folder, "config.json", lambda config: config.update(
         num_hidden_layers=1, max_window_layers=1, tie_word_embeddings=False, vocab_size=max(ids.values()) + 1))
-    _write_weights(os.path.join(folder, "model.safetensors"), config, ids)
+    _write_weights(os.path.join(folder, "model.safetensors"), config, ids, scripts, elsewhere)
 
 
-def _write_weights(path, config, ids):
+def _write_weights(path, config, ids, scripts, elsewhere):
     hidden, vocab, inner, head = (config[name] for name in ("hidden_size", "vocab_size", "intermediate_size", "head_dim"))
     queries, keys = head * config["num_attention_heads"], head * config["num_key_value_heads"]
-    follows = {ids[before]: ids[after] for script in SCRIPTS for before, after in zip(script, script[1:])}
-    follows[ids[ELSEWHERE]] = ids["<|im_end|>"]
+    follows = {ids[before]: ids[after] for script in scripts for before, after in zip(script, script[1:])}
+    follows[ids[elsewhere]] = ids["<|im_end|>" if elsewhere == ELSEWHERE else "<tool_call|>"]
     direction = {token: 1 + i for i, token in enumerate(follows)}  # 0 is that of all others
     assert len(direction) < hidden
     embedding, output = [0] * (vocab * hidden), [0] * (vocab * hidden)
@@ -100,7 +134,7 @@ def _write_weights(path, config, ids):
         embedding[token * hidden + direction.get(token, 0)] = ONE
     for token, after in follows.items():
         output[after * hidden + direction[token]] = FOUR
-    output[ids[ELSEWHERE] * hidden] = FOUR
+    output[ids[elsewhere] * hidden] = FOUR
 
     layer = "model.layers.0."
     tensors = {"model.embed_tokens.weight": ([vocab, hidden], embedding), "lm_head.weight": ([vocab, hidden], output)}

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+
+#include "engine/text/chat_template.h"
+#include "tests/text/golden_text.h"
 
 namespace canopy {
 namespace {
@@ -118,6 +123,65 @@ TEST(ReplyParts, calls_of_llama_mistral_phi_and_gemma) {
   expect_call("```json\n{\"name\": \"f\", \"parameters\": {\"x\": 1}}\n```", "f", R"({"x":1})");
 }
 
+TEST(ReplyParts, calls_of_gemma_4) {
+  expect_call("<|tool_call>call:f{x:1}<tool_call|>", "f", R"({"x":1})");
+  expect_call("<|tool_call>call:f{}<tool_call|>", "f", "{}");
+  expect_call("I look.\n<|tool_call>call:f{x:<|\"|>a \"b\", {c}<tool_call|><|\"|>}<tool_call|>", "f",
+              R"({"x":"a \"b\", {c}<tool_call|>"})", "I look.");
+  expect_call("<|tool_call>call:f{x:true}<tool_call|><|tool_call>call:g{}<tool_call|>", "f", R"({"x":true})", "", 2);
+  // The end is missing where a stop token came first.
+  expect_call("<|tool_call>call:f{x:[<|\"|><|\"|>,{y:None,<|\"|>k z<|\"|>:-2.5}]}", "f",
+              R"({"x":["",{"y":null,"k z":-2.5}]})");
+  // What the model was not taught, and writes now and then.
+  expect_call("<|tool_call> call:f{ \"x\": \"a\\\"}\" , y : Oslo }<tool_call|>", "f", R"({"x":"a\"}","y":"Oslo"})");
+}
+
+TEST(ReplyParts, calls_of_gemma_4_are_read_as_a_template_of_that_form_writes_them) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const auto form = ChatTemplate::create(
+      "{% macro as_written(value) %}{% if value is string %}<|\"|>{{ value }}<|\"|>{% elif value is boolean %}"
+      "{{ value | tojson }}{% elif value is mapping %}{{ '{' }}{% for k in value %}{{ k }}:{{ as_written(value[k]) }}"
+      "{{ ',' if not loop.last }}{% endfor %}{{ '}' }}{% elif value is iterable %}[{% for each in value %}"
+      "{{ as_written(each) }}{{ ',' if not loop.last }}{% endfor %}]{% else %}{{ value }}{% endif %}{% endmacro %}"
+      "{% for m in messages %}{{ m.content }}{% for t in m.tool_calls or [] %}<|tool_call>call:{{ t.function.name }}"
+      "{{ as_written(t.function.arguments) }}<tool_call|>{% endfor %}{% endfor %}",
+      *tokenizer);
+  ASSERT_EQ(form->warning(), "");
+  for (const char* arguments : {
+           R"({})",
+           R"({"city":"Zürich \"a\" {b}: c, [d] <tool_call|>","days":3,"detail":0.25,"now":true,"unit":null})",
+           R"({"nested":{"empty":{},"list":[1,"two",[],[false,{"x":"1"}]],"text":"line\n\tand line"}})",
+           R"({"a":"","b":" ","c":"true","d":"12","e":"None","f":-1e300})",
+       }) {
+    ChatTurn turn{"assistant", "I look."};
+    turn.fields = R"({"tool_calls":[{"function":{"name":"f","arguments":)" + std::string(arguments) +
+                  R"(}},{"function":{"name":"g","arguments":{"z":1}}}]})";
+    std::string text;
+    for (const PromptPart& part : form->render(std::span(&turn, 1))) text += part.text;
+    ASSERT_TRUE(text.starts_with("I look.<|tool_call>call:f{")) << text;
+    const auto wanted = nlohmann::ordered_json::parse(arguments);
+    for (const size_t size : {size_t{1}, size_t{4}, text.size()}) {
+      SCOPED_TRACE(text);
+      const ReplyPart parts = parts_of(text, {"f", "g"}, false, size);
+      EXPECT_EQ(parts.answer, "I look.");
+      ASSERT_EQ(parts.calls.size(), 2u);
+      EXPECT_EQ(parts.calls[0].name, "f");
+      EXPECT_EQ(nlohmann::ordered_json::parse(parts.calls[0].arguments), wanted);
+      EXPECT_EQ(parts.calls[1].arguments, R"({"z":1})");
+    }
+  }
+}
+
+TEST(ReplyParts, a_call_of_gemma_4_is_told_when_it_is_whole) {
+  ReplyParts parts({"f"}, false);
+  EXPECT_EQ(parts.push_apart("hm", "").thinking, "hm");
+  EXPECT_TRUE(parts.push_apart("", "<|tool_call>call:f{x:<|\"|>a<tool_call|>").empty());
+  const ReplyPart whole = parts.push_apart("", "<|\"|>}<tool_call|>");
+  ASSERT_EQ(whole.calls.size(), 1u);
+  EXPECT_EQ(whole.calls[0].arguments, R"({"x":"a<tool_call|>"})");
+  EXPECT_TRUE(parts.finish().empty());
+}
+
 TEST(ReplyParts, arguments_may_be_a_text_of_json) {
   expect_call(R"({"name": "f", "arguments": "{\"x\": 1}"})", "f", R"({"x": 1})");
 }
@@ -129,6 +193,11 @@ TEST(ReplyParts, what_only_looks_like_a_call_is_answer) {
   expect_parts("[1, 2]", "", "[1, 2]", tools);
   expect_parts("<tool_call>not json</tool_call>!", "", "<tool_call>not json</tool_call>!", tools);
   expect_parts("function f", "", "function f", tools);
+  for (const char* text :
+       {"<|tool_call>call:f{x:<|\"|>a}<tool_call|>", "<|tool_call>call:f{x:1", "<|tool_call>call:f{x}<tool_call|>",
+        "<|tool_call>call:{}<tool_call|>", "<|tool_call>f{}<tool_call|>", "<|tool_call>call:f{x:[1}<tool_call|>",
+        "<|tool_call>call:f{} more<tool_call|>", "<|tool_call>call:f{x:\"a}<tool_call|>", "a <|tool_c"})
+    expect_parts(text, "", text, tools);
   expect_parts("a < b and <tool", "", "a < b and <tool", tools);
   expect_parts("two\n\nparagraphs \n", "", "two\n\nparagraphs \n", tools);
   // Without tools nothing is a call.
@@ -150,7 +219,9 @@ TEST(ReplyParts, a_call_that_the_prompt_began_is_one_and_else_is_answer) {
   for (const auto& [opening, reply] :
        {std::pair{"<tool_call>\n{\"name\": \"", "f\", \"arguments\": {\"x\": 1}}\n</tool_call>"},
         {"<tool_call>\n{\"name\": \"f\", \"arguments\":", " {\"x\": 1}}\n</tool_call>"},
-        {"{\"name\": \"f\", \"parameters\":", " {\"x\": 1}}"}}) {
+        {"{\"name\": \"f\", \"parameters\":", " {\"x\": 1}}"},
+        {"<|tool_call>call:", "f{x:1}<tool_call|>"},
+        {"<|tool_call>call:f", "{x:1}<tool_call|>"}}) {
     SCOPED_TRACE(opening);
     const ReplyPart parts = begun(opening, reply);
     ASSERT_EQ(parts.calls.size(), 1u);
@@ -169,10 +240,11 @@ TEST(ReplyParts, an_answer_is_not_held_back_without_need) {
   EXPECT_EQ(parts.push(" you").answer, " you");
 }
 
-TEST(ReplyParts, json_that_never_ends_costs_no_more_than_its_length) {
-  std::string deep = "{\"name\": ";
-  for (int i = 0; i < 20000; ++i) deep += '[';
-  EXPECT_EQ(parts_of(deep, {"f"}, false, 4096).answer, deep);
+TEST(ReplyParts, what_never_ends_costs_no_more_than_its_length) {
+  for (std::string deep : {"{\"name\": ", "<|tool_call>call:f{x:"}) {
+    for (int i = 0; i < 20000; ++i) deep += '[';
+    EXPECT_EQ(parts_of(deep, {"f"}, false, 4096).answer, deep);
+  }
 }
 
 }  // namespace

@@ -124,6 +124,10 @@ constexpr const char* of_tags =
     "<tool_call>\n<function={{ c.name }}>\n{% for k, v in c.arguments.items() %}<parameter={{ k }}>\n{{ v }}\n"
     "</parameter>\n{% endfor %}</function>\n</tool_call>";
 
+constexpr const char* of_gemma =
+    "<|tool_call>call:{{ c.name }}{{ '{' }}{% for k, v in c.arguments.items() %}{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}"
+    "{{ '}' }}<tool_call|>";
+
 TEST(ChatCalls, APromptGoesOnIntoACallAsTheTemplateWritesIt) {
   const auto tokenizer = golden::tiny_tokenizer();
   const PromptOptions options = with_tools(R"([{"name":"f"}])");
@@ -146,6 +150,29 @@ TEST(ChatCalls, APromptGoesOnIntoACallAsTheTemplateWritesIt) {
   expect_opening("[TOOL_CALLS][{{ c | tojson }}]", "[TOOL_CALLS][{\"name\": \"",
                  "[TOOL_CALLS][{\"name\": \"f\", \"arguments\":");
   expect_opening(of_tags, "<tool_call>\n<function=", "<tool_call>\n<function=f>\n");
+  expect_opening(of_gemma, "<|tool_call>call:", "<|tool_call>call:f");
+}
+
+TEST(ChatCalls, ThinkingThatIsSwitchedOffStaysInFrontOfTheCall) {
+  const auto tokenizer = golden::tiny_tokenizer();
+  const PromptOptions options = with_tools(R"([{"name":"f"}])");
+  const std::string turn = "<|im_start|>assistant\n";
+  for (const char* thinking : {"<|channel>thought\n<channel|>", "<think>\n\n</think>\n\n", "<think></think>"}) {
+    SCOPED_TRACE(thinking);
+    const auto form = ChatTemplate::create(writing_calls(of_gemma, turn + thinking), *tokenizer);
+    const std::string prompt = tokenizer->decode(form->render_to_ids(question, *tokenizer, options), false);
+    EXPECT_TRUE(prompt.ends_with(thinking));
+    const CallPrompt begun = form->render_call_to_ids(question, *tokenizer, options, "f");
+    EXPECT_EQ(begun.opening, "<|tool_call>call:f");
+    EXPECT_EQ(tokenizer->decode(begun.ids, false), prompt + begun.opening);
+  }
+  for (const char* other :
+       {"<think>\nHm.\n</think>", "<think>", "</think>", "<|channel>final\n<channel|>", "thought"}) {
+    SCOPED_TRACE(other);
+    const auto form = ChatTemplate::create(writing_calls(of_gemma, turn + other), *tokenizer);
+    test::expect_error("writes no call that a reply could begin with",
+                       [&] { form->render_call_to_ids(question, *tokenizer, options, "f"); });
+  }
 }
 
 TEST(ChatCalls, ThinkingThatATemplatePutsInFrontIsPartOfTheOpening) {

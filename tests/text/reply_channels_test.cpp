@@ -24,7 +24,7 @@ using Tokens = std::vector<std::string>;
 /// in any case.
 ReplyChannels::Piece piece_of(const std::string& token) {
   if (token.starts_with("text:")) return {std::string_view(token).substr(5), false};
-  return {token, token.starts_with("<|") || token == "<channel|>"};
+  return {token, token.starts_with("<|") || token == "<channel|>" || token == "<tool_call|>"};
 }
 
 /// Calls each with what is there after each token.
@@ -173,6 +173,29 @@ TEST(ReplyChannels, APromptOfGemmaMayEndInTheChannelOrBehindIt) {
   // What an earlier turn thought is no part of this one.
   prompt.insert(prompt.end(), {"Four.", "<turn|>", "\n", "<|turn>", "model", "\n"});
   EXPECT_EQ(write(prompt, {"Five."}).answer(), "Five.");
+}
+
+TEST(ReplyChannels, CallsOfGemmaArePartOfTheAnswerAsTheyAreSpelled) {
+  const Tokens call = {"<|tool_call>", "call:", "f", "{x:", "<|\"|>", "a", "<|\"|>", "}", "<tool_call|>"};
+  const std::string spelled = "<|tool_call>call:f{x:<|\"|>a<|\"|>}<tool_call|>";
+  EXPECT_EQ(write(gemma_start, call).text, spelled);
+  EXPECT_EQ(write(gemma_start, call).answer(), spelled);
+  Tokens thought = {"<|channel>", "thought", "\n", "Hm.", "<channel|>"};
+  Tokens unclosed(thought.begin(), thought.end() - 1);
+  for (Tokens* reply : {&thought, &unclosed}) {
+    reply->insert(reply->end(), call.begin(), call.end());
+    const Written written = write(gemma_start, *reply);
+    EXPECT_EQ(written.text, "Hm.\n\n" + spelled);
+    EXPECT_EQ(written.answer(), spelled) << "a call ends the thinking";
+    EXPECT_TRUE(written.calls.empty()) << "they are read in the text";
+  }
+  // A prompt that ends in a call, and one in which an earlier one stands.
+  Tokens prompt = gemma_start;
+  prompt.insert(prompt.end(), {"<|channel>", "thought", "\n", "<channel|>", "<|tool_call>", "call:"});
+  const Written rest = write(prompt, {"f", "{}", "<tool_call|>"});
+  EXPECT_EQ(rest.answer(), "f{}<tool_call|>");
+  prompt.insert(prompt.end(), {"f{}", "<tool_call|>", "<|tool_response>", "response:f{}"});
+  EXPECT_EQ(write(prompt, {"Four."}).answer(), "Four.");
 }
 
 TEST(ReplyChannels, SpellingsOfGemmasMarksInATextAreText) {

@@ -259,15 +259,17 @@ TEST(Tokenizer, TokensOfFillingInAreControlTokensAndEndNothing) {
   EXPECT_EQ(ends_of(*tokenizer), Ids());
 }
 
-TEST(Tokenizer, ChannelsOfGemmaAreControlTokensWhateverTheFileTypesThem) {
+TEST(Tokenizer, MarksOfGemmaAreControlTokensWhateverTheFileTypesThem) {
   Small vocabulary = small();
-  const Ids channels = {vocabulary.add("<|channel>", TokenType::user_defined),
-                        vocabulary.add("<channel|>", TokenType::user_defined)};
-  for (const uint32_t id : channels) EXPECT_FALSE(vocabulary.build()->is_special(id)) << "of another family";
+  Ids marks;
+  for (const char* name : {"<|channel>", "<channel|>", "<|think|>", "<|tool>", "<tool|>", "<|tool_call>",
+                           "<tool_call|>", "<|\"|>", "<tool_response|>"})
+    marks.push_back(vocabulary.add(name, TokenType::user_defined));
+  for (const uint32_t id : marks) EXPECT_FALSE(vocabulary.build()->is_special(id)) << "of another family";
   vocabulary.add("<|turn>", TokenType::control);
   const uint32_t end = vocabulary.add("<turn|>", TokenType::control);
   const auto tokenizer = vocabulary.build();
-  for (const uint32_t id : channels) EXPECT_TRUE(tokenizer->is_special(id));
+  for (const uint32_t id : marks) EXPECT_TRUE(tokenizer->is_special(id));
   EXPECT_TRUE(ReplyChannels::known_to(*tokenizer));
   EXPECT_FALSE(ReplyChannels::has_calls(*tokenizer));
   EXPECT_EQ(ends_of(*tokenizer), (Ids{end}));
