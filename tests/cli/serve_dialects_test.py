@@ -5,16 +5,17 @@ import math
 import os
 import re
 import shutil
+import sys
 import tempfile
 import unittest
 
 from cli import GOLDEN, run
 from served import CHAT, CODE, MODEL, MODES, RESPONSE, TOOLS, Case, Served, events, generated, logits
 
-
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients"))
 
 import scripted_model  # noqa: E402
+
 
 class Endpoints(Case):
     def test_models(self):
@@ -113,6 +114,23 @@ class Replies(Case):
         answer = self.served.post("/v1/chat/completions", {**CHAT, "stop": [stop]})[1]["choices"][0]
         self.assertEqual(answer["message"]["content"], text[:text.index(stop)])
         self.assertEqual(answer["finish_reason"], "stop")
+
+    def test_a_stop_that_spans_tokens_ends_the_text_in_every_mode(self):
+        choice = self.served.post("/v1/chat/completions", {**CHAT, "logprobs": True})[1]["choices"][0]
+        text, tokens = choice["message"]["content"], [each["token"] for each in choice["logprobs"]["content"]]
+        # The end of a token and the beginning of the next one, where the text has both together for the first time.
+        ends = [sum(map(len, tokens[: i + 1])) for i in range(len(tokens) - 1)]
+        stops = [text[end - 1 : end + 1] for end in ends if 2 < end < len(text) and text.index(text[end - 1 : end + 1]) == end - 1]
+        self.assertTrue(stops, tokens)
+        for stop in stops[:3]:
+            wanted = text[: text.index(stop)]
+            for mode in MODES:
+                body = {**CHAT, "stop": ["never", stop], "speculation": {"mode": mode}}
+                answer = self.served.post("/v1/chat/completions", body)[1]["choices"][0]
+                self.assertEqual((answer["message"]["content"], answer["finish_reason"]), (wanted, "stop"))
+                stream = self.served.ask("POST", "/v1/chat/completions", {**body, "stream": True})[2]
+                deltas = [data["choices"][0]["delta"].get("content", "") for _, data in events(stream) if data != "[DONE]"]
+                self.assertEqual("".join(deltas), wanted, "nothing of a stop is sent")
 
     def test_rounds_come_as_events_of_their_own(self):
         body = self.served.ask("POST", "/v1/chat/completions",
@@ -395,24 +413,6 @@ class ThinkingInAChannel(Case):
         self.assertEqual(reply["thinking"], message["reasoning_content"])
 
 
-class Messages(Case):
-    """Anthropic's interface. A request of CHAT's fields is one of it, too."""
-
-    def text_of(self, message):
-        return "".join(block["text"] for block in message["content"] if block["type"] == "text")
-
-    def refused_message(self, status, kind, words, body, path="/v1/messages", **options):
-        got, answer = self.served.post(path, body, **options)
-        self.assertEqual(got, status, answer)
-        self.assertEqual((list(answer), list(answer["error"])), (["type", "error"], ["type", "message"]))
-        self.assertEqual((answer["type"], answer["error"]["type"]), ("error", kind))
-        self.assertIn(words, answer["error"]["message"])
-        self.assertNotIn(GOLDEN, json.dumps(answer))
-
-    def test_a_message_is_the_text_of_a_chat(self):
-        chat = self.served.post("/v1/chat/completions", CHAT)[1]
-        for path in ("/v1/messages", "/messages"):
-            status, message = self.served.post(path, {**CHAT, "model": "tiny"}, headers={"anthropic-version": "2023-06-01"})
 class CallsOfGemma(Case):
     """A model that calls as Gemma 4 does, whose marks are control tokens."""
 
@@ -494,6 +494,24 @@ class CallsOfGemma(Case):
         self.assertGreater(plain, bare + 3)  # letters, not the one token
 
 
+class Messages(Case):
+    """Anthropic's interface. A request of CHAT's fields is one of it, too."""
+
+    def text_of(self, message):
+        return "".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+    def refused_message(self, status, kind, words, body, path="/v1/messages", **options):
+        got, answer = self.served.post(path, body, **options)
+        self.assertEqual(got, status, answer)
+        self.assertEqual((list(answer), list(answer["error"])), (["type", "error"], ["type", "message"]))
+        self.assertEqual((answer["type"], answer["error"]["type"]), ("error", kind))
+        self.assertIn(words, answer["error"]["message"])
+        self.assertNotIn(GOLDEN, json.dumps(answer))
+
+    def test_a_message_is_the_text_of_a_chat(self):
+        chat = self.served.post("/v1/chat/completions", CHAT)[1]
+        for path in ("/v1/messages", "/messages"):
+            status, message = self.served.post(path, {**CHAT, "model": "tiny"}, headers={"anthropic-version": "2023-06-01"})
             self.assertEqual(status, 200, message)
             self.assertEqual(self.text_of(message), chat["choices"][0]["message"]["content"])
             self.assertRegex(message["id"], "^msg_[0-9a-f]{24}$")
