@@ -15,6 +15,7 @@
 #include "engine/serve/model_service.h"
 #include "engine/trace/trace_reader.h"
 #include "tests/base/temp_folder.h"
+#include "tests/net/raw_client.h"
 #include "tests/session/engine_thread_rig.h"
 
 namespace canopy::test {
@@ -170,6 +171,26 @@ TEST_F(ServedEngine, TheOwnChatGoesFirst) {
       if (!view_.busy() || view_.reply_state != app::ReplyState::writing) continue;
       if (!before) before = tokens();
       EXPECT_EQ(tokens(), before);
+// A pass over the prompt takes longer than the silence after which a client is told that it is not forgotten.
+TEST_F(ServedEngine, AStreamBeginsAtOnceAndIsKeptAliveWhileItsPromptIsRead) {
+  open();
+  serve_anywhere();
+  book_.run_ms = 1500;
+  const std::string body =
+      R"({"messages": [{"role": "user", "content": "def main():"}], "max_tokens": 4, "stream": true})";
+  RawClient client(parse_endpoint(served().told.url).port);
+  client.write(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
+  const std::string told = client.read(": waiting\n\n");
+  book_.run_ms = 0;
+  EXPECT_TRUE(told.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream")) << told;
+  EXPECT_NE(told.find(R"("delta":{"role":"assistant","content":""})"), std::string::npos) << told;
+  EXPECT_NE(told.find(": waiting\n\n"), std::string::npos) << told;
+  EXPECT_EQ(told.find("data: ", told.find("data: ") + 1), std::string::npos) << "before the first word: " << told;
+  EXPECT_NE(client.read("data: [DONE]").find(R"("finish_reason":"length")"), std::string::npos);
+}
+
     }
     std::this_thread::sleep_for(milliseconds(1));
   }
