@@ -37,6 +37,7 @@ using ServerJson = nlohmann::ordered_json;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{100};      // how often a connection looks whether its client is still there
+constexpr milliseconds kTogether{10};   // for so long what is written goes to a client together
 constexpr milliseconds kComment{1000};  // after which silence a stream is kept alive
 constexpr size_t kMostKept = 1024, kMostKeptBytes = size_t{64} << 20;  // responses that can be gone on from
 
@@ -668,9 +669,11 @@ class ModelServer::Work {
     size_t written = 0;  // bytes of the reply's text
     bool echoed = !request.echo;
     auto silent_since = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point together;  // the first words go at once
     while (there) {
-      const ReplyNews news = reply.take(kLook);
+      const ReplyNews news = reply.take(kLook, together);
       const auto now = std::chrono::steady_clock::now();
+      together = now + kTogether;
       if (!news.text.empty() || !news.thinking.empty() || !news.events.empty() || news.over) silent_since = now;
       if (request.stream && now - silent_since >= kComment) {
         there = answer.write(writer.waiting());

@@ -24,12 +24,15 @@ void QueuedReply::pause(bool paused) {
   if (wake_) wake_();
 }
 
-ReplyNews QueuedReply::take(std::chrono::milliseconds most) {
+ReplyNews QueuedReply::take(std::chrono::milliseconds most, std::chrono::steady_clock::time_point together) {
   std::unique_lock lock(mutex_);
   const auto has_some = [this] {
     return news_.over || !news_.text.empty() || !news_.thinking.empty() || !news_.events.empty();
   };
+  ready_.wait_until(lock, together, [this] { return news_.over; });
+  is_awaited_ = true;
   ready_.wait_for(lock, most, has_some);
+  is_awaited_ = false;
   waiting_rounds_ = 0;
   ReplyNews rest;
   rest.told_apart = news_.told_apart;
@@ -38,8 +41,10 @@ ReplyNews QueuedReply::take(std::chrono::milliseconds most) {
 }
 
 void QueuedReply::tell(const ReplyProgress& progress) {
+  bool is_awaited = false;
   {
     const std::lock_guard lock(mutex_);
+    is_awaited = is_awaited_;
     news_.told_apart = progress.thought.told_apart;
     if (progress.logprobs != nullptr) news_.tokens.push_back({*progress.logprobs, progress.text_end});
     if (progress.thought.told_apart) {
@@ -49,7 +54,7 @@ void QueuedReply::tell(const ReplyProgress& progress) {
       news_.text += progress.text;
     }
   }
-  ready_.notify_one();
+  if (is_awaited) ready_.notify_one();
 }
 
 /// Waits to be taken with what comes next.
@@ -60,8 +65,10 @@ void QueuedReply::tell(const TokenLogprobs& prompt_token) {
 
 void QueuedReply::tell(Event event) {
   const auto* round = std::get_if<RoundFinished>(&event);
+  bool is_awaited = false;
   {
     const std::lock_guard lock(mutex_);
+    is_awaited = is_awaited_;
     if (round != nullptr) waiting_rounds_ += sizeof(RoundRecord) + bulk_of(*round->round);
     if (waiting_rounds_ > kMostWaitingRounds) {
       news_.problem = Error(ErrorKind::cancelled, "The passes of the reply were not read fast enough.");
@@ -70,7 +77,7 @@ void QueuedReply::tell(Event event) {
     }
     news_.events.push_back(std::move(event));
   }
-  ready_.notify_one();
+  if (is_awaited) ready_.notify_one();
 }
 
 ReplyCallbacks QueuedReply::callbacks() {

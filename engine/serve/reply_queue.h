@@ -71,8 +71,9 @@ class QueuedReply {
   QueuedReply(ServedRequest request, std::function<void()> wake);
 
   const ServedRequest& request() const { return request_; }
-  /// What came since the last call, after at most that time; empty where nothing did.
-  ReplyNews take(std::chrono::milliseconds most);
+  /// What came since the last call, after at most that time; empty where nothing did. What comes before `together` is
+  /// waited for, but not behind the end: a reader that is woken for every token of a fast model takes its time.
+  ReplyNews take(std::chrono::milliseconds most, std::chrono::steady_clock::time_point together = {});
   /// Ends it within a pass, also where it has not begun. To be called where nobody waits any more.
   void cancel();
   /// While it is paused it gets no turns, and keeps its place.
@@ -102,6 +103,7 @@ class QueuedReply {
   std::condition_variable ready_;
   ReplyNews news_;             // guarded by mutex_
   size_t waiting_rounds_ = 0;  // likewise
+  bool is_awaited_ = false;    // likewise: whatever comes, it is to be told at once
 };
 
 }  // namespace canopy
