@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/files.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/format/json_text.h"
 #include "engine/text/unicode.h"
 
@@ -125,12 +126,6 @@ void write_prompts(const std::string& path, const Prompts& prompts) {
 namespace {
 
 namespace fs = std::filesystem;
-
-#ifdef _WIN32
-constexpr const char* kHome = "USERPROFILE";
-#else
-constexpr const char* kHome = "HOME";
-#endif
 
 fs::path home() {
   const char* folder = std::getenv(kHome);

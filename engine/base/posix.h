@@ -13,6 +13,7 @@
 
 namespace canopy {
 
+inline constexpr const char* kHome = "HOME";  // the variable that names the user's folder
 inline constexpr const char* kVulkanLoader = "libvulkan.so.1";
 /// What to do where the loader or a driver is missing.
 inline constexpr const char* kInstallVulkan =
@@ -100,6 +101,7 @@ void on_console_interrupt(bool (*handler)());
 
 namespace canopy {
 
+inline constexpr const char* kHome = "USERPROFILE";
 inline constexpr const char* kVulkanLoader = "vulkan-1.dll";
 inline constexpr const char* kInstallVulkan = "Install the newest driver of your graphics card, which brings Vulkan.";
 

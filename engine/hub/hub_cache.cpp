@@ -88,7 +88,7 @@ fs::path hub_cache_folder() {
   if (fs::path cache = folder_from("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (fs::path home = folder_from("HF_HOME"); !home.empty()) return home / "hub";
   if (fs::path caches = folder_from("XDG_CACHE_HOME"); !caches.empty()) return caches / "huggingface" / "hub";
-  if (fs::path home = folder_from("HOME"); !home.empty()) return home / ".cache" / "huggingface" / "hub";
+  if (fs::path home = folder_from(kHome); !home.empty()) return home / ".cache" / "huggingface" / "hub";
   return {};
 }
 
@@ -104,7 +104,7 @@ std::optional<std::string> hub_repo_of(std::string_view folder_name) {
 }
 
 HubCache::HubCache(fs::path cache, std::string_view repo) : cache_(std::move(cache)), name_(hub_folder_name(repo)) {
-  if (cache_.empty()) throw bad_input("There is no folder for models: set HOME, or HF_HUB_CACHE to a folder.");
+  if (cache_.empty()) throw bad_input("There is no folder for models: set " + std::string(kHome) + ", or HF_HUB_CACHE to a folder.");
 }
 
 fs::path HubCache::incomplete(const std::string& digest) const {

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/mapped_file.h"
+#include "engine/base/posix.h"
 #include "engine/base/text.h"
 #include "engine/format/gguf.h"
 #include "engine/format/json_text.h"
@@ -272,7 +273,7 @@ StorePlaces store_places() {
   const auto add = [](std::vector<fs::path>& list, const fs::path& path) {
     if (!path.empty() && std::ranges::find(list, path) == list.end()) list.push_back(path);
   };
-  const fs::path home = place_from("HOME");
+  const fs::path home = place_from(kHome);
   const auto under = [&](const char* variable, const char* usual, const fs::path& below) {
     const fs::path set = place_from(variable);
     return !set.empty() ? set / below : home.empty() ? fs::path() : home / usual / below;
@@ -291,6 +292,11 @@ StorePlaces store_places() {
   add(places.llama_cpp, under("XDG_CACHE_HOME", ".cache", "llama.cpp"));
   add(places.gpt4all, under("XDG_DATA_HOME", ".local/share", "nomic.ai/GPT4All"));
   add(places.gpt4all, gpt4all_folder(under("XDG_CONFIG_HOME", ".config", "nomic.ai/GPT4All.ini")));
+  // On Windows, which alone has these variables.
+  add(places.jan, place_from("APPDATA", "Jan/data"));
+  add(places.llama_cpp, place_from("LOCALAPPDATA", "llama.cpp"));
+  add(places.gpt4all, place_from("LOCALAPPDATA", "nomic.ai/GPT4All"));
+  add(places.gpt4all, gpt4all_folder(place_from("APPDATA", "nomic.ai/GPT4All.ini")));
   return places;
 }
 
