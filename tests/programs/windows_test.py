@@ -21,6 +21,7 @@ CLI = os.environ["CANOPY_CLI"]
 WINDOWS = [os.environ["CANOPY_RUN_WINDOWS"], os.environ["CANOPY_WINDOWS_CLI"]]
 APP = os.environ["CANOPY_APP"]
 WINDOWS_APP = [os.environ["CANOPY_RUN_WINDOWS"], os.environ["CANOPY_WINDOWS_APP"]]
+NO_DRIVER = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
 LAVAPIPE = os.environ.get("CANOPY_LAVAPIPE", "")
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "assets", "demos", "code.canopytrace")
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
@@ -167,7 +168,8 @@ class Window(InFolder):
             cls.display = ":" + number.readline().strip()
 
     def variables(self, **more):
-        home = {name: self.path(name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+        # As Windows names them: others are no absolute paths there, and the folder of Wine's user would be taken.
+        home = {name: "Z:" + self.path(name).replace("/", "\\") for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
         return {"CANOPY_WINE_DISPLAY": self.display, "VK_DRIVER_FILES": LAVAPIPE, "VK_ICD_FILENAMES": LAVAPIPE, **home, **more}
 
     def start(self, command, *arguments, **variables):
@@ -196,8 +198,12 @@ class Window(InFolder):
             self.assertLess(time.monotonic(), end, f"it took too long until {what}")
             time.sleep(0.1)
 
+    def xdotool(self, *arguments):
+        return subprocess.run(["xdotool", *arguments], env=dict(os.environ, DISPLAY=self.display), capture_output=True,
+                              check=False, timeout=60).returncode == 0
+
     def close(self, process, code):
-        """As a user closes a window, who may do so again where the program was not ready."""
+        """As a user closes a window."""
         subprocess.run([WINDOWS_APP[0], "taskkill", "/im", os.path.basename(WINDOWS_APP[1])], stdin=subprocess.DEVNULL,
                        capture_output=True, check=True, timeout=60, env=dict(os.environ, **self.variables()))
         _, errors = process.communicate(timeout=60)
@@ -210,6 +216,35 @@ class Window(InFolder):
         self.assertEqual(self.close(process, 0), "")
         with open(self.path("XDG_CONFIG_HOME", "canopy", "settings.json"), encoding="utf-8") as file:
             self.assertIn("version", json.load(file))
+
+    @unittest.skipUnless(shutil.which("xdotool"), "there is no xdotool")
+    def test_asks_for_files_with_the_dialog_of_windows(self):
+        process = self.start(WINDOWS_APP, "--replay", DEMO, "--no-system-fonts")
+        self.wait_for("the window is drawn", lambda: self.colours("window") > 200, process)
+        self.xdotool("mousemove", str(self.WIDTH // 2), str(self.HEIGHT // 3), "click", "2")  # which gives it the keyboard
+
+        def opened():
+            if not self.xdotool("search", "--name", "^Open model$"):
+                self.xdotool("key", "ctrl+o")
+                time.sleep(3)
+            return self.xdotool("search", "--name", "^Open model$")
+
+        self.wait_for("the dialog opens", opened, process)
+        self.colours("dialog")
+        self.assertEqual(self.close(process, 0), "", "an open dialog closes with the window")
+
+    @unittest.skipUnless(shutil.which("xdotool"), "there is no xdotool")
+    def test_shows_a_box_where_there_is_no_console(self):
+        # start gives a program none of its own outputs, as the desktop does.
+        process = self.start([WINDOWS_APP[0], "start", "/wait", "/unix", WINDOWS_APP[1]], "--replay", DEMO, **NO_DRIVER)
+        self.wait_for("the box is shown", lambda: self.xdotool("search", "--name", "^Canopy$"), process)
+        self.wait_for("it is drawn", lambda: self.colours("box") > 20, process)
+        end = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            self.xdotool("key", "Return")
+            time.sleep(0.5)
+        self.assertEqual(process.poll(), 1)
+        self.assertEqual(process.communicate(), (b"", b""))
 
     def test_answers_in_the_window(self):
         arguments = ("--model", MODEL, "--device", "cpu", "--prompt", PROMPT, "--max-tokens", "24", "--temperature", "0",
@@ -236,8 +271,7 @@ class Window(InFolder):
         self.assertEqual(json.loads(told[0]), json.loads(told[1]))
 
     def test_says_what_is_missing_without_vulkan(self):
-        for without in ({"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"},
-                        {"WINEDLLOVERRIDES": "vulkan-1="}):
+        for without in (NO_DRIVER, {"WINEDLLOVERRIDES": "vulkan-1="}):
             with self.subTest(without=without):
                 done = self.run_one(WINDOWS_APP, "--replay", DEMO, code=1, **self.variables(**without))
                 self.assertRegex(done.stderr.decode(), r"^The window needs .*Vulkan.* Install the newest driver of your graphics card")
