@@ -59,8 +59,7 @@ Trouble trouble_in(F&& work) {
 std::optional<uint64_t> free_bytes_at(std::filesystem::path folder) {
   if (folder.empty()) return std::nullopt;
   std::error_code error;
-  while (!std::filesystem::exists(folder, error) && folder != folder.parent_path())
-    folder = folder.parent_path();
+  while (!std::filesystem::exists(folder, error) && folder != folder.parent_path()) folder = folder.parent_path();
   const std::filesystem::space_info space = std::filesystem::space(folder, error);
   return error ? std::nullopt : std::optional<uint64_t>(space.available);
 }

@@ -104,7 +104,8 @@ std::optional<std::string> hub_repo_of(std::string_view folder_name) {
 }
 
 HubCache::HubCache(fs::path cache, std::string_view repo) : cache_(std::move(cache)), name_(hub_folder_name(repo)) {
-  if (cache_.empty()) throw bad_input("There is no folder for models: set " + std::string(kHome) + ", or HF_HUB_CACHE to a folder.");
+  if (cache_.empty())
+    throw bad_input("There is no folder for models: set " + std::string(kHome) + ", or HF_HUB_CACHE to a folder.");
 }
 
 fs::path HubCache::incomplete(const std::string& digest) const {

@@ -239,12 +239,7 @@ class Window(InFolder):
         process = self.start([WINDOWS_APP[0], "start", "/wait", "/unix", WINDOWS_APP[1]], "--replay", DEMO, **NO_DRIVER)
         self.wait_for("the box is shown", lambda: self.xdotool("search", "--name", "^Canopy$"), process)
         self.wait_for("it is drawn", lambda: self.colours("box") > 20, process)
-        end = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < end:
-            self.xdotool("key", "Return")
-            time.sleep(0.5)
-        self.assertEqual(process.poll(), 1)
-        self.assertEqual(process.communicate(), (b"", b""))
+        self.assertEqual(self.close(process, 1), "")
 
     def test_answers_in_the_window(self):
         arguments = ("--model", MODEL, "--device", "cpu", "--prompt", PROMPT, "--max-tokens", "24", "--temperature", "0",
