@@ -45,7 +45,8 @@ std::string byte_figures(uint64_t bytes) {
 
 std::string byte_figures(uint64_t bytes, uint64_t beside) {
   const std::string figures = byte_figures(bytes);
-  return bytes != beside && figures == byte_figures(beside) ? std::to_string(bytes) + " bytes" : figures;
+  const bool alike = bytes != beside && figures == byte_figures(beside);
+  return alike || bytes < 1000 ? std::to_string(bytes) + " bytes" : figures;
 }
 
 std::string duration_figures(double seconds) {

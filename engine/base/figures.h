@@ -14,7 +14,7 @@ namespace canopy {
 std::string byte_figures(uint64_t bytes);
 
 /// The same for a size that stands beside another in one sentence: in whole bytes where they differ and the figures of
-/// both would read the same, so that nobody is told that 1.50 GB are more than 1.50 GB.
+/// both would read the same, so that nobody is told that 1.50 GB are more than 1.50 GB, and below 1,000.
 std::string byte_figures(uint64_t bytes, uint64_t beside);
 
 /// "2 s", "3 min 20 s", "1 h 5 min"; rounded up, so that it is never "0 s" for something still running.

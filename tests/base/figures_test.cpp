@@ -21,6 +21,8 @@ TEST(Figures, OfTwoSizesThatDifferAreNeverTheSame) {
   EXPECT_EQ(byte_figures(1'500'000'000, 1'400'000'000), "1.50 GB");
   EXPECT_EQ(byte_figures(1'500'000'001, 1'500'000'000), "1500000001 bytes");
   EXPECT_EQ(byte_figures(1'500'000'000, 1'500'000'000), "1.50 GB");
+  EXPECT_EQ(byte_figures(16, 1'500'000'000), "16 bytes");
+  EXPECT_EQ(byte_figures(1'000, 16), "1.0 kB");
 }
 
 // Files, memory and downloads are told in the same units, or nobody could hold one against the other.
