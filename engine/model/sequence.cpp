@@ -94,7 +94,11 @@ ForwardInput Sequence::branches(const DraftTree& tree, uint32_t first, HeadOutpu
   reserve(depth);
   ForwardInput input = tree_input(tree, length() - 1, model_.limits(), head, false, table_.pages());
   std::vector<Row>& rows = input.batch.rows;  // they name their ancestors by slots, which earlier passes have filled
+  std::vector<uint32_t>& ancestors = input.batch.ancestors;
+  const uint32_t unused = rows[first].first_ancestor;  // of the rows that go: a pass has room for those of its own rows
   rows.erase(rows.begin(), rows.begin() + first);
+  ancestors.erase(ancestors.begin(), ancestors.begin() + unused);
+  for (Row& row : rows) row.first_ancestor -= unused;
   input.head_rows.resize(rows.size());
   std::iota(input.head_rows.begin(), input.head_rows.end(), 0u);
   return input;

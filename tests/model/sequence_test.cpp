@@ -354,6 +354,25 @@ TEST_F(SequenceTest, IsRefusedPagesThatAreNotThereAndLeavesAllAsTheyWere) {
 }
 
 // The likeliest chain is verified in the text's own places.
+// All nodes together have more ancestors than a pass over one of them has room for.
+TEST_F(SequenceTest, ReadsTheNodesOfALongChainOneByOne) {
+  const Tokens stem = text(20, 4);
+  DraftTree tree(stem.back());
+  Tokens all = stem;
+  Sequence sequence(*model_);
+  read_long(sequence, stem);
+  for (uint32_t depth = 1; depth <= 15; ++depth) {
+    all.push_back(20 + depth);
+    tree.add(depth - 1, all.back(), 0, 0, 0);
+    const ForwardInput input = sequence.branches(tree, depth, HeadOutput::logits);
+    EXPECT_EQ(input.batch.width(), 1u);
+    EXPECT_EQ(input.batch.ancestors.size(), depth + 1);
+    ForwardOutput output = model_->forward(input);
+    const std::span<const float> logits = output.logits(0);
+    expect_same({logits.begin(), logits.end()}, alone_beside(all, sequence).logits);
+  }
+}
+
 TEST_F(SequenceTest, MovesNothingOfAnAcceptedLikeliestChain) {
   const Tokens stem = text(61, 6);
   DraftTree tree(20);
