@@ -303,7 +303,7 @@ TEST_F(WhatIfEngine, DraftsBehindPathsTellOfTreesAsFarAsTheyGo) {
     WhatIfWish wish;
     wish.budget = 24;
     const WhatIf wider = what_if(read("narrow"), wish);
-    EXPECT_EQ(wider.why_not, "Some drafts were recorded with fewer tokens than this would have drafted.");
+    EXPECT_EQ(wider.why_not, "Some guesses were recorded with fewer tokens than this would have made.");
 
     begin_anew(kMemoryBound, true);
     ReplySettings plain = settings(DecodeMode::ar);
