@@ -45,7 +45,8 @@ void publish_in_rounds(ScriptedEngine& engine, uint64_t id, const std::string& t
     const size_t count = std::min<size_t>(mode == DecodeMode::ar ? 1 : 2 + round * 7 % 4, ends.size() - at);
     auto record = std::make_shared<RoundRecord>();
     record->round = round;
-    record->mode = record->shape = mode;
+    record->mode = mode;
+    record->shape = mode == DecodeMode::adaptive ? DecodeMode::tree : mode;
     record->accepted = static_cast<uint32_t>(count - 1);
     record->emitted.assign(count, 7);
     record->width = static_cast<uint32_t>(count);
