@@ -399,7 +399,7 @@ class OnDevice(unittest.TestCase):
         self.assertLessEqual(bench["peak"]["read_gb_s"], 0.5)
         self.assertIn("Memory is emulated: 0.5 GB/s for each thread. No speed here is this machine's own.", result.stderr)
         self.assertIn("emulated memory of 0.5 GB/s a thread), kernels", self.succeed(*options).stdout)
-        refused = run(*options[:-4], "--device", "software", "--emulate-memory", "7", icd=ICD)
+        refused = run(*options[:-6], "--device", "software", "--emulate-memory", "7", icd=ICD)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("Memory is emulated on the processor alone", refused.stderr)
         refused = run("bench", "--load", "--model", MODEL, "--emulate-memory", "7", icd=ICD)
