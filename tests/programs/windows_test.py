@@ -166,6 +166,13 @@ class Window(InFolder):
         os.close(tells)
         with os.fdopen(told) as number:
             cls.display = ":" + number.readline().strip()
+        cls.end_wine()  # of an earlier display
+        cls.addClassCleanup(cls.end_wine)
+
+    @classmethod
+    def end_wine(cls):
+        subprocess.run([WINDOWS_APP[0], "wineboot", "--kill"], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                       timeout=120, env=dict(os.environ, CANOPY_WINE_DISPLAY=cls.display))
 
     def variables(self, **more):
         # As Windows names them: others are no absolute paths there, and the folder of Wine's user would be taken.
