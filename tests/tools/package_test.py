@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOTE = '#!/bin/bash\necho "{name} $*" >> "$CANOPY_TEST_NOTES"\n'
@@ -16,9 +17,12 @@ for argument; do case $argument in CPACK_COMPONENTS_ALL=*) component=${argument#
 while [[ $1 != -B ]]; do shift; done
 mkdir -p "$2" && head -c "${CANOPY_TEST_BYTES:-100}" /dev/zero >"$2/${component}_$version-1~deb12_amd64.deb"
 """
-# Notes the version for cpack, and makes an archive that is asked for.
-CMAKE = """case "$*" in "-E tar cf "*) : >"$4" ;; esac
-for argument; do case $argument in -DCANOPY_PACKAGE_VERSION=*) echo "${argument#*=}" >"$CANOPY_TEST_FOLDER/version" ;; esac; done
+# Notes the version for cpack, installs a file, and has the real one make an archive that is asked for.
+CMAKE = f"""case "$*" in
+  "-E tar cf "*) exec '{shutil.which("cmake")}' "$@" ;;
+  "--install "*) mkdir -p "$4" && echo "$*" >>"$4/installed" ;;
+esac
+for argument; do case $argument in -DCANOPY_PACKAGE_VERSION=*) echo "${{argument#*=}}" >"$CANOPY_TEST_FOLDER/version" ;; esac; done
 """
 
 
@@ -119,9 +123,15 @@ class Package(unittest.TestCase):
         self.assertRegex(self.noted(), r"-DCANOPY_MODEL_FILE=(\n|$)")
 
     def test_an_archive_for_windows_is_built_by_its_own_preset(self):
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "--amend",
+                        "--no-edit"], check=True, env=dict(os.environ, GIT_COMMITTER_DATE="2020-02-03T12:00:00Z"))
         self.git("tag", "v" + self.version)
         self.succeed("windows")
         self.assertEqual(self.packages(), [f"canopy-{self.version}-windows.zip"])
+        with zipfile.ZipFile(os.path.join(self.root, "out", "packages", self.packages()[0])) as archive:
+            held = {info.filename: info.date_time for info in archive.infolist() if not info.is_dir()}
+        self.assertEqual(list(held), [f"canopy-{self.version}/installed"])
+        self.assertEqual(held[f"canopy-{self.version}/installed"][:3], (2020, 2, 3), "the time of the commit")
         self.assertIn("fetch_dependencies --only windows-libraries", self.noted())
         self.assertRegex(self.noted(), r"cmake --preset package-windows .*-DCANOPY_MODEL_FILE=/the/model.gguf")
         self.assertRegex(self.noted(), r"ninja -C .*package-windows canopy canopy-cli")
