@@ -398,13 +398,14 @@ void WatchTree::draw_legend(const RoundsState& rounds, ImVec2 pos, ImVec2 size) 
   ImDrawList* list = ImGui::GetWindowDrawList();
   const Playback& play = rounds.playback;
   const TreeModel& tree = canvas_.shown().model;
+  const bool is_plain = canvas_.shown().record && canvas_.shown().record->shape == DecodeMode::ar;
   const TreeReveal now =
       reveal(tree, play.slow_motion ? play.phase : Phase::commit, play.slow_motion ? play.progress : 1);
   const auto count = told(tree, now);
   const float middle = pos.y + size.y * 0.5f;
   float x = pos.x + px(kCaptionMargin);
   for (LegendEntry entry : kLegend) {
-    if (entry.fate == NodeFate::bonus && tree.size() == 2) entry.words = kOwnWords;
+    if (entry.fate == NodeFate::bonus && is_plain) entry.words = kOwnWords;
     const std::string figure = grouped(count[static_cast<size_t>(entry.fate)]);
     const float words = text_size(Type::secondary, entry.words).x, number = text_size(Type::mono, figure).x;
     if (x + px(18) + words + px(6) + number > pos.x + size.x) return;

@@ -14,6 +14,7 @@
 #include "tests/app/support/drawn_texts.h"
 #include "tests/app/support/tooltip_text.h"
 #include "tests/app/support/ui_harness.h"
+#include "tests/app/tree/tree_samples.h"
 #include "tests/base/temp_folder.h"
 #include "tests/format/tiny_drafter.h"
 #include "tests/format/tiny_model.h"
@@ -439,6 +440,39 @@ TEST(ShellUi, AnotherThreadMayPublishButNotDraw) {
   other.join();
   ui.frame();
   EXPECT_TRUE(ui.view().model.has_value());
+}
+
+// A guess that ended the reply has nothing behind it, and is no plain pass for that.
+TEST(ShellUi, TheLegendSaysBonusInEveryPassWithGuesses) {
+  app::AppSettings settings;
+  settings.layout = app::WindowLayout::watch;
+  UiHarness ui(settings, 1600, 1000);
+  ui.engine().script = opens(drafting_model());
+  ui.app().run(OpenModel{"/models/a.gguf"});
+  DrawnTexts texts;
+  EXPECT_TRUE(ui.run([&](ImGuiTestContext* ctx) {
+    ctx->Yield(4);
+    ui.engine().script = {};
+    ctx->KeyChars("Go");
+    ctx->KeyPress(ImGuiKey_Enter);
+    ctx->Yield(3);
+    const uint64_t id = ui.engine().last<Generate>().reply_id;
+    const auto shows = [&](RoundRecord record, uint32_t n) {
+      record.round = n;
+      ui.engine().publish(TextDelta{id, "word ", n + 1, 25 + n, 50});
+      ui.engine().publish(RoundFinished{id, std::make_shared<RoundRecord>(record), n, 5 * n, {5 * n + 5}, false});
+      ctx->Yield(3);
+      texts.clear();
+      ctx->Yield(2);
+      return std::pair(texts.has("bonus"), texts.has("big model\u2019s own"));
+    };
+    RoundRecord plain;
+    plain.mode = plain.shape = DecodeMode::ar;
+    plain.emitted = {5};
+    IM_CHECK(shows(plain, 0) == std::pair(false, true));
+    IM_CHECK(shows(sample_round({{0, 10, 0, 0.9}}, {10}), 1) == std::pair(true, false));
+    IM_CHECK(shows(sample_round({{0, 10, 0, 0.9}}, {11}), 2) == std::pair(true, false));
+  }));
 }
 
 // gui.md, criterion 28: showing rounds sends nothing to the engine.
