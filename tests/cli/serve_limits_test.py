@@ -158,7 +158,8 @@ class Leaving(SeveralKeys):
         after = {name: self.served.metric(name) - value for name, value in before.items()}
         self.assertEqual(after['replies_total{ended="cancelled"}'], 1)
         # Beyond those that were told there is the pass that was running, and those of the time in which the thread of the
-        # connection waited for a processor: how many is the system's to say, but a small part of the 8 replies' 3,520.
+        # connection waited for a processor: how many is the system's to say, but a small part of the 8 replies' 3,520. That a reply
+        # ends within a pass once that is wished is SchedulerTest.what_is_stopped_ends_within_a_pass.
         self.assertGreaterEqual(after["passes_total"], told.count(b"event: canopy.round"))
         self.assertLess(after["passes_total"], 440)
         self.assertEqual(self.streamed(CHAT)[0], generated("adaptive", "-p", "import os", "-n", "24")["text"])
