@@ -102,11 +102,7 @@ AssistantHead::Plan AssistantHead::plan_of(const AssistantFile& file) const {
     return file.require(name, rows, cols);
   };
   Plan plan;
-  const auto add = [&](std::string name, std::vector<const TensorView*> tensors, WeightLayout layout,
-                       std::vector<uint32_t> rows) {
-    return counted(plan_matrix(std::move(name), std::move(tensors), layout, std::move(rows)), plan.file_bytes,
-                   plan.device_bytes);
-  };
+  const AddMatrix add = counting(plan.file_bytes, plan.device_bytes);
   const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
     return add(name, {&require(name, rows, cols)}, WeightLayout::stacked, {});
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
@@ -42,11 +43,15 @@ std::optional<Draft> BeamHead::draft(DraftState& text, uint32_t root, const Draf
   return draft;
 }
 
-MatrixPlan BeamHead::counted(MatrixPlan matrix, uint64_t& file_bytes, uint64_t& device_bytes) const {
-  file_bytes = checked_add(file_bytes, matrix.file_bytes(), "size of the head's weights");
-  device_bytes = checked_add(device_bytes, device_.weight_bytes(matrix.device_parts(), matrix.layout),
-                             "size of the head's weights");
-  return matrix;
+AddMatrix BeamHead::counting(uint64_t& file_bytes, uint64_t& device_bytes) const {
+  return [this, &file_bytes, &device_bytes](std::string name, std::vector<const TensorView*> parts, WeightLayout layout,
+                                            std::vector<uint32_t> rows) {
+    MatrixPlan matrix = plan_matrix(std::move(name), std::move(parts), layout, std::move(rows));
+    file_bytes = checked_add(file_bytes, matrix.file_bytes(), "size of the head's weights");
+    device_bytes = checked_add(device_bytes, device_.weight_bytes(matrix.device_parts(), matrix.layout),
+                               "size of the head's weights");
+    return matrix;
+  };
 }
 
 BeamHead::ListLayout BeamHead::list_layout(uint32_t width) const {

@@ -59,8 +59,8 @@ class BeamHead : public FeatureDrafter, protected NodeRunner {
   virtual bool has_last_state(const DraftState& text) const = 0;
   /// The target's id of a token by its place in the head's output.
   virtual uint32_t token_at(uint32_t place) const { return place; }
-  /// `matrix`, whose bytes are added to those of a head's weights.
-  MatrixPlan counted(MatrixPlan matrix, uint64_t& file_bytes, uint64_t& device_bytes) const;
+  /// Plans matrices, whose bytes it adds to these, of a head's weights.
+  AddMatrix counting(uint64_t& file_bytes, uint64_t& device_bytes) const;
 
   // What passes over nodes leave: lists of likely tokens behind `width` rows, and the states of all nodes of a draft.
 

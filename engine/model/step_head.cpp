@@ -59,11 +59,7 @@ StepHead::~StepHead() = default;
 
 StepHead::Plan StepHead::plan_of(const Parts& parts, const RequireTensor& require) const {
   Plan plan;
-  const auto add = [&](std::string name, std::vector<const TensorView*> tensors, WeightLayout layout,
-                       std::vector<uint32_t> rows) {
-    return counted(plan_matrix(std::move(name), std::move(tensors), layout, std::move(rows)), plan.file_bytes,
-                   plan.device_bytes);
-  };
+  const AddMatrix add = counting(plan.file_bytes, plan.device_bytes);
   const auto matrix = [&](const char* name, uint64_t rows, uint64_t cols) {
     return add(name, {&require(name, rows, cols)}, WeightLayout::stacked, {});
   };
